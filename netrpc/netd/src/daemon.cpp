@@ -57,6 +57,13 @@ ServerOptions options_for_users(std::size_t users) {
 }
 }  // namespace
 
+SunUse sun_use(const DaemonOptions& options) {
+  SunUse use{!options.sun.empty()};
+  for (const SunImport& one : options.sun_imports)
+    (one.transport == netrpc::SunTransport::tcp ? use.by_tcp : use.by_udp) = true;
+  return use;
+}
+
 netrpc::ProtocolKinds daemon_kinds() { return netrpc::all_kinds().add(netuser::user_kind()); }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
@@ -89,6 +96,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   broker.authorise = daemon->options_.authorise;
   broker.short_of_memory = daemon->options_.short_of_memory;
   broker.own_address = daemon->host_->address().value;
+  broker.foreign = daemon->sun_client_.get();
   broker.exported = [self = daemon.get()](std::string_view name) { return self->is_exported(name); };
   auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));
   if (!brokered) return brokered.error();
@@ -104,7 +112,7 @@ Status Daemon::compose() {
   const auto description = netrpc::GraphDescription::parse(options_.graph, kinds);
   if (!description)
     return Error{description.code(), netrpc::with_path(options_.graph_name, description.error().message())};
-  const auto tops = choose_tops(*description, options_.service, !options_.sun.empty());
+  const auto tops = choose_tops(*description, options_.service, sun_use(options_));
   if (!tops) return Error{tops.code(), netrpc::with_path(options_.graph_name, tops.error().message())};
   decompose();
   const Shepherd inside(host_->monitor());
@@ -121,10 +129,21 @@ Status Daemon::compose() {
   std::vector<netrpc::Protocol*> groups;
   for (const std::string& group : tops->groups) groups.push_back(graph_->find(group));
   service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), std::move(groups), options_.threads);
-  if (auto enabled = service_->enable(); !enabled || tops->sun.empty()) return enabled;
+  if (auto enabled = service_->enable(); !enabled) return enabled;
+  return prepare_sun(*tops);
+}
+
+Status Daemon::prepare_sun(const GraphTops& tops) {
+  if (!options_.sun_imports.empty()) {
+    const auto find = [&](const std::string& top) { return top.empty() ? nullptr : graph_->find(top); };
+    sun_client_ = std::make_unique<SunClient>(*host_, SunClient::Below{find(tops.sun_udp), find(tops.sun_tcp)},
+                                              options_.sun_imports);
+    if (auto opened = sun_client_->open_sockets(); !opened) return opened;
+  }
+  if (options_.sun.empty()) return {};
   std::vector<netrpc::Protocol*> suns;
-  for (const SunTop& top : tops->sun) suns.push_back(graph_->find(top.name));
-  sun_tops_ = tops->sun;
+  for (const SunTop& top : tops.sun) suns.push_back(graph_->find(top.name));
+  sun_tops_ = tops.sun;
   sun_ = std::make_unique<SunService>(*host_, std::move(suns),
                                       SunService::Options{options_.sun, options_.nameserver, most_sun_bindings(),
                                                           [this](std::string text) { notice(std::move(text)); }});
@@ -163,7 +182,10 @@ void Daemon::register_programs() {
 Status Daemon::shut_itself_in() {
   if (!options_.sandbox) return sandbox::drop_capabilities(std::uint64_t{1} << CAP_NET_RAW);
   (void)engine_->prepare_rings(options_.threads + kCallers);
-  sandbox::Options wanted = sandbox_of_daemon(key_files_, options_.state_file);
+  std::vector<std::uint16_t> tcp_ports;
+  for (const SunImport& one : options_.sun_imports)
+    if (one.transport == netrpc::SunTransport::tcp) tcp_ports.push_back(one.port);
+  sandbox::Options wanted = sandbox_of_daemon(key_files_, options_.state_file, tcp_ports);
   wanted.required = options_.sandbox_required;
   auto entered = sandbox::enter(wanted);
   if (!entered) return entered.error();
@@ -173,6 +195,7 @@ Status Daemon::shut_itself_in() {
 
 void Daemon::decompose() noexcept {
   const Shepherd inside(host_->monitor());
+  sun_client_.reset();
   sun_.reset();
   service_.reset();
   keyed_.clear();
@@ -184,6 +207,7 @@ void Daemon::decompose() noexcept {
 Daemon::~Daemon() {
   registered_.clear();
   if (sun_) sun_->stop_serving();
+  if (sun_client_) sun_client_->stop_calling();
   if (service_) {
     service_->stop_calling();
     service_->stop_serving();

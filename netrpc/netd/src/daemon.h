@@ -18,6 +18,7 @@
 #include "lrpc/sandbox.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"
+#include "sun_client.h"
 #include "sun_service.h"
 
 namespace lrpc::netd {
@@ -30,10 +31,11 @@ struct DaemonOptions {
   std::string nameserver;               ///< Socket; empty: where every program looks.
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
   std::function<Status(const shim::ClientCredentials& client)>
-      authorise{};               ///< Who of this machine may call other hosts.
-  std::vector<SunExport> sun{};  ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
-  std::uint16_t sun_port = 0;    ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
-  unsigned threads = 4;          ///< Of the engine.
+      authorise{};                       ///< Who of this machine may call other hosts.
+  std::vector<SunExport> sun{};          ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
+  std::vector<SunImport> sun_imports{};  ///< Sun RPC programs that this machine's clients import.
+  std::uint16_t sun_port = 0;            ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
+  unsigned threads = 4;                  ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
   bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
   bool sandbox_required = false;  ///< Fails where that is not whole.
@@ -48,6 +50,9 @@ struct DaemonOptions {
     return false;
   };
 };
+
+/// What the daemon's graph is to have for Sun RPC.
+[[nodiscard]] SunUse sun_use(const DaemonOptions& options);
 
 /// What the daemon's graph may name: every kind that there is, and USER.
 [[nodiscard]] netrpc::ProtocolKinds daemon_kinds();
@@ -85,6 +90,8 @@ class Daemon {
   /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
   void register_programs();
   Status shut_itself_in();
+  /// Makes what Sun RPC needs. Inside the monitor, the graph is composed.
+  Status prepare_sun(const GraphTops& tops);
   void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;
 
@@ -102,6 +109,7 @@ class Daemon {
   std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;
   std::unique_ptr<SunService> sun_;
+  std::unique_ptr<SunClient> sun_client_;
   std::vector<SunTop> sun_tops_;
   std::vector<netrpc::RpcbindRegistration> registered_;
   std::unique_ptr<netpath::RemoteBroker> broker_;

@@ -2,7 +2,8 @@
 
 namespace lrpc::netd {
 
-sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, const std::string& state_file) {
+sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, const std::string& state_file,
+                                   const std::vector<std::uint16_t>& tcp_ports) {
   using sandbox::Group;
   // It is a server of this machine's clients and a client of its servers.
   sandbox::Options options;
@@ -17,6 +18,10 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   if (!state_file.empty()) {
     options.groups.push_back(Group::write_files);
     options.read_write.push_back(state_file);
+  }
+  if (!tcp_ports.empty()) {
+    options.groups.push_back(Group::streams);
+    options.tcp_connect = tcp_ports;
   }
   options.keep_capabilities = 0;
   return options;

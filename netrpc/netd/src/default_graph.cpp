@@ -47,20 +47,24 @@ std::string default_graph(const DefaultGraph& choice) {
       "channel  = CHANNEL(give_up = {}s, reply_life = {}s) over {};\n"
       "select   = SELECT(channels = 288) over channel;\n",
       silence, silence + 10, top);
-  // Anybody's clients: they have no keys, and name whom they like.
-  if (choice.sun_port != 0)
+  // Anybody's clients and servers: they have no keys, and clients name whom they like. As many calls to one server as
+  // the broker has under way.
+  if (choice.sun_port != 0 || choice.calls_sun) {
+    const bool serves = choice.sun_port != 0;
     text += fmt::format(
-        "sun_udp  = UDP(local_port = {0}, peer_ports = any);\n"
+        "sun_udp  = UDP({0}, peer_ports = any);\n"
         "pairs    = REQUEST_REPLY over sun_udp;\n"
-        "sun_call = SUN_CALL over pairs;\n"
+        "sun_call = SUN_CALL(channels = 288) over pairs;\n"
         "sun_auth = AUTH_NONE over sun_call;\n"
         "sun      = SUN_SELECT over sun_auth;\n"
-        "sun_tcp  = TCP(port = {0});\n"
+        "sun_tcp  = TCP{1};\n"
         "pairs_t  = REQUEST_REPLY over sun_tcp;\n"
-        "call_t   = SUN_CALL over pairs_t;\n"
+        "call_t   = SUN_CALL(channels = 288) over pairs_t;\n"
         "auth_t   = AUTH_NONE over call_t;\n"
         "sun_t    = SUN_SELECT over auth_t;\n",
-        choice.sun_port);
+        serves ? fmt::format("local_port = {}", choice.sun_port) : "local_ports = 0",
+        serves ? fmt::format("(port = {})", choice.sun_port) : "");
+  }
   return text;
 }
 

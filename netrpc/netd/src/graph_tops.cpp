@@ -84,21 +84,38 @@ Status fit_for_users(const std::vector<InstanceDescription>& instances) {
   return {};
 }
 
+/// `tops.sun` is there, the last of the graph first.
+Status choose_for_sun(GraphTops& tops, const SunUse& sun) {
+  if (sun.served && tops.sun.empty())
+    return wrong("no instance is a SUN_SELECT, which Sun RPC programs could be served through");
+  const auto choose = [&](bool wanted, bool SunTop::*stands_on, std::string& chosen) {
+    const auto found = std::ranges::find_if(tops.sun, [&](const SunTop& top) { return top.calls && top.*stands_on; });
+    if (wanted && found != tops.sun.end()) chosen = found->name;
+    return !wanted || found != tops.sun.end();
+  };
+  if (!choose(sun.by_udp, &SunTop::udp, tops.sun_udp))
+    return wrong(
+        "no instance is a SUN_SELECT over UDP(peer_ports = any), which Sun RPC programs could be called through");
+  if (!choose(sun.by_tcp, &SunTop::tcp, tops.sun_tcp))
+    return wrong("no instance is a SUN_SELECT over TCP, which Sun RPC programs could be called through");
+  return {};
+}
+
 }  // namespace
 
-Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service, bool sun) {
-  GraphTops tops{std::string(service), {}, {}};
+Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service, const SunUse& sun) {
+  GraphTops tops{std::string(service), {}, {}, {}, {}};
   const auto& instances = graph.instances();
   if (Status fit = fit_for_users(instances); !fit) return fit.error();
   std::set<std::string, std::less<>> of_sun;
-  for (auto one = instances.rbegin(); sun && one != instances.rend(); ++one) {
+  for (auto one = instances.rbegin(); sun.any() && one != instances.rend(); ++one) {
     if (one->kind != "SUN_SELECT") continue;
     const auto below = all_below(instances, *one);
     const auto stands_on = [&](std::string_view kind) {
       return std::ranges::any_of(
           instances, [&](const InstanceDescription& it) { return it.kind == kind && below.contains(it.name); });
     };
-    tops.sun.push_back({one->name, stands_on("UDP"), stands_on("TCP")});
+    tops.sun.push_back({one->name, stands_on("UDP"), stands_on("TCP"), one->many_ports});
     of_sun.insert(one->name);
     of_sun.insert(below.begin(), below.end());
   }
@@ -116,8 +133,7 @@ Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string
     if (service.empty() && fits) (of_groups.contains(one.name) ? for_both : tops.calls) = one.name;
   }
   if (tops.calls.empty()) tops.calls = for_both;
-  if (sun && tops.sun.empty())
-    return wrong("no instance is a SUN_SELECT, which Sun RPC programs could be served through");
+  if (Status fit = choose_for_sun(tops, sun); !fit) return fit.error();
   const auto found = std::ranges::find(instances, tops.calls, &InstanceDescription::name);
   if (found == instances.end() || found->gives != netrpc::Service::transaction)
     return wrong(fmt::format("no instance{} gives a transaction service, such as SELECT, which calls could go through",

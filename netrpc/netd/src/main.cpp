@@ -56,6 +56,7 @@ struct CommandLine {
   bool insecure = false;
   bool udp = false;
   std::vector<std::string> sun;
+  std::vector<std::string> sun_imports;
   int sun_port = 0;
   std::string sandbox = "best-effort";
   std::string log_level = "info";
@@ -82,6 +83,10 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .help_text("NAME|PATTERN ...");
   program.option("--sun", line.sun, "A name that anybody may call by Sun RPC, as this program and version (default: 1)")
       .help_text("NAME=PROGRAM[/VERSION] ...");
+  program
+      .option("--sun-import", line.sun_imports,
+              "A Sun RPC program of a host, which this machine's clients import as NAME@HOST (rpcbind tells the port)")
+      .help_text("NAME@HOST[:PORT]=PROGRAM[/VERSION][,tcp] ...");
   program
       .option(
           "--sun-port", line.sun_port,
@@ -129,7 +134,7 @@ void open_log(const std::string& level) {
   spdlog::set_default_logger(logger);
 }
 
-lrpc::Status read_exports_to_sun(CommandLine& line) {
+lrpc::Status read_sun_programs(CommandLine& line) {
   DaemonOptions& daemon = line.daemon;
   for (const std::string& text : line.sun) {
     auto parsed = lrpc::netd::parse_sun_export(text);
@@ -140,13 +145,22 @@ lrpc::Status read_exports_to_sun(CommandLine& line) {
                            fmt::format("--sun: '{}' and '{}' are one program", other.name, parsed->name)};
     daemon.sun.push_back(*std::move(parsed));
   }
+  for (const std::string& text : line.sun_imports) {
+    auto parsed = lrpc::netd::parse_sun_import(text);
+    if (!parsed) return lrpc::Error{parsed.code(), "--sun-import: " + parsed.error().message()};
+    for (const lrpc::netd::SunImport& other : daemon.sun_imports)
+      if (other.name == parsed->name && other.host == parsed->host)
+        return lrpc::Error{lrpc::Errc::invalid_argument,
+                           fmt::format("--sun-import: '{}@{}' is there twice", other.name, other.host)};
+    daemon.sun_imports.push_back(*std::move(parsed));
+  }
   return {};
 }
 
 /// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
 lrpc::Status choose_graph(CommandLine& line) {
   DaemonOptions& daemon = line.daemon;
-  if (auto read = read_exports_to_sun(line); !read) return read;
+  if (auto read = read_sun_programs(line); !read) return read;
   if (!daemon.sun.empty())
     daemon.sun_port =
         static_cast<std::uint16_t>(line.sun_port != 0 || !line.graph_file.empty() ? line.sun_port : kSunPort);
@@ -180,6 +194,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   }
   choice.address = daemon.address;
   choice.sun_port = daemon.sun_port;
+  choice.calls_sun = !daemon.sun_imports.empty();
   daemon.graph = lrpc::netd::default_graph(choice);
   daemon.graph_name = "built-in graph";
   return {};
@@ -189,11 +204,11 @@ lrpc::Status choose_graph(CommandLine& line) {
 int check(CommandLine& line) {
   const netrpc::GraphRules rules = [&line](const netrpc::GraphDescription& graph) -> lrpc::Status {
     if (!line.check) return {};
-    const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, !line.daemon.sun.empty());
+    const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, lrpc::netd::sun_use(line.daemon));
     return tops ? lrpc::Status() : tops.error();
   };
   if (!line.graph_file.empty()) {
-    if (auto read = read_exports_to_sun(line); !read) return complain(read.error().message());
+    if (auto read = read_sun_programs(line); !read) return complain(read.error().message());
     const auto picture = line.picture.empty()    ? netrpc::GraphPicture::none
                          : line.picture == "svg" ? netrpc::GraphPicture::svg
                                                  : netrpc::GraphPicture::text;
@@ -297,6 +312,8 @@ int serve(CommandLine& line) {
       running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
       line.daemon.exported.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(line.daemon.exported, ", ")));
   if (!line.sun.empty()) spdlog::info("anybody may call by Sun RPC: {}", fmt::join(line.sun, ", "));
+  if (!line.sun_imports.empty())
+    spdlog::info("this machine's clients call by Sun RPC: {}", fmt::join(line.sun_imports, ", "));
   std::printf("lrpc-netd %s is %s on the network\n", LRPC_VERSION, running.address().c_str());
   std::fflush(stdout);
   if (line.ready_fd >= 0) {

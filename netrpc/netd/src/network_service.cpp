@@ -12,6 +12,7 @@
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "netrpc/devices/device/interface.h"
 #include "principal.h"
+#include "waiting_here.h"
 
 namespace lrpc::netd {
 
@@ -26,16 +27,6 @@ using netrpc::Time;
 constexpr netrpc::Duration kForget = std::chrono::seconds(60);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
-
-/// This thread waits for another host's answer: it must not be kept by what it receives meanwhile.
-thread_local int waiting_here = 0;
-
-struct WaitingHere {
-  WaitingHere() noexcept { ++waiting_here; }
-  WaitingHere(const WaitingHere&) = delete;
-  WaitingHere& operator=(const WaitingHere&) = delete;
-  ~WaitingHere() { --waiting_here; }
-};
 
 /// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other one
 /// refuses stands in its reply.
@@ -361,7 +352,7 @@ void NetworkService::call_demux(Session& lower, Message request) noexcept {
     ++statistics_.refused;
     return lower.reply(refusal(Errc::limit_reached));
   }
-  if (waiting_here == 0 && served_by_receivers_ + 1 < receivers_) {
+  if (!WaitingHere::any() && served_by_receivers_ + 1 < receivers_) {
     // In the thread that has received it: no switch. One receiver is always left to receive.
     ++served_by_receivers_;
     struct {

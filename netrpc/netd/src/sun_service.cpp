@@ -1,9 +1,7 @@
 #include "sun_service.h"
 
 #include <algorithm>
-#include <charconv>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "principal.h"
@@ -26,37 +24,12 @@ constexpr std::size_t kFewest = 8;
 /// Of the host's buffers, for requests that are waiting or being served.
 constexpr std::size_t kPartOfPool = 8;
 
-std::optional<std::uint32_t> number_in(std::string_view text) {
-  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-  if (hexadecimal) text.remove_prefix(2);
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 void refuse(Session& session, Errc why) noexcept {
   netrpc::control::Request request = netrpc::control::Refuse{why};
   (void)session.control(request);
 }
 
 }  // namespace
-
-Result<SunExport> parse_sun_export(const std::string& text) {
-  SunExport parsed;
-  const std::size_t equals = text.rfind('=');
-  const std::size_t slash = equals == std::string::npos ? equals : text.find('/', equals);
-  if (equals != std::string::npos) {
-    parsed.name = text.substr(0, equals);
-    const auto program = number_in(std::string_view(text).substr(equals + 1, slash - std::min(slash, equals + 1)));
-    const auto version = slash == std::string::npos ? 1 : number_in(std::string_view(text).substr(slash + 1));
-    parsed.program = program.value_or(0);
-    if (version) parsed.version = *version;
-    if (version && parsed.program != 0 && shim::valid_name(parsed.name) && !parsed.name.starts_with("lrpc."))
-      return parsed;
-  }
-  return Error{Errc::invalid_argument, "'" + text + "': write NAME=PROGRAM or NAME=PROGRAM/VERSION"};
-}
 
 SunService::Served::Served(const SunExport& export_as, sun::ServedOptions options, std::size_t threads,
                            SunService& service)

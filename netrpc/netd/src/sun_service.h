@@ -6,24 +6,15 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/host.h"
 #include "served_program.h"
+#include "sun_programs.h"
 #include "workers.h"
 
 namespace lrpc::netd {
-
-/// A name of this machine as a version of a Sun RPC program.
-struct SunExport {
-  std::string name;
-  std::uint32_t program = 0;
-  std::uint32_t version = 1;
-};
-/// "NAME=PROGRAM" or "NAME=PROGRAM/VERSION", numbers decimal or, after 0x, hexadecimal. Errors: invalid_argument.
-[[nodiscard]] Result<SunExport> parse_sun_export(const std::string& text);
 
 class SunService final : public netrpc::Protocol {
  public:

@@ -98,6 +98,10 @@ TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
       {"udp = UDP;\n", "", ": no instance gives a transaction service"},
       {calls, "--service udp", ": no instance 'udp' gives a transaction service"},
       {calls, "--sun files=5", ": no instance is a SUN_SELECT"},
+      {calls, "--sun-import files@10.0.0.1=5", ": no instance is a SUN_SELECT over UDP(peer_ports = any)"},
+      {calls + "any = UDP(peer_ports = any);\npairs = REQUEST_REPLY over any;\nof_sun = SUN_CALL over pairs;\n"
+               "sun = SUN_SELECT over of_sun;\n",
+       "--sun-import files@10.0.0.1:9=5,tcp", ": no instance is a SUN_SELECT over TCP"},
       {calls + "g = GROUP(members = [127.0.0.2]) over select;", "",
        ": 'g' stands on 'select', which calls one host at"},
       {group_over("ONE_ACCEPT; BOUNDED;", "127.0.0.2"), "", ": 'g' may execute a call several times"},
@@ -148,10 +152,29 @@ TEST(NetdCommandLine, serves_sun_rpc_only_where_the_graph_can) {
   EXPECT_NE(twice.output.find("'b' and 'c' are one program"), std::string::npos) << twice.output;
 }
 
+TEST(NetdCommandLine, says_what_is_wrong_with_a_sun_rpc_program_to_import) {
+  const std::string check = kNetd + " --insecure --udp --address 127.0.0.1 --check --sun-import ";
+  for (const std::string wrong : {"files", "files@host", "files@host=", "files@host=0", "@host=5", "files@=5",
+                                  "files=5", "files@host:=5", "files@host:0=5", "files@host:65536=5", "files@host=5/x",
+                                  "files@host=5,udp", "lrpc.files@host=5", "a@b@host=5"}) {
+    const Ran refused = run(check + wrong);
+    EXPECT_EQ(refused.status, 1) << wrong;
+    EXPECT_NE(refused.output.find("--sun-import: '" + wrong + "': write NAME@HOST"), std::string::npos)
+        << refused.output;
+  }
+  const Ran no_port = run(check + "files@host=5,tcp");
+  EXPECT_NE(no_port.output.find("over TCP write the port, too"), std::string::npos) << no_port.output;
+  const Ran twice = run(check + "a@host=5 a@other=5 a@host=6");
+  EXPECT_NE(twice.output.find("'a@host' is there twice"), std::string::npos) << twice.output;
+  EXPECT_EQ(run(check + "a@host=5 a@other:700=0x20000000/7 b@host:7=5,tcp").status, 0);
+}
+
 TEST(NetdCommandLine, its_own_graphs_are_right) {
   for (const std::string options :
        {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1",
-        "--interface lo --insecure --sun a=1 b=0x20000000/7 --sun-port 111"})
+        "--interface lo --insecure --sun a=1 b=0x20000000/7 --sun-port 111",
+        "--interface lo --insecure --sun-import a@10.0.0.1=5 b@10.0.0.1:7=5,tcp",
+        "--udp --address 127.0.0.1 --sun-import a@10.0.0.1=5 --sun b=5"})
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 

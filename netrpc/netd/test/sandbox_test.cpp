@@ -2,6 +2,7 @@
 // of its engine too; and what is seen of a running one from outside.
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <netinet/in.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 
 #include "attempts.h"
 #include "daemon_sandbox.h"
+#include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/system/restricted_ring.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "two_machines.h"
@@ -38,7 +40,7 @@ class NetdSandbox : public testing::Test {
   }
   std::string shut_in(const std::function<std::string()>& body) {
     return in_a_child([&]() -> std::string {
-      sandbox::Options options = sandbox_of_daemon({(directory_.path() / "keys").string()}, state_file_);
+      sandbox::Options options = sandbox_of_daemon({(directory_.path() / "keys").string()}, state_file_, tcp_ports_);
       options.required = true;
       const auto entered = sandbox::enter(options);
       return entered ? body() : entered.error().message();
@@ -47,6 +49,7 @@ class NetdSandbox : public testing::Test {
 
   testing_lrpc::TemporaryDirectory directory_;
   std::string state_file_;
+  std::vector<std::uint16_t> tcp_ports_;
 };
 
 TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp) {
@@ -57,6 +60,51 @@ TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp
               if (const int err = socket_of("UDP", AF_INET, SOCK_DGRAM).act(); err != 0) return std::strerror(err);
               const int err = socket_of("Unix", AF_UNIX, SOCK_SEQPACKET).act();
               return err != 0 ? std::strerror(err) : "";
+            }),
+            "");
+}
+
+/// A port of the loopback at which somebody listens.
+class Listening {
+ public:
+  Listening() {
+    sockaddr_in address = at(0);
+    socklen_t size = sizeof address;
+    if (::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(fd_.get(), 8) != 0 ||
+        ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      throw std::runtime_error("no port");
+    port_ = ntohs(address.sin_port);
+  }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// 0, or the errno with which a new socket cannot connect to it.
+  [[nodiscard]] int connect() const {
+    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+    const sockaddr_in address = at(port_);
+    const bool connected = fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    return connected ? 0 : errno;
+  }
+
+ private:
+  static sockaddr_in at(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  const UniqueFd fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(NetdSandbox, connects_by_tcp_only_to_the_ports_of_imported_sun_rpc_programs) {
+  const Listening program;
+  const Listening other;
+  EXPECT_EQ(shut_in([&] { return std::string(program.connect() == 0 ? "connects" : ""); }), "");
+  if (sandbox::landlock_abi() < 4) GTEST_SKIP() << "Landlock does not know TCP on this kernel";
+  tcp_ports_ = {program.port()};
+  EXPECT_EQ(shut_in([&]() -> std::string {
+              if (const int err = program.connect(); err != 0) return std::strerror(err);
+              return other.connect() == EACCES ? "" : "connects to another port";
             }),
             "");
 }

@@ -1,0 +1,221 @@
+#include "sun_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "lrpc/server/run.h"
+#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/stubgen/layout/xdr_subset.h"
+#include "sun_failures.h"
+#include "waiting_here.h"
+#include "xdr_values.h"
+
+namespace lrpc::netd {
+namespace {
+
+using netrpc::Duration;
+using netrpc::HostAddress;
+using netrpc::Message;
+using netrpc::Shepherd;
+using std::chrono::milliseconds;
+
+/// Of an import, for the answers of rpcbind and of the program.
+constexpr Duration kPatience = std::chrono::seconds(5);
+/// So often a call is looked at whose caller may have gone.
+constexpr Duration kLook = milliseconds(250);
+
+}  // namespace
+
+// ---- a client's binding ----
+
+class SunClient::Binding final : public netpath::ForeignBinding {
+ public:
+  Binding(SunClient& client, Place place, bool asks, std::string at, std::shared_ptr<const stubgen::Interface> declared)
+      : client_(client),
+        place_(place),
+        asks_(asks),
+        at_(std::move(at)),
+        port_(place.port),
+        interface_(std::move(declared)) {}
+
+  Returned call(const CallContext* caller, std::uint16_t number, std::span<const std::byte> image, milliseconds limit,
+                std::span<std::byte> results) noexcept override try {
+    if (number >= interface_->procedures.size()) return {server::failed(Errc::bad_procedure), 0};
+    const stubgen::Procedure& procedure = interface_->procedures[number];
+    sun::Scratch scratch;
+    netrpc::XdrWriter arguments;
+    if (!sun::unpack_arguments(procedure, image, scratch, arguments))
+      return {server::failed(Errc::argument_out_of_range), 0};
+    Place place = place_;
+    if (Status known = find_port(place, limit); !known) return told(known.code(), known.error().message(), results);
+    std::vector<std::byte> bytes;
+    const Errc outcome = client_.call(place, stubgen::xdr_number(number), arguments.bytes(), limit, caller, bytes);
+    if (outcome != Errc::ok) {
+      if (asks_ && may_have_moved(outcome)) port_ = 0;
+      return told(call_error(outcome), why_failed(outcome, place.version, bytes), results);
+    }
+    std::vector<std::byte> packed;
+    const auto status = sun::pack_results(procedure, bytes, scratch, packed);
+    if (!status || packed.size() > results.size())
+      return told(Errc::bad_result, "Sun RPC: the server's results are not those of the declaration", results);
+    if (!packed.empty()) std::memcpy(results.data(), packed.data(), packed.size());
+    return {*status, packed.size()};
+  } catch (const std::bad_alloc&) {
+    return {server::failed(Errc::call_failed), 0};
+  }
+
+ private:
+  /// A server that was started again may have another port.
+  [[nodiscard]] Status find_port(Place& place, milliseconds limit) {
+    place.port = port_;
+    if (place.port != 0) return {};
+    const auto port =
+        client_.ask_rpcbind(place, at_, limit.count() == 0 ? kPatience : std::min<Duration>(limit, kPatience));
+    if (!port) return Error{Errc::call_failed, port.error().message()};
+    port_ = place.port = *port;
+    return {};
+  }
+  [[nodiscard]] static Returned told(Errc code, std::string_view text, std::span<std::byte> results) noexcept {
+    const std::size_t size = std::min({text.size(), results.size(), shim::kMostTold});
+    if (size == 0) return {server::failed(code), 0};
+    std::memcpy(results.data(), text.data(), size);
+    return {static_cast<std::uint16_t>(server::failed(code) | shim::call_status::kTold), size};
+  }
+
+  SunClient& client_;
+  const Place place_;
+  const bool asks_;  ///< rpcbind, for the port.
+  const std::string at_;
+  std::atomic<std::uint16_t> port_;  ///< 0: it is to be asked for.
+  const std::shared_ptr<const stubgen::Interface> interface_;
+};
+
+// ---- binding ----
+
+SunClient::SunClient(netrpc::Host& host, Below below, std::vector<SunImport> imports)
+    : Protocol(host, "lrpc-netd-sun-client"), below_(below), imports_(std::move(imports)) {}
+
+/// The session is never used: no message goes to that host.
+Status SunClient::open_sockets() {
+  if (below_.udp == nullptr) return {};
+  netrpc::ParticipantSet anywhere;
+  anywhere.remote.host = {0x7f000001};
+  anywhere.remote.port = 1;
+  anywhere.remote.program = 1;
+  const auto opened = below_.udp->open(*this, anywhere);
+  return opened || opened.code() == Errc::host_unreachable ? Status() : Status(opened.error());
+}
+
+void SunClient::stop_calling() noexcept {
+  const Shepherd inside(host().monitor());
+  calling_ = false;
+  host().engine().wake(host());
+}
+
+const SunImport* SunClient::find(std::string_view name, std::string_view host) const noexcept {
+  const auto found =
+      std::ranges::find_if(imports_, [&](const SunImport& one) { return one.name == name && one.host == host; });
+  return found != imports_.end() ? &*found : nullptr;
+}
+
+bool SunClient::knows(std::string_view name, std::string_view host) const noexcept {
+  return find(name, host) != nullptr;
+}
+
+Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted wanted) {
+  const SunImport& import = *find(wanted.name, wanted.host);
+  auto declared = declarations_.compiled(wanted.user, wanted.declaration);
+  if (!declared) return declared.error();
+  const stubgen::Interface& interface = **declared;
+  if (import.version != 0 && import.version != interface.major)
+    return Error{Errc::version_mismatch,
+                 fmt::format("'{}@{}' is version {} of a Sun RPC program, and the interface {} {}", wanted.name,
+                             wanted.host, import.version, interface.name, interface.major)};
+  Place place{
+      {wanted.address}, import.port, import.program, static_cast<std::uint32_t>(interface.major), import.transport};
+  const std::string at = "host '" + wanted.host + "'";
+  if (import.port == 0) {
+    const auto port = ask_rpcbind(place, at, kPatience);
+    if (!port) return port.error();
+    place.port = *port;
+  }
+  if (Status small = fits(interface, place, at); !small) return small.error();
+  if (Status there = ping(place, at); !there) return there.error();
+  return std::make_unique<Binding>(*this, place, import.port == 0, at, *std::move(declared));
+}
+
+Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::string& at, Duration timeout) {
+  const WaitingHere here;
+  auto port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version, timeout,
+                                   place.transport);
+  if (port) return port;
+  if (port.code() == Errc::name_unknown)
+    return Error{Errc::name_unknown,
+                 fmt::format("{}: rpcbind does not know the Sun RPC program {:#x}", at, place.program)};
+  return Error{Errc::remote_unavailable, at + ": " + port.error().message()};
+}
+
+Status SunClient::fits(const stubgen::Interface& interface, const Place& place, const std::string& at) {
+  netrpc::control::MaximumMessage carried;
+  {
+    const Shepherd inside(host().monitor());
+    if (netrpc::control::ask(below(place.transport), carried) != Errc::ok) return {};
+  }
+  for (const stubgen::Procedure& procedure : interface.procedures)
+    if (const std::uint64_t most = sun::most_arguments(procedure); most > carried.size)
+      return Error{
+          Errc::limit_reached,
+          fmt::format("procedure {}.{}: its arguments may take {} bytes in XDR, and {} are the most that go to {}",
+                      interface.name, procedure.name, most, carried.size, at)};
+  return {};
+}
+
+/// Procedure 0 of every program does nothing (RFC 5531 §12.1).
+Status SunClient::ping(const Place& place, const std::string& at) {
+  std::vector<std::byte> reply;
+  const Errc outcome = call(place, 0, {}, kPatience, nullptr, reply);
+  if (outcome == Errc::ok) return {};
+  if (outcome == Errc::call_aborted)
+    return Error{Errc::remote_unavailable, fmt::format("{} does not answer Sun RPC at port {}", at, place.port)};
+  return Error{import_error(outcome), at + ": " + why_failed(outcome, place.version, reply)};
+}
+
+// ---- calls ----
+
+Errc SunClient::call(const Place& place, std::uint32_t number, std::span<const std::byte> arguments, Duration timeout,
+                     const CallContext* caller, std::vector<std::byte>& reply) {
+  netrpc::ParticipantSet to;
+  to.remote.host = place.host;
+  to.remote.port = place.port;
+  to.remote.program = place.program;
+  to.remote.version = place.version;
+  to.remote.procedure = number;
+  const WaitingHere here;
+  const Shepherd inside(host().monitor());
+  if (!calling_) return Errc::call_failed;
+  const auto session = below(place.transport).open(*this, to);
+  if (!session) return session.code();
+  Message request = Message::copy_of_long(host().pool(), arguments);
+  if (!request.allocated()) return Errc::limit_reached;
+  netrpc::AwaitedReply waiting(host());
+  (*session)->call(std::move(request), waiting, timeout);
+  const auto over = [&] { return waiting.done() || !calling_; };
+  // The protocols keep the deadline. Whoever does not wait any more has nothing sent again either.
+  while (!over() && (caller == nullptr || !caller->abandoned()))
+    (void)host().engine().wait(host(), over, host().now() + kLook);
+  if (!waiting.done()) {
+    (*session)->cancel(waiting);
+    return calling_ ? Errc::call_cancelled : Errc::call_failed;
+  }
+  Message answer = waiting.take_reply();
+  reply.resize(answer.size());
+  answer.copy_to(reply);
+  return waiting.outcome();
+}
+
+}  // namespace lrpc::netd

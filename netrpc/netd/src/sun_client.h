@@ -1,0 +1,72 @@
+// Where this machine's clients and the Sun RPC programs of other hosts meet: clients know nothing of Sun RPC; their
+// values are turned into XDR here (netrpc/sun), and calls go out through SUN_SELECTs.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "declarations.h"
+#include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/path/foreign.h"
+#include "sun_programs.h"
+
+namespace lrpc::netd {
+
+class SunClient final : public netrpc::Protocol, public netpath::ForeignServers {
+ public:
+  /// SUN_SELECTs with peers at any port; null: no import of `imports` goes that way.
+  struct Below {
+    netrpc::Protocol* udp = nullptr;
+    netrpc::Protocol* tcp = nullptr;
+  };
+  /// `imports`: no two of them one name at one host. Inside the monitor.
+  SunClient(netrpc::Host& host, Below below, std::vector<SunImport> imports);
+
+  /// Has UDP's socket made, while there still can be sockets. Inside the monitor. Errors: those of open().
+  Status open_sockets();
+  /// Calls under way end with call_failed, and all later ones. Not inside the monitor.
+  void stop_calling() noexcept;
+
+  // ---- ForeignServers ----
+  [[nodiscard]] bool knows(std::string_view name, std::string_view host) const noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<netpath::ForeignBinding>> bind(Wanted wanted) override;
+
+ private:
+  /// A version of a program, and where it is.
+  struct Place {
+    netrpc::HostAddress host;
+    std::uint16_t port = 0;
+    std::uint32_t program = 0;
+    std::uint32_t version = 0;
+    netrpc::SunTransport transport = netrpc::SunTransport::udp;
+  };
+  class Binding;
+
+  [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
+  [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
+    return transport == netrpc::SunTransport::tcp ? *below_.tcp : *below_.udp;
+  }
+  /// Errors have a text for whoever imports. `at`: "host 'NAME'".
+  [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, netrpc::Duration timeout);
+  [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
+  [[nodiscard]] Status ping(const Place& place, const std::string& at);
+  /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
+  /// Transaction::completed() says. Blocks, at most `timeout` (0: as long as REQUEST_REPLY waits), and not much longer
+  /// than `caller` waits (null: nobody does). Errors, besides those of completed(): call_cancelled.
+  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, std::span<const std::byte> arguments,
+                          netrpc::Duration timeout, const CallContext* caller, std::vector<std::byte>& reply);
+
+  const Below below_;
+  const std::vector<SunImport> imports_;
+  sun::Declarations declarations_;
+  bool calling_ = true;  ///< Inside the monitor.
+};
+
+}  // namespace lrpc::netd
