@@ -26,13 +26,13 @@ class OtherUsers : public TwoMachines {
     ASSERT_EQ(::chmod(here->socket().c_str(), 0666), 0);
   }
   /// What a process of kUser and kGroup is told when it imports and calls.
-  [[nodiscard]] Errc ask() const {
+  [[nodiscard]] Errc ask(const std::string& name = "conformance@10.7.0.2") const {
     const pid_t child = ::fork();
     if (child == 0) {
       if (::setgroups(0, nullptr) != 0 || ::setresgid(kGroup, kGroup, kGroup) != 0 ||
           ::setresuid(kUser, kUser, kUser) != 0)
         ::_exit(255);
-      auto client = import();
+      auto client = import(name);
       Errc told = client.code();
       if (client) {
         const auto sum = client->Add(20, 22);
@@ -66,6 +66,18 @@ TEST_F(OtherUsers, call_other_hosts_where_they_are_allowed) {
   const Process server = start_server();
   here->start_with_keys({"--allow-user", std::to_string(kUser)});
   EXPECT_EQ(ask(), Errc::ok);
+}
+
+/// Whom lrpc-netd lets import at all is told next that the interface has handles.
+TEST_F(OtherUsers, call_sun_rpc_programs_only_where_they_are_allowed_to_call_other_hosts) {
+  const std::vector<std::string> program{"--sun-import", "conformance@10.7.0.9:20490=0x20000098"};
+  here->start_with_keys(program);
+  EXPECT_EQ(ask("conformance@10.7.0.9"), Errc::not_permitted);
+  std::vector<std::string> allowed = program;
+  allowed.insert(allowed.end(), {"--allow-user", std::to_string(kUser)});
+  here->netd() = Process();
+  here->start_with_keys(allowed);
+  EXPECT_EQ(ask("conformance@10.7.0.9"), Errc::not_supported);
 }
 
 TEST_F(OtherUsers, call_other_hosts_where_their_group_is_allowed) {
