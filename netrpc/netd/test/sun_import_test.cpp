@@ -32,12 +32,14 @@ class SunRpcServers : public TwoMachines {
   [[nodiscard]] Process start_shop(const std::string& transport = "udp", const std::string& version = "3") const {
     return there->start({LRPC_SUN_SERVER, transport, "20490", version});
   }
-  /// With a rpcbind that knows it, on a machine of their own as far as both see. Both end with the process.
-  [[nodiscard]] Process start_with_rpcbind(const std::string& port) const {
+  /// With a rpcbind that knows it, on a machine of their own as far as both see. When the server at port 20490 ends, one
+  /// at 20491 follows. All end with the process.
+  [[nodiscard]] Process start_with_rpcbind() const {
+    const std::string serve = "; " LRPC_SUN_SERVER " udp ";
     return there->start({"/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c",
                          "mount -t tmpfs none /run && { " LRPC_RPCBIND " -f & } && until " LRPC_RPCINFO
-                         " -T udp 127.0.0.1 100000 4 >/dev/null 2>&1; do sleep 0.05; done; " LRPC_SUN_SERVER " udp " +
-                             port + " 3 register"});
+                         " -T udp 127.0.0.1 100000 4 >/dev/null 2>&1; do sleep 0.05; done" +
+                             serve + "20490 3 register" + serve + "20491 3 register >/dev/null; true"});
   }
   /// A server that is slow to answer is asked again.
   [[nodiscard]] Result<Shop::Client> import_shop(ImportOptions options = {}, const char* name = kName) const {
@@ -288,13 +290,15 @@ TEST_F(SunRpcServers, are_not_called_by_interfaces_with_handles) {
 TEST_F(SunRpcServers, are_found_by_rpcbind_also_when_they_have_another_port_later) {
   if (::access(LRPC_RPCBIND, X_OK) != 0 || ::access(LRPC_RPCINFO, X_OK) != 0)
     GTEST_SKIP() << "rpcbind is not installed";
-  Process server = start_with_rpcbind("20490");
+  const Process servers = start_with_rpcbind();
   start_netd("shop@10.7.0.2=0x20000097");
   auto shop = import_shop();
   ASSERT_TRUE(shop) << shop.error().message();
   EXPECT_EQ(shop->Buy(7).value(), 21U);
-  server.kill_and_wait();
-  server = start_with_rpcbind("20491");
+  {
+    const CallScope scope(std::chrono::milliseconds(200));
+    EXPECT_EQ(shop->Fail(Shop::Failure::Death).code(), Errc::call_aborted);
+  }
   EXPECT_TRUE(eventually([&] {
     const CallScope scope(std::chrono::milliseconds(200));
     return shop->Buy(7).code() == Errc::ok;
@@ -304,7 +308,7 @@ TEST_F(SunRpcServers, are_found_by_rpcbind_also_when_they_have_another_port_late
 TEST_F(SunRpcServers, that_rpcbind_does_not_know_are_name_unknown) {
   if (::access(LRPC_RPCBIND, X_OK) != 0 || ::access(LRPC_RPCINFO, X_OK) != 0)
     GTEST_SKIP() << "rpcbind is not installed";
-  const Process server = start_with_rpcbind("20490");
+  const Process servers = start_with_rpcbind();
   start_netd("shop@10.7.0.2=0x20000001");
   expect_refused(Errc::name_unknown, "rpcbind does not know the Sun RPC program 0x20000001");
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rpc/pmap_clnt.h>
+
 #include "shop.h"
 
 void shop_program_3(struct svc_req *request, SVCXPRT *transport);
@@ -116,6 +118,7 @@ static void fail(SVCXPRT *transport) {
     case Shop_Failure_TooManyResults: svc_sendreply(transport, (xdrproc_t)put_long, (caddr_t)&seven); return;
     case Shop_Failure_NoResults: svc_sendreply(transport, (xdrproc_t)xdr_void, NULL); return;
     case Shop_Failure_NoValue: svc_sendreply(transport, (xdrproc_t)xdr_u_int, (caddr_t)&seven); return;
+    case Shop_Failure_Death: exit(0);
     default: ++noted; return; /* says nothing */
   }
 }
@@ -139,6 +142,7 @@ int main(int argc, char **argv) {
   alarm(240);
   if (bind(listening, (struct sockaddr *)&address, sizeof address) != 0) return 1;
   if (tcp && listen(listening, 8) != 0) return 1;
+  if (registers) pmap_unset(SHOP_PROGRAM, (u_long)atoi(argv[3])); /* of a server before this one */
   SVCXPRT *transport = tcp ? svctcp_create(listening, 0, 0) : svcudp_create(listening);
   if (transport == NULL || !svc_register(transport, SHOP_PROGRAM, (u_long)atoi(argv[3]), serve, registers)) return 1;
   printf("serves\n");
