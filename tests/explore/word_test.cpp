@@ -36,6 +36,7 @@ void Scratch::Free::operator()(std::byte* /*memory*/) const noexcept { std::abor
 namespace lrpc::shim {
 double nanoseconds_per_tick() noexcept { return 1; }
 std::uint64_t ticks_per_microsecond() noexcept { return 1000; }
+void Deadline::note_clock() noexcept {}
 }  // namespace lrpc::shim
 
 namespace testing_lrpc {

@@ -1,31 +1,70 @@
 #include "lrpc/shim/call/limits.h"
 
+#include <cmath>
+
 namespace lrpc::shim {
 
 constinit thread_local CallingThread calling_thread;
 
-static constexpr std::uint64_t kTogetherUs = 5;
+namespace {
+
+constexpr std::uint64_t kTogetherUs = 5;
+/// The part of the time since the last look by which ticks and clock may disagree: NTP slews a clock by less.
+constexpr double kApart = 1e-3;
+
+/// The clock, between two looks at the ticks.
+struct BothClocks {
+  std::uint64_t before = 0;
+  Deadline::Clock::time_point now;
+  std::uint64_t after = 0;
+};
+
+/// Again if we were interrupted there, so that they belong together.
+BothClocks look_at_both() noexcept {
+  const std::uint64_t tolerable = kTogetherUs * ticks_per_microsecond();
+  BothClocks both;
+  for (int i = 0; i < 4; ++i) {
+    both.before = ticks();
+    both.now = Deadline::Clock::now();
+    both.after = ticks();
+    if (both.after - both.before <= tolerable) break;
+  }
+  return both;
+}
+
+double ns_between(std::uint64_t from, std::uint64_t to, double rate) noexcept {
+  return to > from ? static_cast<double>(to - from) * rate : 0;
+}
+
+}  // namespace
+
+void Deadline::note_clock() noexcept {
+  const BothClocks both = look_at_both();
+  looked_tick_ = both.after;
+  looked_at_ = both.now;
+}
+
+/// By ticks, which know it best. Where the clock disagrees, from the look before begin() on, they have jumped since
+/// then: the smaller time is believed, for nobody is to hear of an end too early.
+double Deadline::passed_since_begin(std::uint64_t tick, Clock::time_point now, double rate) const noexcept {
+  const double by_ticks = ns_between(since_, tick, rate);
+  const auto since_look = static_cast<double>(std::chrono::nanoseconds(now - looked_at_).count());
+  const double by_clock = std::max(since_look - ns_between(looked_tick_, since_, rate), 0.0);
+  return std::abs(by_ticks - by_clock) > since_look * kApart ? std::min(by_ticks, by_clock) : by_ticks;
+}
 
 std::int64_t Deadline::look_at_clock() noexcept {
-  // The clock, between two looks at the ticks; again if we were interrupted there, so that they belong together.
-  const std::uint64_t tolerable = kTogetherUs * ticks_per_microsecond();
-  std::uint64_t tick = ticks();
-  Clock::time_point now = Clock::now();
-  std::uint64_t after = ticks();
-  for (int i = 0; i < 3 && after - tick > tolerable; ++i) {
-    tick = ticks();
-    now = Clock::now();
-    after = ticks();
-  }
+  const auto [tick, now, after] = look_at_both();
   // However long ago it began: the rate that was measured first would be wrong by milliseconds a second.
   const double rate = nanoseconds_per_tick(tick, now);
   scale_ = static_cast<std::uint64_t>(rate * 0x1p32);
   if (!known_) {
-    const double passed = tick > since_ ? static_cast<double>(tick - since_) * rate : 0;
+    const double passed = passed_since_begin(tick, now, rate);
     until_ = now + std::chrono::nanoseconds(left_at_since() - static_cast<std::int64_t>(std::min(passed, 1e18)));
     known_ = true;
   }
-  since_ = after;  // what is told wrong is told late, for nobody is to hear of an end too early
+  looked_at_ = now;
+  since_ = looked_tick_ = after;  // what is told wrong is told late, for nobody is to hear of an end too early
   left_ = std::chrono::nanoseconds(until_ - now).count();
   return left_;
 }

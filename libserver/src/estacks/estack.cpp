@@ -70,6 +70,7 @@ void EStack::park(std::uint64_t unused) noexcept {
   const std::atomic<std::uint32_t>* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
   shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                     briefly ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle, summons);
+  if (!briefly) context_.note_clock();  // the machine may have been suspended meanwhile
 }
 
 /// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps for a

@@ -298,6 +298,7 @@ void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
 void Poller::count_anew(shim::Moment now) noexcept {
   counted_ = now.ticks;
   counted_us_ = shim::thread_microseconds();
+  context_.note_clock();
 }
 
 /// Those that have called since then.

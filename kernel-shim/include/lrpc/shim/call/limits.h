@@ -44,11 +44,14 @@ class Deadline {
 
   /// For calls of peers, of which each begin()s it anew.
   struct OfPeers {};
-  explicit Deadline(OfPeers /*tag*/) noexcept { measure(); }
-  /// In `left` ns from now, without a look at the clock. What a peer has said: over kMost is kMost, to whoever asks
+  explicit Deadline(OfPeers /*tag*/) noexcept {
+    measure();
+    note_clock();
+  }
+  /// In `left` ns from `now`, without a look at the clock. What a peer has said: over kMost is kMost, to whoever asks
   /// left() or until(). Precondition: made OfPeers, or at a time.
-  void begin(std::uint64_t left) noexcept {
-    since_ = ticks();
+  void begin(std::uint64_t left, std::uint64_t now = ticks()) noexcept {
+    since_ = now;
     left_ = static_cast<std::int64_t>(left);
     known_ = false;
   }
@@ -71,6 +74,10 @@ class Deadline {
     const auto ns = static_cast<std::int64_t>(passed * scale_ >> 32);
     return left_ > ns ? left_ - ns : 0;
   }
+  /// Now and then, before begin(): a counter that jumps between begin() and the first look at the clock is found out by
+  /// what the clock says since this look, or since an earlier one of left(). The more recent it is, the smaller a jump
+  /// is found: one of a thousandth of that time. A look at the clock.
+  void note_clock() noexcept;
   /// From now on left_by_ticks() is 0.
   void ask_always() noexcept { told_by_ticks_ = 0; }
   /// By the clock; time_point::max() is never.
@@ -82,6 +89,7 @@ class Deadline {
     scale_ = static_cast<std::uint64_t>(nanoseconds_per_tick() * 0x1p32);
   }
   std::int64_t look_at_clock() noexcept;
+  [[nodiscard]] double passed_since_begin(std::uint64_t tick, Clock::time_point now, double rate) const noexcept;
   [[nodiscard]] std::int64_t left_at_since() const noexcept {
     return known_ ? left_
                   : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(left_), std::uint64_t{kMost}));
@@ -94,6 +102,8 @@ class Deadline {
   std::uint64_t trusted_ = 0;        ///< ticks() after since_ for which they are believed; 0: never over.
   Clock::time_point until_{};        ///< By the clock, if known_.
   bool known_ = false;
+  std::uint64_t looked_tick_ = 0;  ///< ticks(), and by the clock, at the last look at both.
+  Clock::time_point looked_at_{};
 };
 
 /// Whether calls were cancelled: 0, then 1 for good. A futex word of this process.
