@@ -28,6 +28,7 @@ struct World {
   AStackList list;
   std::size_t count = 0;
   std::atomic<bool> revoked{false};
+  bool ready = false;  ///< Of keep_one_of_two().
 };
 alignas(World) std::byte place[sizeof(World)];
 World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
@@ -55,7 +56,12 @@ LinkageRecord* take_slow() {
   for (;;) {
     const std::uint32_t seen = world().list.wakes();
     if (world().revoked.load(std::memory_order_seq_cst)) return nullptr;
-    if (LinkageRecord* const record = world().list.take_any()) return record;
+    bool moving = false;
+    if (LinkageRecord* const record = world().list.take_any(moving)) return record;
+    if (moving) {
+      explore::wait_for_others();
+      continue;
+    }
     world().list.wait(seen, std::chrono::seconds(1), {});
   }
 }
@@ -98,6 +104,31 @@ void started_call() {
 void call_and_start() {
   started_call();
   if (start() != nullptr) --world().count;
+}
+
+/// Has two spares, then takes one of them for good.
+void keep_one_of_two() {
+  LinkageRecord* const one = start();
+  LinkageRecord* const other = start();
+  world().list.put_spare(*one);
+  world().list.put_spare(*other);
+  explore::kernel_orders();
+  world().ready = true;
+  if (start() != nullptr) --world().count;
+}
+/// With AStackSupply::fail. One of the two is idle all the time.
+void call_without_waiting() {
+  if (!world().ready) return;
+  explore::kernel_orders();
+  for (bool moving = true; moving;) {
+    if (LinkageRecord* const record = world().list.take_any(moving)) {
+      use(*record);
+      world().list.put_shared(*record);
+      return;
+    }
+    if (moving) explore::wait_for_others();
+  }
+  explore::expect(false, "a call is refused while an A-stack is idle");
 }
 
 /// As the watcher trims.
@@ -144,6 +175,7 @@ const std::vector<NamedProgram>& programs() {
       {"a_caller_and_a_starter_of_one", program(1, {[] { twice(call); }, [] { twice(started_call); }})},
       {"two_starters_of_one", program(1, {[] { twice(started_call); }, [] { twice(started_call); }})},
       {"a_start_and_a_starter", program(2, {call_and_start, started_call})},
+      {"a_start_and_a_caller_that_does_not_wait", program(2, {keep_one_of_two, call_without_waiting})},
       {"a_start_and_the_trimmer", program(1, {call_and_start, trim})},
       {"a_caller_and_the_trimmer", program(1, {[] { twice(call); }, [] { twice(trim); }})},
       {"a_slow_caller_and_the_trimmer", program(1, {[] { call(), slow_call(); }, trim})},
@@ -168,7 +200,7 @@ const std::set<std::string> kNeeded{
     "put_spare: lease.moving.store(0, std::memory_order_release); [store release]",
     "set_wanted: wanted.store(is ? 1 : 0, std::memory_order_release); [store release]",
     "take_from: if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr; [load acquire]",
-    "take_from: if (lease.moving.load(std::memory_order_acquire) == 0) { [load acquire]",
+    "take_from: const bool at_spares = lease.moving.load(std::memory_order_acquire) != 0; [load acquire]",
     "take_spare: if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] { [load acquire]",
     "take_spare: lease.moving.store(0, std::memory_order_release); [store release]",
     // What was done with an A-stack goes with it; and who takes the top of a stack sees what lies below it, also after having

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <numeric>
 #include <set>
 #include <string>
@@ -278,6 +279,27 @@ TEST(StartedCallsTimeout, are_aborted_at_the_finish_and_their_astacks_come_back)
   EXPECT_EQ(tasks.client->start().NapFor(0).finish().code(), Errc::no_astack);
   tasks.service.let_all_go();
   EXPECT_TRUE(eventually([&] { return tasks.client->start().NapFor(0).finish().has_value(); }));
+}
+
+TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares) {
+  LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
+  std::latch at_spares(1);
+  std::thread owner([&] {
+    {
+      std::vector<Nap> naps;
+      for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(1));
+      for (auto& nap : naps) EXPECT_TRUE(nap.finish());
+    }
+    // As if it had lost its processor just there.
+    auto& moving = tasks.client->binding().object().astacks(0).own_lease().moving;
+    moving.store(1);
+    at_spares.count_down();
+    std::this_thread::sleep_for(50ms);
+    moving.store(0);
+  });
+  at_spares.wait();
+  EXPECT_EQ(tasks.client->start().NapFor(1).finish().code(), Errc::ok);
+  owner.join();
 }
 
 class StartedCallsDeath : public testing::TestWithParam<std::tuple<Gate, bool>> {};

@@ -420,7 +420,7 @@ inline end_a_lease() { /* L6 */
           :: r -> spares[t] = below[r]
           :: else
           fi
-        :: moving[t]
+        :: moving[t] -> moved = moved || spares[t]
         fi;
         if
         :: !r && !in_call[t] ->
@@ -448,7 +448,8 @@ inline end_a_lease() { /* L6 */
   release()
 }
 
-inline take_any() {
+inline take_any() { /* sets `moved`: an owner was just at its spares */
+  moved = 0;
   surrender_own_lease();
   take_leased();
   if
@@ -478,7 +479,8 @@ inline take_slow() {
       take_any();
       if
       :: r -> break
-      :: else -> wait()
+      :: !r && moved -> moved = 0 /* it sleeps for a moment and looks again, whatever becomes of the count */
+      :: !r && !moved -> wait()
       fi
     fi
   od;
@@ -495,7 +497,7 @@ inline let_go() { held[r] = 0 }
 proctype owner(byte me) {
   byte n, r, outer, t, f, k, seen;
   byte word, calls = CALLS_OF(me);
-  bit ok, found, fast, outer_fast;
+  bit ok, found, fast, outer_fast, moved;
   do
   :: n == calls || revoked -> break
   :: n < calls && !revoked ->
@@ -546,7 +548,7 @@ proctype owner(byte me) {
       fi
     :: else
     fi;
-    r = 0; fast = 0
+    r = 0; fast = 0; moved = 0
 #if STARTED
   :: n < calls && !revoked ->
     n++;
@@ -564,7 +566,7 @@ proctype owner(byte me) {
       put_spare()
     :: else
     fi;
-    r = 0
+    r = 0; moved = 0
 #endif
   od
 }
@@ -572,7 +574,7 @@ proctype owner(byte me) {
 proctype watcher() {
   byte r, t, f, k, me = WATCHER;
   byte idle[RECORDS + 1], count;
-  bit ok;
+  bit ok, moved;
   do
   :: pop();
     if

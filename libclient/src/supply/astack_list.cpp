@@ -88,14 +88,15 @@ void AStackList::add(std::span<shim::LinkageRecord> grown) noexcept {
   wake_waiters();
 }
 
-shim::LinkageRecord* AStackList::take_any() noexcept {
+shim::LinkageRecord* AStackList::take_any(bool& moving) noexcept {
+  moving = false;
   number_this_thread();
   surrender_own_lease();
   if (shim::LinkageRecord* record = take_leased(own_lease())) return record;
   if (shim::LinkageRecord* record = take_spare()) return record;
   if (shim::LinkageRecord* record = pop()) return record;
   if (shim::LinkageRecord* record = pop_secondary()) return record;
-  return end_a_lease();
+  return end_a_lease(moving);
 }
 
 void AStackList::put_shared(shim::LinkageRecord& record) noexcept {
@@ -164,7 +165,7 @@ void AStackList::stop_leasing() noexcept {
   for (Lease& lease : leases_) lease.set_wanted(true);
 }
 
-shim::LinkageRecord* AStackList::end_a_lease() noexcept {
+shim::LinkageRecord* AStackList::end_a_lease(bool& moving) noexcept {
   std::lock_guard lock(ending_);
   if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // owners surrender theirs: not ours to take
   for (Lease& lease : leases_) {
@@ -176,20 +177,23 @@ shim::LinkageRecord* AStackList::end_a_lease() noexcept {
       return nullptr;
     }
     // Either the owner sees `wanted`, or we see that it is in a call, or at its spares.
-    shim::LinkageRecord* taken = take_from(lease);
+    shim::LinkageRecord* taken = take_from(lease, moving);
     lease.set_wanted(false);
     if (taken != nullptr) return taken;
   }
   return nullptr;
 }
 
-/// The oldest spare would be the fairest to take; the newest is the one that can be had without a walk.
-shim::LinkageRecord* AStackList::take_from(Lease& lease) noexcept {
-  if (lease.moving.load(std::memory_order_acquire) == 0) {
-    if (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+/// The oldest spare would be the fairest to take; the newest is the one that can be had without a walk. Sets `moving`
+/// if there are spares that the owner is just at.
+shim::LinkageRecord* AStackList::take_from(Lease& lease, bool& moving) noexcept {
+  const bool at_spares = lease.moving.load(std::memory_order_acquire) != 0;
+  if (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+    if (!at_spares) {
       lease.spares.store(spare->below, std::memory_order_relaxed);
       return spare;
     }
+    moving = true;
   }
   if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr;
   return lease.remove();
@@ -206,7 +210,8 @@ void AStackList::take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept {
   take_all([this] { return pop(); });
   std::ranges::reverse(idle);
   take_all([this] { return pop_secondary(); });
-  take_all([this] { return end_a_lease(); });
+  bool moving = false;
+  take_all([this, &moving] { return end_a_lease(moving); });
 }
 
 void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept {

@@ -16,8 +16,9 @@ namespace {
 
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
-/// Between two looks while the watcher holds the idle A-stacks: who puts them back wakes those that wait.
-constexpr std::chrono::milliseconds kTrimLook{1};
+/// Between two looks while another thread is at idle A-stacks for a moment: the watcher, which wakes those that wait when
+/// it puts them back, or their owner, which wakes nobody after it has taken one of several.
+constexpr std::chrono::milliseconds kHeldLook{1};
 
 /// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.
 void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
@@ -39,18 +40,18 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
     if (revoked()) return {nullptr, Errc::binding_revoked};
     const std::uint32_t trims = trims_.load(std::memory_order_acquire);
-    if (shim::LinkageRecord* record = list.take_any()) return {record};
+    bool moving = false;
+    if (shim::LinkageRecord* record = list.take_any(moving)) return {record};
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
     // The watcher may have had idle ones in its hands when we looked, and have put them back since.
     if (trims_.load(std::memory_order_acquire) != trims) continue;
-    const bool trimming = trims % 2 != 0;
-    if (!trimming && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
+    const bool held = moving || trims % 2 != 0;
+    if (!held && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
-    if (trimming) {
-      // The watcher has the idle ones in its hands for a moment. Yielding would not do: it may have our processor alone
-      // and less priority.
-      wait_for_put(list, seen, waiting, std::min<std::chrono::nanoseconds>(limit, kTrimLook), {});
+    if (held) {
+      // Yielding would not do: the other thread may have our processor alone and less priority.
+      wait_for_put(list, seen, waiting, std::min<std::chrono::nanoseconds>(limit, kHeldLook), {});
       continue;
     }
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);

@@ -106,7 +106,13 @@ class AStackList {
     return nullptr;
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
-  [[nodiscard]] shim::LinkageRecord* take_any() noexcept;
+  /// `moving`: set to whether a thread was at its spares, a few instructions long, so that none of them could be had.
+  /// Null, and not that: each A-stack was seen in use.
+  [[nodiscard]] shim::LinkageRecord* take_any(bool& moving) noexcept;
+  [[nodiscard]] shim::LinkageRecord* take_any() noexcept {
+    bool moving = false;
+    return take_any(moving);
+  }
   /// Puts an A-stack back on top and wakes a waiter if there is one. `lease`: that it was taken from by take_leased(),
   /// or null. Nobody takes a record out of a lease that is in a call, so it is there still.
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
@@ -217,8 +223,8 @@ class AStackList {
   void push(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] shim::LinkageRecord* pop() noexcept;
   [[nodiscard]] shim::LinkageRecord* pop_secondary() noexcept;
-  [[nodiscard]] shim::LinkageRecord* end_a_lease() noexcept;
-  [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease) noexcept;
+  [[nodiscard]] shim::LinkageRecord* end_a_lease(bool& moving) noexcept;
+  [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease, bool& moving) noexcept;
   [[nodiscard]] bool looks_empty() const noexcept;
 
   /// The last one is nobody's and stays empty, for threads without a number.
