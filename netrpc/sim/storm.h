@@ -34,7 +34,9 @@ struct StormOptions {
   double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.
   std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
   Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
-  Duration idle = std::chrono::minutes(10);    ///< After that long a quiet time no state may be left.
+  /// Times that the stack sends a request within the timeout, at least, while nobody answers (tries_of()).
+  unsigned tries = 5;
+  Duration idle = std::chrono::minutes(10);  ///< After that long a quiet time no state may be left.
   /// Calls are said to hang if they take this long in the end.
   Duration patience = std::chrono::minutes(10);
   std::function<void(std::string_view)> trace;  ///< A line for everything that happens, if given.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "netrpc/sim/storm.h"
@@ -11,18 +12,17 @@ namespace lrpc::netrpc::storm {
 
 /// The share of the calls that may end without an answer (those whose caller has crashed are not counted), from 0 to 1.
 /// At 1 the setting says nothing. Three parts:
-///   - The network. A call fails when each of its tries is lost. A protocol that begins with 100 ms and doubles up to a
-///     second tries five times in two seconds; ours try more often. A try crosses one wire each way, or three between
-///     segments. Lost is also what is cut off by a partition, or comes too late to be of use.
+///   - The network. A call fails when each of its tries is lost, of which the stack makes `tries`. A try crosses one wire
+///     each way, or three between segments. Lost is also what is cut off by a partition, or comes too late to be of use.
 ///   - Large messages. A protocol that cannot ask for single packets sends six of them at each try, on the average. One
-///     call in seven has such a message.
+///     call in seven has such a message, if they may be that large.
 ///   - Crashes. One fails the calls that are under way to that host: `at_once` of each host that calls it, of which
 ///     there are `peers` on the average. No more: who waits for a host that is down calls nobody else meanwhile.
 /// Three standard deviations are added, for the draws.
 [[nodiscard]] inline double most_failing(const StormOptions& options, std::uint64_t crashes) noexcept {
-  constexpr double kTries = 5;
   constexpr double kPackets = 6;
-  constexpr double kLarge = 1.0 / 7;
+  constexpr std::size_t kOnePacket = 1400;
+  const double large = options.largest > kOnePacket ? 1.0 / 7 : 0;
   constexpr Duration kTooLate = std::chrono::milliseconds(100);
   const SimLink& link = options.link;
   const double lost = std::min(1.0, link.loss + link.corrupt + (link.reorder_delay > kTooLate ? link.reorder : 0));
@@ -33,10 +33,10 @@ namespace lrpc::netrpc::storm {
   const double cut = every > 0 ? 2.0 / 3 * length / (length + every) : 0;
   const auto all_lost = [&](double wires, double packets) {
     const double arrives = std::pow(1 - lost, wires * (packets + 1)) * (1 - cut);
-    return std::pow(1 - arrives, kTries);
+    return std::pow(1 - arrives, options.tries);
   };
   const auto of_network = [&](double wires) {
-    return (1 - kLarge) * all_lost(wires, 1) + kLarge * all_lost(wires, kPackets);
+    return (1 - large) * all_lost(wires, 1) + large * all_lost(wires, kPackets);
   };
   const double near = 1.0 / options.segments;
   const double network = near * of_network(1) + (1 - near) * of_network(3);

@@ -1,11 +1,18 @@
 #include "netrpc/sim/storm_stacks.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/protocols/channel/channel.h"
+#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/paired/paired.h"
+#include "netrpc/protocols/request_reply/request_reply.h"
 #include "netrpc/sim/devices.h"
+#include "netrpc/src/round_trip.h"
 
 namespace lrpc::netrpc {
 
@@ -103,6 +110,65 @@ std::string_view text_of_stack(std::string_view name_or_text) {
 bool repeats_calls(std::string_view name_or_text) {
   const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());
   return parsed && !parsed->instances().empty() && parsed->instances().back().repeats;
+}
+
+namespace {
+
+/// When a protocol sends its request again.
+struct Repeats {
+  Duration first{};       ///< The pause after the first copy, before it has measured any,
+  Duration longest{};     ///< which is doubled up to this,
+  unsigned step = 1;      ///< with every second copy, or with each: 2.
+  Duration give_up{};     ///< No copy after this time, and
+  unsigned most = 1'000;  ///< no more copies than this.
+};
+
+/// Nothing: it leaves that to a layer below.
+std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
+  const Options& given = instance.options;
+  if (instance.kind == "CHANNEL") {
+    ChannelOptions channel;
+    channel.give_up = given.duration("give_up", channel.give_up);
+    return Repeats{.first = given.duration("initial_timeout", channel.initial_timeout),
+                   .longest = channel.longest_pause(),
+                   .give_up = channel.give_up};
+  }
+  if (instance.kind == "M_RPC")
+    return Repeats{.first = mrpc::kFirstTimeoutOfFragments,
+                   .longest = mrpc::kLongestTimeout,
+                   .give_up = given.duration("give_up", mrpc::Settings().give_up)};
+  if (instance.kind == "PAIRED") {
+    const PairedOptions paired;
+    return Repeats{.first = given.duration("initial_timeout", paired.initial_timeout),
+                   .longest = given.duration("longest_timeout", paired.longest_timeout),
+                   .step = 2,
+                   .give_up = Duration::max(),
+                   .most = static_cast<unsigned>(given.number("max_retry", paired.max_retry)) + 1};
+  }
+  if (instance.kind == "REQUEST_REPLY") {
+    const RequestReplyOptions pairs;
+    return Repeats{.first = given.duration("initial_timeout", pairs.initial_timeout),
+                   .longest = given.duration("longest_timeout", pairs.longest_timeout),
+                   .give_up = given.duration("give_up", pairs.give_up)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+unsigned tries_of(std::string_view name_or_text, Duration timeout) {
+  const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());
+  if (!parsed) return StormOptions().tries;
+  for (auto instance = parsed->instances().rbegin(); instance != parsed->instances().rend(); ++instance) {
+    const std::optional<Repeats> repeats = repeats_of(*instance);
+    if (!repeats) continue;
+    unsigned copies = 0;
+    const Duration until = timeout > Duration(0) ? std::min(timeout, repeats->give_up) : repeats->give_up;
+    for (Duration at{}; at < until && copies < repeats->most; ++copies)
+      at += RetryTimer::pause_after(repeats->step * copies, repeats->first, repeats->longest);
+    return copies;
+  }
+  return StormOptions().tries;
 }
 
 Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds) {

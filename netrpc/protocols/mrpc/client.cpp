@@ -12,16 +12,11 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// The step function: what is waited for a reply before anything has been measured, and at least.
-constexpr Duration kFirstTimeout = milliseconds(10);
-constexpr Duration kFirstTimeoutOfFragments = milliseconds(20);
-// While packets are lost, and while none are.
+// The step function: what is waited for a reply at least, while packets are lost, and while none are.
 constexpr Duration kLeastTimeout = microseconds(30);
 constexpr Duration kLeastTimeoutOfFragments = microseconds(100);
 constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
-/// The longest silence of a client that waits: a slow server's reply that is lost is noticed within this.
-constexpr Duration kLongestTimeout = milliseconds(500);
 /// What a server may say in place of a reply: it is not believed to name just anything.
 Errc outcome_of(std::uint16_t error) noexcept {
   return error == static_cast<std::uint16_t>(Errc::bad_procedure) ? Errc::bad_procedure : Errc::call_failed;

@@ -12,6 +12,12 @@
 
 namespace lrpc::netrpc::mrpc {
 
+/// What is waited for a reply before anything has been measured, to one packet and to several.
+inline constexpr Duration kFirstTimeout = std::chrono::milliseconds(10);
+inline constexpr Duration kFirstTimeoutOfFragments = std::chrono::milliseconds(20);
+/// The longest silence of a client that waits: a slow server's reply that is lost is noticed within this.
+inline constexpr Duration kLongestTimeout = std::chrono::milliseconds(500);
+
 struct Settings {
   std::size_t channels = 8;  ///< Of each peer, at the client.
   std::size_t queue = 4096;  ///< Calls to one peer that wait for a channel, or for its life.

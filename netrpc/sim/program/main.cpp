@@ -147,6 +147,7 @@ int run(int argc, char** argv) {
   }
   storm.repeats = repeats_calls(arguments.stack);
   storm.timeout = milliseconds(arguments.timeout_ms);
+  storm.tries = tries_of(arguments.stack, storm.timeout);
   storm.link.reorder_delay = milliseconds(arguments.reorder_ms);
   storm.faults.crash_every = milliseconds(arguments.crash_ms);
   storm.faults.partition_every = milliseconds(arguments.partition_ms);

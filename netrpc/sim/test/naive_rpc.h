@@ -12,14 +12,15 @@
 namespace lrpc::netrpc {
 
 enum class Flaw : std::uint8_t {
-  none,             ///< At most once within one life of the server: wrong only where servers crash.
-  at_least_once,    ///< A request that comes twice is executed twice.
-  impatient_never,  ///< Stops sending after three times, and waits for ever.
-  sends_once,       ///< Never sends again, and gives up.
-  forgets_callers,  ///< One caller in a thousand is not told of its reply.
-  dawdles,          ///< One reply in a thousand is kept from its caller for ten seconds.
-  wrong_bytes,      ///< One reply in a hundred has a bit too many.
-  remembers,        ///< Never forgets a reply.
+  none,              ///< At most once within one life of the server: wrong only where servers crash.
+  at_least_once,     ///< A request that comes twice is executed twice.
+  impatient_never,   ///< Stops sending after three times, and waits for ever.
+  sends_once,        ///< Never sends again, and gives up.
+  sends_five_times,  ///< And gives up.
+  forgets_callers,   ///< One caller in a thousand is not told of its reply.
+  dawdles,           ///< One reply in a thousand is kept from its caller for ten seconds.
+  wrong_bytes,       ///< One reply in a hundred has a bit too many.
+  remembers,         ///< Never forgets a reply.
 };
 
 class NaiveRpc final : public Protocol {
@@ -149,8 +150,9 @@ class NaiveRpc final : public Protocol {
     if (call.sent == 1000) return answered(id, {}, Errc::call_failed);
     if (++call.sent > 3 && flaw_ == Flaw::impatient_never) return;
     if (call.sent > 200) return answered(id, {}, Errc::call_failed);
-    if (flaw_ == Flaw::sends_once && call.sent == 2) return answered(id, {}, Errc::call_failed);
-    host().events().schedule(call.timer, std::chrono::milliseconds(flaw_ == Flaw::sends_once ? 100 : 2));
+    const int most = flaw_ == Flaw::sends_once ? 1 : flaw_ == Flaw::sends_five_times ? 5 : 1000;
+    if (call.sent > most) return answered(id, {}, Errc::call_failed);
+    host().events().schedule(call.timer, std::chrono::milliseconds(most < 1000 ? 100 : 2));
     send(*call.lower, false, id, call.request.share());
   }
   void answered(std::uint64_t id, Message reply, Errc outcome = Errc::ok) {

@@ -6,6 +6,7 @@
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/storm.h"
 #include "netrpc/sim/storm_bound.h"
+#include "netrpc/sim/storm_stacks.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -79,6 +80,32 @@ TEST(StormCheckerTest, finds_a_protocol_that_never_sends_again) {
     EXPECT_EQ(report.violation_count, 1U) << all_of(report);
     EXPECT_TRUE(any_says(report, "calls have failed")) << loss << all_of(report);
   }
+}
+
+TEST(StormCheckerTest, finds_a_protocol_that_gives_up_before_its_time) {
+  for (const double loss : {0.1, 0.2}) {
+    StormOptions options = small_storm();
+    options.link.loss = loss;
+    options.largest = 1000;  // of large messages more are lost than any number of tries explains
+    const StormReport excused = run(options, Flaw::sends_five_times);
+    EXPECT_EQ(excused.violation_count, 0U) << all_of(excused);
+    options.tries = tries_of("select-channel-ip", options.timeout);
+    const StormReport found = run(options, Flaw::sends_five_times);
+    EXPECT_EQ(found.violation_count, 1U) << all_of(found);
+    EXPECT_TRUE(any_says(found, "calls have failed")) << loss << all_of(found);
+    const StormReport patient = run(options, Flaw::none);
+    EXPECT_EQ(patient.violation_count, 0U) << all_of(patient);
+  }
+}
+
+TEST(StormBoundTest, knows_how_often_each_stack_sends_a_request_within_the_timeout) {
+  EXPECT_EQ(tries_of("select-channel-ip", 2s), 9U);
+  EXPECT_EQ(tries_of("mrpc-ip", 2s), 12U);
+  EXPECT_EQ(tries_of("select-paired-udp", 2s), 6U);
+  EXPECT_EQ(tries_of("sun-udp", 2s), 7U);
+  EXPECT_EQ(tries_of("sun-channel-fragment-ip", 2s), 9U);
+  EXPECT_EQ(tries_of("udp = UDP; paired = PAIRED(max_retry = 2) over udp;", 2s), 3U);
+  EXPECT_EQ(tries_of("ip = IP; channel = CHANNEL(give_up = 100ms) over ip;", 2s), 5U);
 }
 
 TEST(StormCheckerTest, finds_a_caller_that_is_never_woken) {

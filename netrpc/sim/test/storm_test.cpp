@@ -44,6 +44,7 @@ StormOptions bad_weather(std::uint64_t seed) {
 }
 StormReport run(StormOptions options, std::string_view text) {
   options.repeats = repeats_calls(text);
+  options.tries = tries_of(text, options.timeout);
   const Result<ComposeStack> stack = stack_of(text, simulated_kinds());
   EXPECT_TRUE(stack) << stack.error().message();
   return stack ? run_storm(options, *stack) : StormReport{};

@@ -5,6 +5,7 @@
 #include "netrpc/protocols/mrpc/monolithic.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/storm.h"
+#include "netrpc/sim/storm_stacks.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -13,7 +14,8 @@ using namespace std::chrono_literals;
 using testing_lrpc::long_tests;
 using testing_lrpc::test_seed;
 
-StormReport run(const StormOptions& options, Medium medium, mrpc::Settings settings = {}) {
+StormReport run(StormOptions options, Medium medium, mrpc::Settings settings = {}) {
+  options.tries = tries_of("mrpc-ip", options.timeout);
   return run_storm(options, [=](SimHost& host, std::vector<Protocol*>& all) -> Protocol& {
     Protocol& device = medium == Medium::ethernet ? host.ethernet() : host.ip();
     auto& mrpc = host.add<mrpc::Monolithic>("mrpc", device, settings);

@@ -37,14 +37,14 @@ const Weather kWeathers[] = {
 class PairedStormTest : public testing::TestWithParam<Weather> {};
 
 TEST_P(PairedStormTest, no_call_is_executed_twice_every_call_ends_and_nothing_is_left) {
-  const Result<ComposeStack> stack =
-      stack_of("udp = UDP; paired = PAIRED over udp; select = SELECT over paired;", simulated_kinds());
+  const Result<ComposeStack> stack = stack_of("select-paired-udp", simulated_kinds());
   ASSERT_TRUE(stack) << stack.error().message();
   StormOptions options;
   options.seed = testing_lrpc::test_seed();
   options.calls = testing_lrpc::long_tests() ? 20'000 : 3'000;
   options.hosts = 40;
   options.segments = 1;
+  options.tries = tries_of("select-paired-udp", options.timeout);
   options.link = GetParam().link;
   options.faults = GetParam().faults;
   const StormReport report = run_storm(options, *stack);
