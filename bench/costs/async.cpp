@@ -38,13 +38,12 @@ class AsyncCall final : public Contender {
       for (std::uint64_t i = 0; i < count; ++i) note(client_->Null());
       return;
     }
-    const auto starter = client_->start();
     const std::size_t filled = std::min<std::uint64_t>(count, in_flight_);
-    for (std::size_t i = 0; i < filled; ++i) pending_[i] = starter.Null();
+    for (std::size_t i = 0; i < filled; ++i) pending_[i] = client_->start().Null();
     std::size_t oldest = 0;
     for (std::uint64_t i = filled; i < count; ++i) {
       note(pending_[oldest].finish());
-      pending_[oldest] = starter.Null();
+      pending_[oldest] = client_->start().Null();
       if (++oldest == in_flight_) oldest = 0;
     }
     for (std::size_t i = 0; i < filled; ++i) note(pending_[i].finish());

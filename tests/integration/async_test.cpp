@@ -24,6 +24,14 @@ using namespace std::chrono_literals;
 using Sum = decltype(std::declval<Tasks::Client&>().start().Add(0, 0));
 using Nap = decltype(std::declval<Tasks::Client&>().start().NapFor(0));
 
+/// What start() returns is for one call: kept, it could outlive its client.
+template <class Starter>
+concept CallableWhenKept = requires(Starter& kept) {
+  kept.Add(0, 0);
+};
+static_assert(!CallableWhenKept<decltype(std::declval<Tasks::Client&>().start())>);
+static_assert(!std::is_move_constructible_v<decltype(std::declval<Tasks::Client&>().start())>);
+
 class StartedCalls : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {

@@ -1,5 +1,6 @@
 // Many started calls at once: a descriptor for poll(2), callbacks, coroutines.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,39 @@ TEST(Completion, makes_a_descriptor_readable_when_a_watched_call_has_returned) {
   EXPECT_EQ(queue->run(), 1U);
   EXPECT_FALSE(readable(queue->fd(), 0));
   EXPECT_EQ(nap.finish().value(), kUntilLetGo);
+}
+
+/// While it lives, freed memory does not look as it did before.
+struct FreedMemoryChanges {
+  FreedMemoryChanges() { (void)mallopt(M_PERTURB, 0x5a); }
+  ~FreedMemoryChanges() { (void)mallopt(M_PERTURB, 0); }
+};
+
+TEST(Completion, may_end_before_the_calls_that_it_watches) {
+  const FreedMemoryChanges changes;
+  LocalTasks tasks;
+  auto queue = make_queue();
+  auto finished = tasks.client->start().NapFor(1);
+  auto told = tasks.client->start().NapFor(kUntilLetGo);
+  auto moved = tasks.client->start().NapFor(kUntilLetGo);
+  auto dropped = std::make_unique<Nap>(tasks.client->start().NapFor(kUntilLetGo));
+  auto owned = std::make_shared<Nap>(tasks.client->start().NapFor(kUntilLetGo));
+  for (Nap* nap : {&finished, &told, &moved, dropped.get()}) ASSERT_TRUE(queue->watch(*nap, [] { FAIL(); }));
+  ASSERT_TRUE(queue->watch(*owned, [owned] { FAIL(); }));
+  owned.reset();
+  EXPECT_TRUE(finished.wait_for(kPatience));
+  queue.reset();
+  EXPECT_TRUE(finished.finish());
+  dropped.reset();
+  Nap target = std::move(moved);
+  const auto other = make_queue();
+  bool heard = false;
+  ASSERT_TRUE(other->watch(told, [&] { heard = true; }));
+  tasks.service.let_all_go();
+  EXPECT_TRUE(eventually([&] { return other->wait(10ms) != 0; }));
+  EXPECT_TRUE(heard);
+  EXPECT_TRUE(told.finish());
+  EXPECT_TRUE(target.finish());
 }
 
 TEST(Completion, of_two_queues_that_watched_a_call_only_the_last_hears_of_it) {

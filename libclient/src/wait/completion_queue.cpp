@@ -40,21 +40,32 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create() {
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::move(fd)));
 }
 
-CompletionQueue::CompletionQueue(UniqueFd ready_fd) noexcept
-    : owner_(shim::this_process()), ready_fd_(std::move(ready_fd)) {}
+CompletionQueue::CompletionQueue(UniqueFd ready_fd)
+    : link_(*new client::QueueLink(*this, shim::this_process())), ready_fd_(std::move(ready_fd)) {}
 
 CompletionQueue::~CompletionQueue() {
-  if (inert() || !thread_.running()) return;
-  {
-    std::lock_guard lock(mutex_);
+  if (inert()) return;
+  std::unique_lock lock(link_.mutex);
+  if (thread_.running()) {
     stop_ = true;
+    lock.unlock();
+    changed_.fetch_add(1, std::memory_order_release);
+    shim::futex_wake_private(changed_, 1);
+    thread_.join();
+    lock.lock();
   }
-  changed_.fetch_add(1, std::memory_order_release);
-  shim::futex_wake_private(changed_, 1);
-  thread_.join();
+  link_.queue = nullptr;
+  unlink(link_, std::move(lock));
 }
 
-bool CompletionQueue::inert() const noexcept { return owner_ != shim::this_process(); }
+/// One holder fewer.
+void CompletionQueue::unlink(client::QueueLink& link, std::unique_lock<std::mutex> lock) noexcept {
+  const bool last = --link.holders == 0;
+  lock.unlock();
+  if (last) delete &link;
+}
+
+bool CompletionQueue::inert() const noexcept { return link_.owner != shim::this_process(); }
 
 bool CompletionQueue::Watched::look() const noexcept {
   const shim::CallWord word = shim::load_word(*linkage->astack.head);
@@ -66,10 +77,10 @@ bool CompletionQueue::Watched::look() const noexcept {
 Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
   if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
   if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
-  if (call.queue_ != nullptr && call.queue_ != this) call.stop_watching();  // it has one queue, the last
+  if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // it has one queue, the last
   (void)call.execute_here();
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(link_.mutex);
     if (!thread_.running()) {
       waits_.reserve(shim::kMostFutexWaits);
       const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
@@ -87,18 +98,23 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
                                .until = limits.limited ? limits.until : std::chrono::steady_clock::time_point::max(),
                                .cancellations = limits.limited ? limits.cancellations : nullptr});
     std::erase(ready_, call.linkage_);
-    call.queue_ = this;
+    if (call.queue_ == nullptr) ++link_.holders;
+    call.queue_ = &link_;
   }
   changed_.fetch_add(1, std::memory_order_release);
   shim::futex_wake_private(changed_, 1);
   return {};
 }
 
-void CompletionQueue::forget(const client::PendingCall& call) noexcept {
-  if (inert()) return;
-  std::lock_guard lock(mutex_);
-  watched_.erase(call.linkage_);
-  std::erase(ready_, call.linkage_);
+void CompletionQueue::forget(client::QueueLink& link, const client::PendingCall& call) noexcept {
+  if (link.owner != shim::this_process()) return;
+  decltype(watched_)::node_type forgotten;  // destroyed without the lock: it may own other calls
+  std::unique_lock lock(link.mutex);
+  if (link.queue != nullptr) {
+    forgotten = link.queue->watched_.extract(call.linkage_);
+    std::erase(link.queue->ready_, call.linkage_);
+  }
+  unlink(link, std::move(lock));
 }
 
 std::size_t CompletionQueue::run() {
@@ -107,7 +123,7 @@ std::size_t CompletionQueue::run() {
   (void)!::read(ready_fd_.get(), &times, sizeof times);
   std::size_t most = 0;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(link_.mutex);
     most = ready_.size();
   }
   // If what is run throws, the rest must not be forgotten.
@@ -116,7 +132,7 @@ std::size_t CompletionQueue::run() {
     ~Rest() {
       const shim::NoCancellation never;
       const std::uint64_t one = 1;
-      std::lock_guard lock(queue.mutex_);
+      std::lock_guard lock(queue.link_.mutex);
       if (!queue.ready_.empty()) (void)!::write(queue.ready_fd_.get(), &one, sizeof one);
     }
   } const rest{*this};
@@ -125,7 +141,7 @@ std::size_t CompletionQueue::run() {
   for (; count < most; ++count) {
     std::function<void()> then;
     {
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(link_.mutex);
       if (ready_.empty()) break;
       const auto found = watched_.find(ready_.front());
       ready_.pop_front();
@@ -163,7 +179,7 @@ void CompletionQueue::sleep_on_words() {
     // Before the look: what is watched since makes the sleep return at once.
     waits.assign(1, {&changed_, changed_.load(std::memory_order_acquire), false});
     {
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(link_.mutex);
       if (stop_) return;
       for (auto& [linkage, call] : watched_) {
         if (call.ready) continue;
@@ -207,7 +223,7 @@ void CompletionQueue::sleep_on_words() {
 
 /// After a bounded sleep: looks whether the servers live, and overrules hints that lied.
 void CompletionQueue::check_servers() noexcept {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(link_.mutex);
   const client::BindingObject* last = nullptr;
   for (auto& [linkage, call] : watched_) {
     if (call.ready || call.binding->revoked()) continue;
@@ -221,7 +237,7 @@ void CompletionQueue::check_servers() noexcept {
 
 namespace client {
 
-void PendingCall::stop_watching() noexcept { std::exchange(queue_, nullptr)->forget(*this); }
+void PendingCall::stop_watching() noexcept { CompletionQueue::forget(*std::exchange(queue_, nullptr), *this); }
 
 }  // namespace client
 }  // namespace lrpc

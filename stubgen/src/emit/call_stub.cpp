@@ -106,12 +106,12 @@ void CallStub::emit_call() {
 }
 
 void CallStub::emit_start() {
-  head(fmt::format("lrpc::Pending<{}>", type_), ") const noexcept {");
+  head(fmt::format("lrpc::Pending<{}>", type_), ") && noexcept {");
   forward("return lrpc::client::start(", "object_", true);
 }
 
 void CallStub::emit_all() {
-  head(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), ") const noexcept {");
+  head(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), ") && noexcept {");
   forward(fmt::format("return lrpc::client::invoke_all<{}>(", type_), "object_", false);
 }
 

@@ -73,6 +73,12 @@ void emit_serve_callbacks(Code& code) {
   code.line();
 }
 
+void emit_made_of_object(Code& code, std::string_view name) {
+  code.line("explicit {}(lrpc::client::BindingObject& object) noexcept : object_(object) {{}}", name);
+  code.line("{0}(const {0}&) = delete;", name);
+  code.line("{0}& operator=(const {0}&) = delete;", name);
+}
+
 /// class Starter_, without one-way procedures.
 void emit_starter(Code& code, const Interface& interface) {
   code.line(
@@ -81,9 +87,10 @@ void emit_starter(Code& code, const Interface& interface) {
   code.line(
       "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
       "then.");
+  code.line("/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.");
   code.line("class Starter_ {");
   code.open(" public:");
-  code.line("explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
+  emit_made_of_object(code, "Starter_");
   code.line();
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_start();
@@ -97,10 +104,11 @@ void emit_starter(Code& code, const Interface& interface) {
 
 /// class All_, without procedures whose results go where the caller says.
 void emit_all(Code& code, const Interface& interface) {
-  code.line("/// Calls to all members of a group: each function returns what every member has answered.");
+  code.line(
+      "/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.");
   code.line("class All_ {");
   code.open(" public:");
-  code.line("explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
+  emit_made_of_object(code, "All_");
   code.line();
   for (std::size_t i = 0; i < interface.procedures.size(); ++i)
     if (collates(interface.procedures[i])) CallStub(code, interface, i).emit_all();

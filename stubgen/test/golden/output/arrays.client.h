@@ -103,18 +103,21 @@ struct InPlace_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
-      const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) const noexcept {
+      const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&b}, a, b, c, d);
   }
 
   [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(
-      const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) const noexcept {
+      const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) && noexcept {
     return lrpc::client::start(object_, InPlace_outcome{&b}, a, b);
   }
 

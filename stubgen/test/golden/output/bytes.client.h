@@ -136,20 +136,23 @@ struct OutParameter_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(
-      std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d) const noexcept {
+      std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&c, &d}, a, b, c);
   }
 
-  [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
+  [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(std::span<const std::byte> a, lrpc::Buffer& b) && noexcept {
     return lrpc::client::start(object_, InPlace_outcome{&b}, a, b);
   }
 
-  [[nodiscard]] lrpc::Pending<OutParameter_outcome> OutParameter(std::int32_t a, lrpc::Buffer& b) const noexcept {
+  [[nodiscard]] lrpc::Pending<OutParameter_outcome> OutParameter(std::int32_t a, lrpc::Buffer& b) && noexcept {
     return lrpc::client::start(object_, OutParameter_outcome{&b}, a);
   }
 

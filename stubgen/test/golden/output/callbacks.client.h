@@ -184,15 +184,18 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
+  [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) && noexcept {
     return lrpc::client::start(object_, Copy_outcome{}, name);
   }
 
-  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() const noexcept {
+  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() && noexcept {
     return lrpc::client::start(object_, Stop_outcome{});
   }
 
@@ -200,16 +203,18 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t, Cancelled>> Copy(std::string_view name) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t, Cancelled>> Copy(std::string_view name) && noexcept {
     return lrpc::client::invoke_all<Copy_outcome>(object_, name);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop() const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop() && noexcept {
     return lrpc::client::invoke_all<Stop_outcome>(object_);
   }
 

@@ -99,20 +99,23 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) const noexcept {
+  [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) && noexcept {
     return lrpc::client::start(object_, Progress_outcome{}, step);
   }
 
   [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
-      std::string_view question, const std::array<bool, 3>& flags) const noexcept {
+      std::string_view question, const std::array<bool, 3>& flags) && noexcept {
     return lrpc::client::start(object_, Confirm_outcome{}, question, flags);
   }
 
-  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
+  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) && noexcept {
     return lrpc::client::start(object_, Stop_outcome{}, reasons);
   }
 
@@ -120,21 +123,23 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void, Cancelled>> Progress(const Step& step) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void, Cancelled>> Progress(const Step& step) && noexcept {
     return lrpc::client::invoke_all<Progress_outcome>(object_, step);
   }
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<ConfirmResults>> Confirm(
-      std::string_view question, const std::array<bool, 3>& flags) const noexcept {
+      std::string_view question, const std::array<bool, 3>& flags) && noexcept {
     return lrpc::client::invoke_all<Confirm_outcome>(object_, question, flags);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop(const std::array<lrpc::String<10>, 2>& reasons) && noexcept {
     return lrpc::client::invoke_all<Stop_outcome>(object_, reasons);
   }
 

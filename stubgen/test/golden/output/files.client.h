@@ -183,39 +183,42 @@ struct Close_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
+  [[nodiscard]] lrpc::Pending<Null_outcome> Null() && noexcept {
     return lrpc::client::start(object_, Null_outcome{});
   }
 
-  [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) const noexcept {
+  [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) && noexcept {
     return lrpc::client::start(object_, Add_outcome{}, a, b);
   }
 
-  [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) const noexcept {
+  [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::start(object_, BigIn_outcome{}, data);
   }
 
-  [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) const noexcept {
+  [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::start(object_, BigInOut_outcome{&data}, data);
   }
 
-  [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) const noexcept {
+  [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) && noexcept {
     return lrpc::client::start(object_, Open_outcome{}, name, mode);
   }
 
-  [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) const noexcept {
+  [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Write_outcome{}, file, data);
   }
 
-  [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) const noexcept {
+  [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) && noexcept {
     return lrpc::client::start(object_, Read_outcome{&data}, file, count);
   }
 
-  [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) const noexcept {
+  [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) && noexcept {
     return lrpc::client::start(object_, Close_outcome{}, file);
   }
 
@@ -223,20 +226,22 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Null() const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Null() && noexcept {
     return lrpc::client::invoke_all<Null_outcome>(object_);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> Add(std::int32_t a, std::int32_t b) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> Add(std::int32_t a, std::int32_t b) && noexcept {
     return lrpc::client::invoke_all<Add_outcome>(object_, a, b);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> BigIn(const std::array<std::byte, 200>& data) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> BigIn(const std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::invoke_all<BigIn_outcome>(object_, data);
   }
 

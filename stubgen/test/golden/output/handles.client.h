@@ -78,19 +78,22 @@ struct Swap_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Start_outcome> Start(std::uint32_t limit) const noexcept {
+  [[nodiscard]] lrpc::Pending<Start_outcome> Start(std::uint32_t limit) && noexcept {
     return lrpc::client::start(object_, Start_outcome{}, limit);
   }
 
-  [[nodiscard]] lrpc::Pending<MakeCursor_outcome> MakeCursor(Session session) const noexcept {
+  [[nodiscard]] lrpc::Pending<MakeCursor_outcome> MakeCursor(Session session) && noexcept {
     return lrpc::client::start(object_, MakeCursor_outcome{}, session);
   }
 
-  [[nodiscard]] lrpc::Pending<Swap_outcome> Swap(Session from, Cursor cursor) const noexcept {
+  [[nodiscard]] lrpc::Pending<Swap_outcome> Swap(Session from, Cursor cursor) && noexcept {
     return lrpc::client::start(object_, Swap_outcome{}, from, cursor);
   }
 

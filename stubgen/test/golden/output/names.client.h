@@ -292,14 +292,17 @@ struct procedure_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
   [[nodiscard]] lrpc::Pending<Locals_outcome> Locals(
       std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
-      lrpc::Buffer& raised) const noexcept {
+      lrpc::Buffer& raised) && noexcept {
     return lrpc::client::start(
         object_, Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout, signature);
   }
@@ -309,27 +312,27 @@ class Starter_ {
       std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
-      lrpc::Buffer& copied, lrpc::Buffer& second) const noexcept {
+      lrpc::Buffer& copied, lrpc::Buffer& second) && noexcept {
     return lrpc::client::start(
         object_, Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x, x_copy,
         i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
-      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
+      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) && noexcept {
     return lrpc::client::start(object_, export_name_outcome{}, server, name, options, socket);
   }
 
-  [[nodiscard]] lrpc::Pending<raise_outcome> raise(std::int32_t move) const noexcept {
+  [[nodiscard]] lrpc::Pending<raise_outcome> raise(std::int32_t move) && noexcept {
     return lrpc::client::start(object_, raise_outcome{}, move);
   }
 
-  [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() const noexcept {
+  [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() && noexcept {
     return lrpc::client::start(object_, Errc_outcome{});
   }
 
   [[nodiscard]] lrpc::Pending<procedure_outcome> procedure(
-      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) const noexcept {
+      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) && noexcept {
     return lrpc::client::start(object_, procedure_outcome{}, record, handle, may_block, raises);
   }
 
@@ -337,26 +340,28 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> export_name(
-      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
+      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) && noexcept {
     return lrpc::client::invoke_all<export_name_outcome>(object_, server, name, options, socket);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> raise(std::int32_t move) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> raise(std::int32_t move) && noexcept {
     return lrpc::client::invoke_all<raise_outcome>(object_, move);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> Errc() const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> Errc() && noexcept {
     return lrpc::client::invoke_all<Errc_outcome>(object_);
   }
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> procedure(
-      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) const noexcept {
+      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) && noexcept {
     return lrpc::client::invoke_all<procedure_outcome>(object_, record, handle, may_block, raises);
   }
 

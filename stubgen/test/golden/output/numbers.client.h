@@ -118,25 +118,28 @@ struct OutParameters_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
   [[nodiscard]] lrpc::Pending<Integers_outcome> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
-      std::uint64_t h) const noexcept {
+      std::uint64_t h) && noexcept {
     return lrpc::client::start(object_, Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
 
-  [[nodiscard]] lrpc::Pending<Floats_outcome> Floats(float a, double& b) const noexcept {
+  [[nodiscard]] lrpc::Pending<Floats_outcome> Floats(float a, double& b) && noexcept {
     return lrpc::client::start(object_, Floats_outcome{&b}, a, b);
   }
 
-  [[nodiscard]] lrpc::Pending<Bits_outcome> Bits(bool a, bool& b, std::byte c) const noexcept {
+  [[nodiscard]] lrpc::Pending<Bits_outcome> Bits(bool a, bool& b, std::byte c) && noexcept {
     return lrpc::client::start(object_, Bits_outcome{&b}, a, b, c);
   }
 
-  [[nodiscard]] lrpc::Pending<OutParameters_outcome> OutParameters(std::int32_t a) const noexcept {
+  [[nodiscard]] lrpc::Pending<OutParameters_outcome> OutParameters(std::int32_t a) && noexcept {
     return lrpc::client::start(object_, OutParameters_outcome{}, a);
   }
 
@@ -144,18 +147,20 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<IntegersResults>> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
-      std::uint64_t h) const noexcept {
+      std::uint64_t h) && noexcept {
     return lrpc::client::invoke_all<Integers_outcome>(object_, a, b, c, d, e, f, g, h);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<OutParametersResults>> OutParameters(std::int32_t a) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<OutParametersResults>> OutParameters(std::int32_t a) && noexcept {
     return lrpc::client::invoke_all<OutParameters_outcome>(object_, a);
   }
 

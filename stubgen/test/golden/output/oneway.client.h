@@ -89,11 +89,14 @@ struct Count_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Count_outcome> Count() const noexcept {
+  [[nodiscard]] lrpc::Pending<Count_outcome> Count() && noexcept {
     return lrpc::client::start(object_, Count_outcome{});
   }
 
@@ -101,12 +104,14 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t>> Count() const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t>> Count() && noexcept {
     return lrpc::client::invoke_all<Count_outcome>(object_);
   }
 

@@ -184,34 +184,37 @@ struct Shared_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) const noexcept {
+  [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Default_outcome{}, data);
   }
 
-  [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) const noexcept {
+  [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Larger_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
-      std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) && noexcept {
     return lrpc::client::start(object_, Smaller_outcome{}, data, name, tiny);
   }
 
-  [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) const noexcept {
+  [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) && noexcept {
     return lrpc::client::start(object_, Small_outcome{}, text);
   }
 
-  [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) const noexcept {
+  [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::start(object_, Fixed_outcome{}, block);
   }
 
   [[nodiscard]] lrpc::Pending<Shared_outcome> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
-      lrpc::Buffer& fits) const noexcept {
+      lrpc::Buffer& fits) && noexcept {
     return lrpc::client::start(object_, Shared_outcome{&result, &fits}, large, larger);
   }
 
@@ -219,30 +222,32 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Default(std::span<const std::byte> data) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Default(std::span<const std::byte> data) && noexcept {
     return lrpc::client::invoke_all<Default_outcome>(object_, data);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Larger(std::span<const std::byte> data) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Larger(std::span<const std::byte> data) && noexcept {
     return lrpc::client::invoke_all<Larger_outcome>(object_, data);
   }
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Smaller(
-      std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) && noexcept {
     return lrpc::client::invoke_all<Smaller_outcome>(object_, data, name, tiny);
   }
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Small(std::string_view text) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Small(std::string_view text) && noexcept {
     return lrpc::client::invoke_all<Small_outcome>(object_, text);
   }
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::array<std::byte, 9000>>> Fixed(
-      const std::array<std::byte, 9000>& block) const noexcept {
+      const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::invoke_all<Fixed_outcome>(object_, block);
   }
 

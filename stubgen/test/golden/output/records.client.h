@@ -55,11 +55,14 @@ struct Turn_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(const Outer& a, Outer& b) const noexcept {
+  [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(const Outer& a, Outer& b) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&b}, a, b);
   }
 

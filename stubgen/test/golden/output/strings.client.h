@@ -87,15 +87,18 @@ struct Long_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
 class Starter_ {
  public:
   explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  Starter_(const Starter_&) = delete;
+  Starter_& operator=(const Starter_&) = delete;
 
-  [[nodiscard]] lrpc::Pending<Short_outcome> Short(std::string_view a) const noexcept {
+  [[nodiscard]] lrpc::Pending<Short_outcome> Short(std::string_view a) && noexcept {
     return lrpc::client::start(object_, Short_outcome{}, a);
   }
 
-  [[nodiscard]] lrpc::Pending<Long_outcome> Long(std::string_view a, lrpc::String<5000>& b) const noexcept {
+  [[nodiscard]] lrpc::Pending<Long_outcome> Long(std::string_view a, lrpc::String<5000>& b) && noexcept {
     return lrpc::client::start(object_, Long_outcome{&b}, a, b);
   }
 
@@ -103,12 +106,14 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
+/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
 class All_ {
  public:
   explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  All_(const All_&) = delete;
+  All_& operator=(const All_&) = delete;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<10>>> Short(std::string_view a) const noexcept {
+  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<10>>> Short(std::string_view a) && noexcept {
     return lrpc::client::invoke_all<Short_outcome>(object_, a);
   }
 

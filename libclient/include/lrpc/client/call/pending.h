@@ -18,6 +18,8 @@ class Finishing;
 
 namespace client {
 
+struct QueueLink;
+
 /// One call between its start and its finish: owns the A-stack. What generated starters and lrpc::Pending are made of.
 /// Move-only; belongs to one thread at a time, which need not be the one that started it.
 class PendingCall {
@@ -191,7 +193,7 @@ class PendingCall {
   shim::LinkageRecord* linkage_ = nullptr;
   shim::CallWord called_;  ///< Without a binding: see address_of().
   Errc error_ = Errc::invalid_argument;
-  CompletionQueue* queue_ = nullptr;  ///< That watches it.
+  QueueLink* queue_ = nullptr;  ///< To the completion queue that watches it.
 };
 
 /// Puts a call's A-stack back at the end of the scope, when its results have been copied.

@@ -22,12 +22,27 @@
 
 namespace lrpc {
 
+namespace client {
+
+/// What the calls that a queue watches share with it: it stays until the last of them is finished or dropped, so that
+/// the queue may end before.
+struct QueueLink {
+  explicit QueueLink(CompletionQueue& of, int process) noexcept : owner(process), queue(&of) {}
+  const int owner;          ///< In another process, a fork child, nothing here is touched.
+  std::mutex mutex;         ///< Held by whoever looks at the words: an unwatched one is not touched any more.
+  CompletionQueue* queue;   ///< Null: it has ended.
+  std::size_t holders = 1;  ///< The queue, and each call whose link this is.
+};
+
+}  // namespace client
+
 /// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Runs what it runs on
 /// the thread that calls run() or wait(). Its helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms
 /// at a time) and makes fd() readable; it starts with the first watched call, blocks signals, and sleeps without end
 /// while nothing is watched. More than 127 calls at a time are looked at every millisecond.
 ///
-/// Thread-safe. Must outlive the calls that it watches. In a fork child it does nothing.
+/// Thread-safe. It may be destroyed before the calls that it watches: they go on as if they had never been watched. But
+/// not by what it runs, nor while a thread is in a member of it. In a fork child it does nothing.
 class CompletionQueue {
  public:
   /// system_error.
@@ -54,8 +69,8 @@ class CompletionQueue {
   /// over zero.
   std::size_t wait(std::chrono::milliseconds limit);
 
-  /// For PendingCall: it is about to be finished or abandoned.
-  void forget(const client::PendingCall& call) noexcept;
+  /// For PendingCall: the call that has this link is about to be finished or abandoned.
+  static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
 
  private:
   struct Watched {
@@ -71,18 +86,18 @@ class CompletionQueue {
     [[nodiscard]] bool look() const noexcept;
   };
 
-  explicit CompletionQueue(UniqueFd ready_fd) noexcept;
+  explicit CompletionQueue(UniqueFd ready_fd);
   Status watch_call(client::PendingCall& call, std::function<void()> then);
   static void* thread_main(void* queue);
   void sleep_on_words();
   void check_servers() noexcept;
   [[nodiscard]] bool inert() const noexcept;
+  static void unlink(client::QueueLink& link, std::unique_lock<std::mutex> lock) noexcept;
 
-  const int owner_;
+  client::QueueLink& link_;
   UniqueFd ready_fd_;
   shim::Thread thread_;
   std::atomic<std::uint32_t> changed_{0};  ///< Futex word of the thread: counts what it must look at.
-  std::mutex mutex_;  ///< Held by whoever looks at the words: an unwatched one is not touched any more.
   std::map<const shim::LinkageRecord*, Watched> watched_;
   std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
   std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
