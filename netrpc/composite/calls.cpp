@@ -56,7 +56,7 @@ CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexc
     by_user_.unbind({user});
     return 0;
   }
-  if (timeout <= Duration::zero() || bound(call, timeout)) return call;
+  if (timeout == kNoLimit || bound(call, timeout)) return call;
   (void)take(call);
   return 0;
 }

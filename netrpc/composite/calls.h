@@ -35,7 +35,7 @@ class Calls {
   /// `first`: of the names, which a peer is not to guess.
   Calls(Host& host, Events& events, CallId first) noexcept;
 
-  /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; zero:
+  /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; kNoLimit:
   /// never. 0: there is no memory.
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
   /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.

@@ -221,7 +221,7 @@ Result<SessionRef> Framework::open(Protocol& high, const ParticipantSet& partici
 
 Errc Framework::push_through(Session& session, Message message) noexcept {
   if (style_ == CallStyle::call) return Errc::not_supported;
-  const CallId call = style_ == CallStyle::push ? calls_.begin(session, nullptr, {}) : 0;
+  const CallId call = style_ == CallStyle::push ? calls_.begin(session, nullptr, kNoLimit) : 0;
   if (style_ == CallStyle::push && call == 0) return Errc::limit_reached;
   const Errc outcome = enter(pushed_to_, session, Direction::down, std::move(message), call);
   if (outcome != Errc::ok) calls_.drop(call);  // who pushes is told by this
@@ -230,6 +230,7 @@ Errc Framework::push_through(Session& session, Message message) noexcept {
 
 void Framework::call_through(Session& session, Message request, Transaction& transaction, Duration timeout) noexcept {
   if (style_ != CallStyle::call) return transaction.completed(Errc::not_supported, {});
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   const CallId call = calls_.begin(session, &transaction, timeout);
   if (call == 0) return transaction.completed(Errc::limit_reached, {});
   const Errc outcome = enter(pushed_to_, session, Direction::down, std::move(request), call);

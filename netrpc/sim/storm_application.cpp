@@ -237,8 +237,8 @@ void StormApplication::next(Caller& caller) {
         host().random() % 20 == 0 ? static_cast<std::uint32_t>(host().random() % 20'000'000) : 0;
     Message request =
         make_message(caller.call, static_cast<std::uint32_t>(caller.reply_size), delay, size, kRequestSalt);
-    const Duration timeout = host().random() % 10 == 0 ? Duration(0) : ledger_.options().timeout;
-    if (timeout > Duration(0)) ledger_.limited(caller.call, timeout);
+    const Duration timeout = host().random() % 10 == 0 ? Duration(kNoLimit) : ledger_.options().timeout;
+    if (!(timeout == kNoLimit)) ledger_.limited(caller.call, timeout);
     const SessionRef session = caller.session;
     session->call(std::move(request), caller, timeout);
     caller.starting = false;

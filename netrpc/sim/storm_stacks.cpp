@@ -163,7 +163,7 @@ unsigned tries_of(std::string_view name_or_text, Duration timeout) {
     const std::optional<Repeats> repeats = repeats_of(*instance);
     if (!repeats) continue;
     unsigned copies = 0;
-    const Duration until = timeout > Duration(0) ? std::min(timeout, repeats->give_up) : repeats->give_up;
+    const Duration until = std::min(timeout, repeats->give_up);
     for (Duration at{}; at < until && copies < repeats->most; ++copies)
       at += RetryTimer::pause_after(repeats->step * copies, repeats->first, repeats->longest);
     return copies;

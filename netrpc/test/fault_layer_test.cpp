@@ -110,13 +110,13 @@ TEST(FaultLayer, calls_fail_or_wait_and_are_cancelled_while_they_wait) {
   TestCall cancelled;
   {
     const Shepherd inside(net[0].monitor());
-    (*lossy->open(high, net.to(0)))->call(net.message(0, "x"), lost, {});
+    (*lossy->open(high, net.to(0)))->call(net.message(0, "x"), lost, kNoLimit);
     EXPECT_EQ(lost.outcome, Errc::call_failed);
     EXPECT_TRUE(calls.timeouts.empty());
     (*slow->open(high, net.to(0)))->call(net.message(0, "x"), late, 5ms);
     (*slow->open(high, net.to(0)))->call(net.message(0, "x"), aborted, 1ms);
     const SessionRef session = *slow->open(high, net.to(0));
-    session->call(net.message(0, "x"), cancelled, {});
+    session->call(net.message(0, "x"), cancelled, kNoLimit);
     session->cancel(cancelled);
   }
   net.world.run_for(1ms);

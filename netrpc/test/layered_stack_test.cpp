@@ -91,7 +91,7 @@ class LayeredStack : public ::testing::TestWithParam<std::tuple<std::size_t, con
     EXPECT_TRUE(session) << session.error().message();
     return *session;
   }
-  void call(Session& session, TestCall& call, const std::string& text, Duration timeout = {}) {
+  void call(Session& session, TestCall& call, const std::string& text, Duration timeout = kNoLimit) {
     const Shepherd inside(net_[0].monitor());
     session.call(net_.message(0, text), call, timeout);
   }

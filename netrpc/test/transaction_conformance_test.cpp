@@ -122,11 +122,11 @@ class TransactionConformanceTest : public testing::TestWithParam<NamedStack> {
     let_go(i);
     net[i].crash();
   }
-  void start(TestCall& call, std::string_view request, Duration timeout = {}, std::size_t from = 1) {
+  void start(TestCall& call, std::string_view request, Duration timeout = kNoLimit, std::size_t from = 1) {
     const Shepherd inside(net[from].monitor());
     sessions[from]->call(message(from, request), call, timeout);
   }
-  Errc call(std::string_view request, std::string& reply, Duration timeout = {}, std::size_t from = 1) {
+  Errc call(std::string_view request, std::string& reply, Duration timeout = kNoLimit, std::size_t from = 1) {
     TestCall one;
     start(one, request, timeout, from);
     EXPECT_TRUE(net.world.run_until([&] { return one.done(); }, 10min));
@@ -204,6 +204,17 @@ TEST_P(TransactionConformanceTest, a_timeout_ends_the_call_when_it_said_and_the_
   if (!repeats_calls(GetParam().text)) {
     EXPECT_EQ(record.executions["slow"], 1);
   }
+}
+
+TEST_P(TransactionConformanceTest, a_call_without_any_time_is_aborted_and_nothing_is_sent) {
+  std::string reply;
+  ASSERT_EQ(call("warm", reply), Errc::ok);
+  const std::uint64_t sent = net.world.counters().sent;
+  for (const Duration none : {Duration(kDoNotWait), Duration(-1)})
+    EXPECT_EQ(call("never", reply, none), Errc::call_aborted);
+  EXPECT_EQ(net.world.counters().sent, sent);
+  EXPECT_EQ(record.executions["never"], 0);
+  EXPECT_EQ(call("next", reply), Errc::ok);
 }
 
 TEST_P(TransactionConformanceTest, a_slow_server_is_waited_for_however_long_it_takes) {
@@ -335,7 +346,7 @@ TEST_P(TransactionConformanceTest, two_clients_do_not_get_each_others_replies) {
   for (int i = 0; i < 50; ++i)
     for (const std::size_t from : {1U, 2U})
       start(*calls.emplace_back(std::make_unique<TestCall>()),
-            std::to_string(from) + pattern(static_cast<std::size_t>(i) * 100), {}, from);
+            std::to_string(from) + pattern(static_cast<std::size_t>(i) * 100), kNoLimit, from);
   net.world.run_for(5s);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     EXPECT_EQ(calls[i]->outcome, Errc::ok);
@@ -347,7 +358,7 @@ TEST_P(TransactionConformanceTest, when_all_is_quiet_no_session_no_record_and_no
   std::string reply;
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(call(pattern(16000), reply), Errc::ok);
-    EXPECT_EQ(call(pattern(16000), reply, {}, 2), Errc::ok);
+    EXPECT_EQ(call(pattern(16000), reply, kNoLimit, 2), Errc::ok);
   }
   let_go(1);
   let_go(2);

@@ -146,7 +146,7 @@ TEST(NullLayer, calls_go_through_and_are_cancelled_and_answered) {
     EXPECT_EQ(calls.timeouts.back(), 5ms);
     calls.takes = 1ms;
     TestCall second;
-    session.value()->call(net.message(0, "question"), second, {});
+    session.value()->call(net.message(0, "question"), second, kNoLimit);
     session.value()->cancel(second);
     EXPECT_EQ(calls.cancelled, 1);
     EXPECT_FALSE(second.done());
@@ -242,7 +242,7 @@ TEST(TraceLayer, calls_are_shown_with_their_outcome_and_how_long_they_took) {
       const Shepherd inside(net[0].monitor());
       session = *layer->open(high, net.to(0));
       lines.clear();
-      session->call(net.message(0, "ab"), call, {});
+      session->call(net.message(0, "ab"), call, kNoLimit);
     }
     net.world.run_until_idle(1s);
     EXPECT_EQ(call.reply, "ab");
@@ -251,7 +251,7 @@ TEST(TraceLayer, calls_are_shown_with_their_outcome_and_how_long_they_took) {
                          "   0.000003000 h1 layer completed 240 ? -> 10.0.0.1 after 3000 ns: ok, 2 bytes: 61 62",
                      }));
     const Shepherd inside(net[0].monitor());
-    session->call(net.message(0, "ab"), given_up, {});
+    session->call(net.message(0, "ab"), given_up, kNoLimit);
     session->cancel(given_up);
     EXPECT_EQ(calls.cancelled, 1);
     EXPECT_FALSE(given_up.done());
@@ -259,7 +259,7 @@ TEST(TraceLayer, calls_are_shown_with_their_outcome_and_how_long_they_took) {
     EXPECT_EQ(calls.cancelled, 1);
     calls.outcome = Errc::call_failed;
     calls.takes = {};
-    session->call(net.message(0, "ab"), call, {});
+    session->call(net.message(0, "ab"), call, kNoLimit);
     EXPECT_EQ(call.outcome, Errc::call_failed);
     EXPECT_NE(lines.back().find(" after 0 ns: call failed"), std::string::npos) << lines.back();
     ASSERT_TRUE(layer->open_enable(high, SimHosts::anyone()));
@@ -284,11 +284,11 @@ TEST(ReplyLayer, a_call_that_is_given_up_again_while_it_is_given_up_ends_once) {
     SessionRef sessions[2];
     for (SessionRef& session : sessions) session = *layer->open(high, net.to(0));
     calls.when_cancelled = [&] { sessions[0]->cancel(given_up); };
-    sessions[0]->call(net.message(0, "x"), given_up, {});
+    sessions[0]->call(net.message(0, "x"), given_up, kNoLimit);
     sessions[0]->cancel(given_up);
     EXPECT_EQ(calls.cancelled, 1);
-    sessions[0]->call(net.message(0, "one"), one, {});
-    sessions[1]->call(net.message(0, "two"), two, {});
+    sessions[0]->call(net.message(0, "one"), one, kNoLimit);
+    sessions[1]->call(net.message(0, "two"), two, kNoLimit);
   }
   net.world.run_until_idle(1s);
   EXPECT_FALSE(given_up.done());

@@ -183,7 +183,7 @@ TEST(UserProgramTest, a_message_of_any_size_is_made_and_errors_come_back) {
   EXPECT_EQ(session->push(std::move(message)), Errc::not_supported);
   Message reply;
   calls.outcome = Errc::call_failed;
-  EXPECT_EQ(session->call(program.message({}), reply, {}), Errc::call_failed);
+  EXPECT_EQ(session->call(program.message({}), reply, kNoLimit), Errc::call_failed);
   EXPECT_FALSE(reply.allocated());
   control::Request request = control::PeerHost{};
   EXPECT_EQ(session->control(request), Errc::ok);

@@ -130,7 +130,7 @@ class SunHost {
     const Result<SessionRef> session = graph_->find("sun")->open(*calc_, participants);
     if (!session) return session.code();
     Message reply;
-    const Errc outcome = call_and_wait_inside(**session, Message::copy_of(host_->pool(), arguments), reply, {});
+    const Errc outcome = call_and_wait_inside(**session, Message::copy_of(host_->pool(), arguments), reply, kNoLimit);
     if (results != nullptr) {
       results->resize(reply.size());
       reply.copy_to(*results);

@@ -29,7 +29,7 @@ std::vector<Part> parts_of(std::vector<MicroKind> kinds, const std::string& trie
 }
 std::vector<Part> bare(std::size_t /*host*/) { return parts_of({}); }
 
-void call(Two& two, std::string_view text, TestCall& call, Duration timeout = {}) {
+void call(Two& two, std::string_view text, TestCall& call, Duration timeout = kNoLimit) {
   const Shepherd inside(two.net[0].monitor());
   two.session->call(two.net.message(0, text), call, timeout);
 }
@@ -63,6 +63,10 @@ TEST(CompositeCalls, end_by_their_timeouts_and_by_their_bounds) {
   options.link = {.loss = 1};
   Two two([](std::size_t) { return parts_of({bounded_kind()}); }, options);
   TestCall calls[2];
+  TestCall without;
+  call(two, "no time", without, kDoNotWait);
+  EXPECT_EQ(without.outcome, Errc::call_aborted);
+  EXPECT_EQ(two.statistics(0).state, 0U);
   call(two, "short", calls[0], 10ms);
   call(two, "for ever", calls[1]);
   two.net.world.run_for(11ms);
@@ -174,7 +178,7 @@ TEST(CompositeCalls, a_request_may_be_answered_late_once_or_never) {
   {
     const Shepherd inside(two.net[0].monitor());
     session = *two.layer[0]->open(*two.sink[0], two.net.to(1, protocol_numbers::kFirstOfTests + 1));
-    session->call(two.net.message(0, "keep"), calls[0], {});
+    session->call(two.net.message(0, "keep"), calls[0], kNoLimit);
     session->call(two.net.message(0, "let go"), calls[1], 1s);
   }
   two.run();

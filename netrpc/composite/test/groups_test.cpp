@@ -311,7 +311,7 @@ TEST(GroupRpc, select_takes_its_header_off_every_reply) {
     ParticipantSet participants = Several::to_group();
     participants.remote.command = 7;
     const SessionRef session = *client->open(*group.client, participants);
-    session->call(group.net.message(0, "seven"), one, {});
+    session->call(group.net.message(0, "seven"), one, kNoLimit);
     group.session = session;
   }
   group.run(1s);

@@ -164,7 +164,7 @@ struct Several {
     participants.remote.host = kGroup;
     return participants;
   }
-  void call(std::string_view text, GroupOutcome& one, Duration timeout = {}) {
+  void call(std::string_view text, GroupOutcome& one, Duration timeout = kNoLimit) {
     const Shepherd inside(net[0].monitor());
     session->call(net.message(0, text), one, timeout);
   }

@@ -238,7 +238,7 @@ Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::sp
   const SessionRef& session = *opened;
   const WaitingHere here;
   Waiting waiting(host(), collation);
-  session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(0) : timeout);
+  session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(kNoLimit) : timeout);
   // The protocols keep the deadline: their timers complete the transaction.
   if (!waiting.done())
     (void)host().engine().wait(

@@ -40,6 +40,7 @@ ChannelKey ClientChannel::key() const noexcept {
 }
 
 void ClientChannel::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
   peer_.look_at_sizes(channels().options_);
   if (request.size() + ChannelHeader::kSize > peer_.maximum) return transaction.completed(Errc::message_too_long, {});
@@ -50,7 +51,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   again_ = 0;
   const Time now = channels().host().now();
   sent_ = heard_ = now;
-  deadline_ = timeout > Duration(0) && timeout < Time::max() - now ? now + timeout : Time::max();
+  deadline_ = deadline_after(now, timeout);
   if (peer_.boot_id != 0) [[likely]]
     return start(std::move(request));
 

@@ -129,7 +129,7 @@ Errc DatagramSession::push(Message message) noexcept {
   datagrams.free_.pop_back();
   delivery->to = datagrams.key(peer(), participants().protocol);
   ++datagrams.counted.sent;
-  pool->call(std::move(message), *delivery, Duration(0));
+  pool->call(std::move(message), *delivery, kNoLimit);
   return Errc::ok;
 }
 

@@ -43,6 +43,7 @@ class Fault final : public TransparentProtocol {
   }
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override {
+    if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
     if (settings_.on_push && chance(settings_.loss)) {
       ++counted.refused;
       transaction.completed(Errc::call_failed, {});
@@ -60,7 +61,7 @@ class Fault final : public TransparentProtocol {
     held->transaction = &transaction;
     held->timeout = timeout;
     // Its time is over before it is sent.
-    if (timeout > Duration::zero() && timeout <= settings_.delay) host().events().schedule(held->due, timeout);
+    if (timeout <= settings_.delay) host().events().schedule(held->due, timeout);
   }
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
     for (const std::unique_ptr<Held>& held : all_) {
@@ -187,12 +188,12 @@ class Fault final : public TransparentProtocol {
     release(held);
     if (direction != Direction::call) {
       pass(session, std::move(message), direction);
-    } else if (timeout > Duration::zero() && timeout <= settings_.delay) {
+    } else if (timeout <= settings_.delay) {
       ++counted.failed;
       transaction->completed(Errc::call_aborted, {});
     } else {
       TransparentProtocol::pass_call(session, std::move(message), *transaction,
-                                     timeout > Duration::zero() ? timeout - settings_.delay : timeout);
+                                     timeout == kNoLimit ? timeout : timeout - settings_.delay);
     }
   }
 

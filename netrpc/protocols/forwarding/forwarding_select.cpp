@@ -64,7 +64,7 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   free_.pop_back();
   forward->session = SessionRef(&session);
   ++counted.sent;
-  (*pool)->call(std::move(request), *forward, Duration(0));  // the client's timeout counts, at the client
+  (*pool)->call(std::move(request), *forward, kNoLimit);  // the client's timeout counts, at the client
 }
 
 /// "7=10.0.0.3, 8=10.0.0.4"

@@ -78,11 +78,11 @@ ClientPeer::ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower)
 }
 
 void ClientPeer::call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   if (request.size() > max_message()) return transaction.completed(Errc::message_too_long, {});
   if (request.pool() == nullptr) request = Message(mrpc_.host().pool());
   const Time now = mrpc_.host().now();
-  const bool bounded = timeout > Duration::zero() && timeout < Time::max() - now;
-  transaction.deadline = bounded ? now + timeout : Time::max();
+  transaction.deadline = deadline_after(now, timeout);
   used = true;
   if (!ready_ || free_ == 0 || first_waiting_ != nullptr) [[unlikely]]
     return wait(command, std::move(request), transaction, now);

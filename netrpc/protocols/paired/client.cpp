@@ -16,6 +16,7 @@ void ClientEnd::unreferenced() noexcept {
 }
 
 void ClientEnd::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
   if (request.size() > paired().options_.max_message) return transaction.completed(Errc::message_too_long, {});
   const SessionRef keep(this);  // completed() may let go of it
@@ -23,7 +24,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   call_ = ++paired().call_number_;
   transaction_ = &transaction;
   const Time now = protocol().host().now();
-  deadline_ = timeout > Duration(0) && timeout < Time::max() - now ? now + timeout : Time::max();
+  deadline_ = deadline_after(now, timeout);
   receiving_.begin();
   request_ = std::move(request);
   if (conversation_ != 0) [[likely]]

@@ -21,6 +21,7 @@ ClientEnd::~ClientEnd() {
 RequestReplyProtocol& ClientEnd::owner() const noexcept { return static_cast<RequestReplyProtocol&>(protocol()); }
 
 void ClientEnd::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   RequestReplyProtocol& all = owner();
   if (transaction_ != nullptr) return transaction.completed(Errc::limit_reached, {});
   if (request.pool() == nullptr) request = Message(all.host().pool());
@@ -37,7 +38,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   request_ = std::move(request);
   sent_ = pauses_ = 0;
   sent_at_ = all.host().now();
-  aborts_ = timeout > Duration(0) && timeout < all.options_.give_up;
+  aborts_ = timeout < all.options_.give_up;
   deadline_ = sent_at_ + (aborts_ ? timeout : all.options_.give_up);
   all.calls_.bind({xid_}, this);
   repeat_later();

@@ -39,10 +39,10 @@ Errc ChannelPool::control(control::Request& request) noexcept {
 }
 
 void ChannelPool::call(Message&& request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   Time deadline = Time::max();
-  if (timeout > Duration(0)) {
-    const Time now = high_.host().now();
-    if (timeout < Time::max() - now) deadline = now + timeout;
+  if (!(timeout == kNoLimit)) {
+    deadline = deadline_after(high_.host().now(), timeout);
     arm(deadline);
   }
   Errc outcome = Errc::ok;
@@ -98,7 +98,7 @@ void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction,
   slot.user_deadline = deadline;
   // The deadline is kept here, so that the channel stays taken, and is known to be free again, whatever becomes of
   // the call.
-  slot.channel->call(std::move(request), slot, Duration(0));
+  slot.channel->call(std::move(request), slot, kNoLimit);
 }
 
 void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept {

@@ -94,9 +94,9 @@ class UserSession {
 
   /// Never blocks but for the monitor. Errors: Session::push's.
   [[nodiscard]] Errc push(Message message);
-  /// Blocks until the reply is there, `timeout` (zero: none) has passed or the peer is found gone. Errors:
+  /// Blocks until the reply is there, `timeout` (as Session::call's) has passed or the peer is found gone. Errors:
   /// Transaction::completed's. On failure `reply` is untouched.
-  [[nodiscard]] Errc call(Message request, Message& reply, Duration timeout = {});
+  [[nodiscard]] Errc call(Message request, Message& reply, Duration timeout = kNoLimit);
   [[nodiscard]] Errc control(control::Request& request);
   explicit operator bool() const noexcept { return static_cast<bool>(session_); }
 

@@ -100,7 +100,9 @@ int run(int argc, char** argv) {
   program.option("--peers", storm.peers, "Servers that each host calls").show_default().in_range(1, 60000);
   program.option("--at-once", storm.at_once, "Calls that each host has under way").show_default().in_range(1, 10000);
   program.option("--largest", storm.largest, "Bytes of the largest request or reply").show_default();
-  program.option("--timeout", arguments.timeout_ms, "Of a call, in ms (one in ten has none)").show_default();
+  program.option("--timeout", arguments.timeout_ms, "Of a call, in ms (one in ten has none)")
+      .show_default()
+      .in_range(0.001, 1e9);
   program.option("--loss", storm.link.loss, "Rate, for each wire that a packet crosses")
       .show_default()
       .in_range(0.0, 1.0);

@@ -35,7 +35,7 @@ class Caller final : public Transaction {
       EXPECT_TRUE(request.append(net_.message(0, std::string(part, 'x'))));
       left -= part;
     }
-    session_->call(std::move(request), *this, {});
+    session_->call(std::move(request), *this, kNoLimit);
   }
   void completed(Errc outcome, Message /*reply*/) noexcept override {
     EXPECT_EQ(outcome, Errc::ok);

@@ -191,7 +191,8 @@ void run(Input program) {
           if (kStack.transactions) {
             if (asked.outstanding) break;
             asked.outstanding = true;
-            session->call(std::move(message), asked, std::chrono::milliseconds(program.byte()));
+            const unsigned ms = program.byte();
+            session->call(std::move(message), asked, ms == 0 ? Duration(kNoLimit) : std::chrono::milliseconds(ms));
           } else {
             (void)session->push(std::move(message));
           }

@@ -31,8 +31,7 @@ class AwaitedReply : public Transaction {
 };
 
 /// Sends `request` through `session` and blocks until the reply is there. The calling thread must not be inside the
-/// monitor.
-/// `timeout` zero: none. Errors: those of Transaction::completed(). On failure `reply` is untouched.
+/// monitor. `timeout`: as Session::call's. Errors: those of Transaction::completed(). On failure `reply` is untouched.
 [[nodiscard]] Errc call_and_wait(Session& session, Message request, Message& reply, Duration timeout);
 /// The same from inside the monitor, which is let go meanwhile.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout);

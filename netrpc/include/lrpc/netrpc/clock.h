@@ -3,11 +3,18 @@
 
 #include <chrono>
 
+#include "lrpc/shim/no_limit.h"
+
 namespace lrpc::netrpc {
 
 using Duration = std::chrono::nanoseconds;
 /// Since some fixed moment of the host's own; two hosts' clocks are not comparable.
 using Time = std::chrono::nanoseconds;
+
+/// When `timeout`, from `now` on, is over: kNoLimit never, which is Time::max().
+[[nodiscard]] constexpr Time deadline_after(Time now, Duration timeout) noexcept {
+  return timeout < Time::max() - now ? now + timeout : Time::max();
+}
 
 /// Injected, so that the same protocol objects run in virtual time.
 class Clock {

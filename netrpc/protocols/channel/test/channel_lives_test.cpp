@@ -374,12 +374,12 @@ TEST(ChannelLivesTest, calls_that_are_made_while_others_fail_for_a_reboot_reach_
   TestCall again;
   TestCall other;
   CallsOn failing([&] {
-    pair.session->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span("a", 1))), again, {});
-    idle->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span("b", 1))), other, {});
+    pair.session->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span("a", 1))), again, kNoLimit);
+    idle->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span("b", 1))), other, kNoLimit);
   });
   {
     const Shepherd inside(pair.wire[0].host.monitor());
-    pair.session->call(Message(pair.wire[0].host.pool()), failing, {});
+    pair.session->call(Message(pair.wire[0].host.pool()), failing, kNoLimit);
   }
   pair.wire.packets.clear();
   pair.reboot_server();

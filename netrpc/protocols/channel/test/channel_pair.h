@@ -55,8 +55,10 @@ struct ChannelPair {
     EXPECT_TRUE(opened) << opened.error().message();
     return opened ? *opened : SessionRef();
   }
-  void call(TestCall& call, std::string_view text, Duration timeout = {}) { this->call(*session, call, text, timeout); }
-  void call(Session& through, TestCall& call, std::string_view text, Duration timeout = {}) {
+  void call(TestCall& call, std::string_view text, Duration timeout = kNoLimit) {
+    this->call(*session, call, text, timeout);
+  }
+  void call(Session& through, TestCall& call, std::string_view text, Duration timeout = kNoLimit) {
     Host& host = wire[0].host;
     const Shepherd inside(host.monitor());
     through.call(Message::copy_of(host.pool(), std::as_bytes(std::span(text))), call, timeout);

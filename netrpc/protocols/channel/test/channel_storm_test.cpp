@@ -59,7 +59,7 @@ class Caller final : public Transaction {
     text_ = name_ + "." + std::to_string(done_);
     const bool hurried = host_.random() % 10 == 0;
     session_->call(Message::copy_of(host_.pool(), std::as_bytes(std::span(text_))), *this,
-                   hurried ? Duration(5ms) : Duration(0));
+                   hurried ? Duration(5ms) : Duration(kNoLimit));
   }
   void completed(Errc outcome, Message reply) noexcept override {
     if (outcome == Errc::limit_reached) {  // still taken by an aborted call

@@ -54,7 +54,7 @@ TEST(ChannelWaysTest, a_client_that_comes_from_an_address_that_nobody_knew_is_se
       {
         const Shepherd inside(net[0].monitor());
         if (!session) session = *client.channel->open(client.high, net.to(1));
-        session->call(net.message(0, text), call, {});
+        session->call(net.message(0, text), call, kNoLimit);
       }
       net.world.run_for(1ms);
     };

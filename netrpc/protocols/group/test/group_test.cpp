@@ -70,7 +70,7 @@ TEST(Group, a_call_through_it_goes_to_its_members) {
     EXPECT_TRUE(Groups::is_group(members.group));
     const auto session = graphs[0]->find(through)->open(*servers[0], command);
     ASSERT_TRUE(session);
-    (*session)->call(net.message(0, "hello"), outcome, {});
+    (*session)->call(net.message(0, "hello"), outcome, kNoLimit);
   };
   GroupOutcome both;
   call("both", both);

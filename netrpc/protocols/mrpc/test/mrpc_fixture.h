@@ -106,7 +106,7 @@ class MrpcTest : public testing::Test {
     participants.remote.command = command;
     return participants;
   }
-  void start(TestCall& call, std::string_view request, Duration timeout = {}) {
+  void start(TestCall& call, std::string_view request, Duration timeout = kNoLimit) {
     const Shepherd inside(net[0].monitor());
     session->call(net.message(0, request), call, timeout);
   }
@@ -115,7 +115,7 @@ class MrpcTest : public testing::Test {
     session->cancel(call);
   }
   /// Calls and runs until it is done.
-  Errc call(std::string_view request, std::string& reply, Duration timeout = {}) {
+  Errc call(std::string_view request, std::string& reply, Duration timeout = kNoLimit) {
     TestCall one;
     start(one, request, timeout);
     EXPECT_TRUE(net.world.run_until([&] { return one.done(); }, 10min));

@@ -22,7 +22,7 @@ class ActingCall final : public Transaction {
 
 class MrpcWaitingTest : public MrpcTest {
  protected:
-  void start_waiting_for(Transaction& call, std::string_view request, Duration timeout = {}) {
+  void start_waiting_for(Transaction& call, std::string_view request, Duration timeout = kNoLimit) {
     const Shepherd inside(net[0].monitor());
     session->call(net.message(0, request), call, timeout);
   }

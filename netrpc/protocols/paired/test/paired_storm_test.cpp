@@ -96,7 +96,7 @@ TEST(PairedPortsTest, many_programs_of_one_host_call_a_server_each_as_a_peer_of_
     Result<SessionRef> session = client.open(net[host].add<SinkProtocol>(), to);
     ASSERT_TRUE(session) << session.error().message();
     sessions.push_back(*session);
-    sessions.back()->call(net.message(host, "program " + std::to_string(i)), calls[i], {});
+    sessions.back()->call(net.message(host, "program " + std::to_string(i)), calls[i], kNoLimit);
   }
   net.world.run_for(1s);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -145,7 +145,7 @@ TEST(PairedPortsTest, select_opens_channels_to_the_port_that_the_participant_nam
       Result<SessionRef> session = client.open(high, to);
       ASSERT_TRUE(session) << session.error().message();
       sessions.push_back(*session);
-      sessions.back()->call(net.message(0, std::to_string(i)), call, {});
+      sessions.back()->call(net.message(0, std::to_string(i)), call, kNoLimit);
     }
     net.world.run_for(1s);
     EXPECT_EQ(call.outcome, Errc::ok);

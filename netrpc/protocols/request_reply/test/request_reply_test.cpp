@@ -34,7 +34,7 @@ struct Pair {
     EXPECT_TRUE(opened) << opened.error().message();
     return opened ? *opened : SessionRef();
   }
-  void call(const SessionRef& session, TestCall& call, std::string_view text, Duration timeout = {}) {
+  void call(const SessionRef& session, TestCall& call, std::string_view text, Duration timeout = kNoLimit) {
     Host& host = session->protocol().host();
     const Shepherd inside(host.monitor());
     session->call(Message::copy_of(host.pool(), std::as_bytes(std::span(text))), call, timeout);

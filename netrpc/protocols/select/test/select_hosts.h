@@ -51,7 +51,7 @@ struct SelectHosts : SimHosts {
     sessions.push_back(*session);
     return **session;
   }
-  void call(std::size_t from, Session& session, TestCall& call, std::string_view text, Duration timeout = {}) {
+  void call(std::size_t from, Session& session, TestCall& call, std::string_view text, Duration timeout = kNoLimit) {
     const Shepherd inside(world.host(from).monitor());
     session.call(message(from, text), call, timeout);
   }

@@ -281,7 +281,7 @@ TEST(SelectTest, requests_that_are_not_select_s_fail_and_replies_that_are_not_ei
   for (const auto& [bytes, outcome] : replies) {
     stub.answer = bytes;
     TestCall call;
-    session->call(Message(wire[0].host.pool()), call, {});
+    session->call(Message(wire[0].host.pool()), call, kNoLimit);
     EXPECT_EQ(call.outcome, outcome);
     EXPECT_EQ(call.reply, outcome == Errc::ok ? "data" : "");
   }
@@ -368,8 +368,8 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
     cancelled = true;
     EXPECT_TRUE(pool.busy()) << "its owner could let go of it meanwhile";
   });
-  pool.call(Message(net[0].pool()), first, {});
-  pool.call(Message(net[0].pool()), second, {});
+  pool.call(Message(net[0].pool()), first, kNoLimit);
+  pool.call(Message(net[0].pool()), second, kNoLimit);
   below.fail_at_once = true;  // what waits fails as soon as the channel is free
   below.complete_next();
   EXPECT_TRUE(cancelled);

@@ -97,7 +97,7 @@ struct SunPair {
     const Status enabled = layers[1].back()->open_enable(*server, participants);
     EXPECT_TRUE(enabled) << enabled.error().message();
   }
-  void call(Transaction& one, std::string_view arguments, std::uint32_t procedure = 7, Duration timeout = {}) {
+  void call(Transaction& one, std::string_view arguments, std::uint32_t procedure = 7, Duration timeout = kNoLimit) {
     const Shepherd inside(wire[0].host.monitor());
     ParticipantSet participants;
     participants.remote.host = PacketWire::address(1);

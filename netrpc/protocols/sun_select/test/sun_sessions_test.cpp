@@ -27,7 +27,7 @@ TEST(SunRpcTest, users_of_commands_call_the_procedures_of_the_program_in_the_opt
     Result<SessionRef> opened = pair.layers[0].back()->open(*pair.high, by_command);
     ASSERT_TRUE(opened);
     pair.session = *opened;
-    pair.session->call(Message(pair.wire[0].host.pool()), one, {});
+    pair.session->call(Message(pair.wire[0].host.pool()), one, kNoLimit);
   }
   pair.wire.deliver_all();
   EXPECT_EQ(one.outcome, Errc::ok);
@@ -154,7 +154,7 @@ TEST(SunRpcTest, over_channel_what_no_layer_can_read_is_answered_too) {
       Result<SessionRef> opened = pair.layers[0].front()->open(*pair.high, participants);
       ASSERT_TRUE(opened);
       channel = *opened;
-      channel->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span(request))), one, {});
+      channel->call(Message::copy_of(pair.wire[0].host.pool(), std::as_bytes(std::span(request))), one, kNoLimit);
     }
     pair.wire.deliver_all();
     EXPECT_TRUE(one.done());

@@ -140,7 +140,7 @@ TEST(VipAddr, every_channel_over_it_is_served_also_those_that_are_opened_when_ar
     TestCall call;
     {
       const Shepherd inside(net[0].monitor());
-      channel->call(net.message(0, "call"), call, {});
+      channel->call(net.message(0, "call"), call, kNoLimit);
     }
     net.world.run_for(6s);
     EXPECT_TRUE(call.done()) << when;

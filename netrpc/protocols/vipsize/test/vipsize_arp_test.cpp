@@ -172,7 +172,7 @@ Errc outcome_of_long_call(const ChannelOptions& of_server) {
     TestCall call;
     {
       const Shepherd inside(net[0].monitor());
-      session->call(net.message(0, std::string(size, 'x')), call, {});
+      session->call(net.message(0, std::string(size, 'x')), call, kNoLimit);
     }
     net.world.run_for(1s);
     outcome = call.outcome;
@@ -202,7 +202,7 @@ TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_
     {
       const Shepherd inside(net[0].monitor());
       session = *hosts.calls.open(*hosts.client.sink, net.to(1));
-      session->call(net.message(0, std::string(size, 'x')), made, {});
+      session->call(net.message(0, std::string(size, 'x')), made, kNoLimit);
     }
     net.world.run_for(1s);
     const Shepherd inside(net[0].monitor());
