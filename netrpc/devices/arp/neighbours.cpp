@@ -46,7 +46,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& en
   std::unique_ptr<Neighbours> made(new Neighbours(host, engine, asker, interface));
   made->discard_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made->discard_ < 0) return system_error("socket(AF_INET)", errno);
-  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
+  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1) | RTMGRP_IPV4_ROUTE);
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
   made->watching_ = true;
@@ -114,12 +114,13 @@ void Neighbours::nudge(HostAddress host) noexcept {
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!host.known()) return Errc::host_unreachable;
-  if (const EthernetAddress* const known = hosts_.resolve({host.value}); known != nullptr) {
-    ethernet = *known;
+  if (Known* const known = hosts_.resolve({host.value}); known != nullptr) {
+    if (!known->route_asked) known->route_asked = ask_for(host);
+    ethernet = known->ethernet;
     return Errc::ok;
   }
   const Silent* const silent = silent_.resolve({host.value});
-  if (silent == nullptr || host_.now() >= silent->until) ask_for(host);
+  if (silent == nullptr || host_.now() >= silent->until) (void)ask_for(host);
   return Errc::host_unreachable;
 }
 
@@ -128,8 +129,13 @@ bool Neighbours::may_answer(HostAddress host) noexcept {
   return silent != nullptr && !silent->absent;
 }
 
-/// Without memory it is asked for again.
-void Neighbours::ask_for(HostAddress host) noexcept {
+bool Neighbours::routed_away(HostAddress host) noexcept {
+  const Silent* const silent = silent_.resolve({host.value});
+  return silent != nullptr && silent->away;
+}
+
+/// False: no answer will come; it is to be asked for again. One that may be older than news of routes counts for nothing.
+bool Neighbours::ask_for(HostAddress host) noexcept {
   if (silent_.size() >= kRemembered) forget_silent();
   try {
     // What is known of it until the answer comes is what was: a host that is not there stays so.
@@ -137,26 +143,61 @@ void Neighbours::ask_for(HostAddress host) noexcept {
     if (silent == nullptr) silent = &silent_.bind({host.value}, {});
     silent->until = host_.now() + kRetry;
     silent->news = false;
-    silent->asking = asker_.ask([this, host, interface = interface_](rtnetlink::Requests& kernel) {
-      return [this, host, interface, answer = find(kernel, host, interface)] {
-        if (interface == interface_) found(host, answer);
-      };
-    });
+    silent->asking =
+        asker_.ask([this, host, interface = interface_, routes = routes_heard_](rtnetlink::Requests& kernel) {
+          return [this, host, interface, routes, answer = find(kernel, host, interface)] {
+            if (interface != interface_) return;
+            if (routes == routes_heard_) return found(host, answer);
+            const bool again = ask_for(host);
+            if (Known* const known = hosts_.resolve({host.value}); known != nullptr) known->route_asked = again;
+          };
+        });
+    return silent->asking;
   } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 
 void Neighbours::found(HostAddress host, const Found& found) noexcept {
+  if (!found.on_link && hosts_.resolve({host.value}) != nullptr) return leave_to_routes(host);
   Silent* const silent = silent_.resolve({host.value});
   if (silent == nullptr || !silent->asking) return;  // it has answered, or is asked for anew
   silent->asking = false;
-  silent->absent = !found.on_link;
+  silent->absent = silent->away = !found.on_link;
   if (silent->news) {  // what is true now whoever has a message for it asks
     silent->until = host_.now();
     return host_.peers().path_changed(host);
   }
   if (found.ethernet.known()) return remember(host, found.ethernet);
   if (found.on_link) nudge(host);
+}
+
+void Neighbours::leave_to_routes(HostAddress host) noexcept {
+  forget(host);
+  try {
+    silent_.bind({host.value}, {.until = host_.now() + kRetry, .absent = true, .away = true});
+  } catch (const std::bad_alloc&) {  // it is asked for again with the next message
+  }
+  host_.peers().path_changed(host);
+}
+
+/// Each host that it concerns is asked for again when there is a message for it.
+void Neighbours::route_changed(const rtnetlink::RouteNews& route) noexcept {
+  ++routes_heard_;
+  bool known = false;
+  hosts_.for_each([&](const HostKey& key, Known& host) {
+    if (!route.leads_to({static_cast<std::uint32_t>(key.value)})) return;
+    host.route_asked = false;
+    known = true;
+  });
+  if (known) ++changes_;
+  silent_.for_each([&](const HostKey& key, Silent& silent) {
+    const HostAddress host{static_cast<std::uint32_t>(key.value)};
+    if (!route.leads_to(host)) return;
+    silent.until = host_.now();
+    silent.absent = silent.away = false;
+    host_.peers().path_changed(host);
+  });
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
@@ -210,16 +251,18 @@ void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noe
 }
 
 void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noexcept {
+  if (routed_away(host)) return;
   if (hosts_.size() >= kRemembered || ethernets_.size() >= kRemembered) {
     hosts_.clear();
     ethernets_.clear();
     ++changes_;
   }
-  const EthernetAddress* const before = hosts_.resolve({host.value});
-  const bool fresh = before == nullptr || *before != ethernet;
+  const Known* const before = hosts_.resolve({host.value});
+  const bool fresh = before == nullptr || before->ethernet != ethernet;
+  const bool route_asked = before != nullptr && before->route_asked;
   if (before != nullptr && fresh) forget(host);
   try {
-    hosts_.bind({host.value}, ethernet);
+    hosts_.bind({host.value}, {ethernet, route_asked});
     ethernets_.bind({ethernet.number()}, host);
   } catch (const std::bad_alloc&) {
   }
@@ -238,9 +281,9 @@ void Neighbours::forget_silent() noexcept {
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
-  const EthernetAddress* const known = hosts_.resolve({host.value});
+  const Known* const known = hosts_.resolve({host.value});
   if (known == nullptr) return;
-  const HostKey key{known->number()};
+  const HostKey key{known->ethernet.number()};
   if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
   hosts_.unbind({host.value});
   ++changes_;
@@ -251,6 +294,7 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
   const bool believed = host_.now() >= believes_from_;
   rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
     if (const auto neighbour = rtnetlink::decode_neighbour(header.nlmsg_type, payload)) learn(*neighbour, believed);
+    if (const auto route = rtnetlink::decode_route(header.nlmsg_type, payload)) route_changed(*route);
   });
 }
 
@@ -261,6 +305,7 @@ void Neighbours::receive_failed(int /*error*/) noexcept {
   ethernets_.clear();
   forget_silent();
   ++changes_;
+  ++routes_heard_;
   believes_from_ = host_.now() + kOldNews;
   ask_for_all();
 }

@@ -12,8 +12,8 @@
 
 namespace lrpc::netrpc {
 
-/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is
-/// inside the monitor, and nothing waits there, but for make().
+/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed; of the routes
+/// to them, too. All use is inside the monitor, and nothing waits there, but for make().
 class Neighbours final : private SocketReader {
  public:
   /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
@@ -32,6 +32,8 @@ class Neighbours final : private SocketReader {
   [[nodiscard]] bool may_answer(HostAddress host) noexcept;
   /// Not known: host_unreachable; then the kernel is asked for all that it knows.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
+  /// Whether the kernel's routes lead to it another way (a gateway, another interface), as far as is known.
+  [[nodiscard]] bool routed_away(HostAddress host) noexcept;
   /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
   void use_interface(int index) noexcept;
   /// Another number than before: what was resolved before may be wrong now.
@@ -53,12 +55,17 @@ class Neighbours final : private SocketReader {
     bool on_link = false;
     EthernetAddress ethernet;  ///< Not known: the kernel does not know it either.
   };
+  struct Known {
+    EthernetAddress ethernet;
+    bool route_asked = false;  ///< Whether the kernel's routes lead to it here; used at once, for most do.
+  };
   using Table = std::vector<rtnetlink::Neighbour>;
   /// A host that was asked for.
   struct Silent {
     Time until{};         ///< When it may be asked for again.
     bool asking = false;  ///< The kernel has not answered yet.
     bool absent = false;  ///< It is not on the link, or has not answered there.
+    bool away = false;    ///< The kernel's routes lead to it another way.
     bool news = false;    ///< The kernel has told of it since: its answer is old.
   };
 
@@ -70,11 +77,14 @@ class Neighbours final : private SocketReader {
 
   [[nodiscard]] static Found find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
   [[nodiscard]] static Table all(rtnetlink::Requests& kernel);
-  void ask_for(HostAddress host) noexcept;
+  bool ask_for(HostAddress host) noexcept;
   void found(HostAddress host, const Found& found) noexcept;
   void ask_for_all() noexcept;
   void found_all(const Table& table) noexcept;
   void nudge(HostAddress host) noexcept;
+  void route_changed(const rtnetlink::RouteNews& route) noexcept;
+  /// What is known of it is not used any more, nor learnt again, until it is asked for.
+  void leave_to_routes(HostAddress host) noexcept;
   /// `believed`: else what it says of a host only makes that one be asked for again.
   void learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept;
   /// Without memory it is asked for again.
@@ -95,10 +105,11 @@ class Neighbours final : private SocketReader {
   int discard_ = -1;  ///< A socket of UDP, for nudge().
   bool watching_ = false;
   SocketId news_;
-  Map<HostKey, EthernetAddress> hosts_;
+  Map<HostKey, Known> hosts_;
   Map<HostKey, HostAddress> ethernets_;
   Map<HostKey, Silent> silent_;
   std::uint64_t changes_ = 0;
+  std::uint64_t routes_heard_ = 0;
   Time may_ask_for_all_{};
   bool asking_for_all_ = false;
   std::vector<HostAddress> told_of_;  ///< By news since the kernel was asked for all: its answer may be older.

@@ -132,6 +132,28 @@ struct LinkAddress {
   return address;
 }
 
+/// An IPv4 route that has come, has changed or is gone, as RTM_NEWROUTE and RTM_DELROUTE tell of one: to whom it leads.
+struct RouteNews {
+  HostAddress to;           ///< The network's address; not known: it is that of the default route.
+  std::uint8_t length = 0;  ///< Bits of the network's address, at most 32.
+  [[nodiscard]] bool leads_to(HostAddress host) const noexcept {
+    return length == 0 || (host.value ^ to.value) >> (32 - length) == 0;
+  }
+};
+/// Of a message's payload. Nothing: it tells of something else.
+[[nodiscard]] inline std::optional<RouteNews> decode_route(std::uint16_t type,
+                                                           std::span<const std::byte> payload) noexcept {
+  rtmsg header{};
+  if ((type != RTM_NEWROUTE && type != RTM_DELROUTE) || !take(payload, header)) return std::nullopt;
+  if (header.rtm_family != AF_INET || header.rtm_dst_len > 32) return std::nullopt;
+  RouteNews route{.to = {}, .length = header.rtm_dst_len};
+  attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+    std::uint32_t to = 0;
+    if (kind == RTA_DST && take(value, to)) route.to = {ntohl(to)};
+  });
+  return route;
+}
+
 /// Whether a route, as RTM_NEWROUTE tells of one, leads through `interface` to its host without a gateway.
 [[nodiscard]] inline bool direct_route(std::uint16_t type, std::span<const std::byte> payload, int interface) noexcept {
   rtmsg route{};

@@ -130,10 +130,15 @@ class Eth final : public Device, private LinkUser {
   }
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
   /// A peer whose host is known is where ARP says; another one where it was. What cannot be resolved goes to where the
-  /// peer was last, and is lost if it is not there any more.
+  /// peer was last, and is lost if it is not there any more; but nowhere while the kernel's routes lead another way.
   bool readdress(ProtocolNumber number, Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = peer.found() ? ethernet_of(peer) : EthernetAddress{};
     const bool resolved = !remote.host.known() || neighbours_->resolve(remote.host, ethernet) == Errc::ok;
+    if (!resolved && neighbours_->routed_away(remote.host)) {
+      remote.ethernet = {};
+      peer = DevicePeer::to_be_found(remote.host);
+      return false;
+    }
     if (!ethernet.known()) return false;
     remote.ethernet = ethernet;
     peer = peer_at(ethernet, static_cast<std::uint16_t>(types_ + number));

@@ -1,9 +1,13 @@
-// Links that change under a running lrpc-netd, which is in its sandbox: it follows them, and its bindings stay.
+// Links and routes that change under a running lrpc-netd, which is in its sandbox: it follows them, and its bindings stay.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "two_machines.h"
@@ -11,49 +15,94 @@
 namespace lrpc::netd::test {
 namespace {
 
+/// A client here, bound to a server there, while something changes between them.
+class Changing : public TwoMachines {
+ protected:
+  using Call = decltype(std::declval<Conformance::Client&>().start().Sum({}));
+
+  void begin(const std::string& graph, const std::vector<std::string>& options) {
+    share_key();
+    server_ = start_server();
+    // A message that a change has cost is sent again, so that no load of the machine makes a call fail.
+    for (Machine* const machine : {there.get(), here.get()}) {
+      std::vector<std::string> more = options;
+      more.insert(more.end(), {"--export", "conformance", "--state", machine->file("state")});
+      machine->start_with_give_up("25s", graph + " --keys " + machine->file("keys"), more);
+    }
+    Result<Conformance::Client> imported = Errc::name_unknown;
+    ASSERT_TRUE(eventually([&] { return (imported = import()).has_value(); })) << imported.error().message();
+    client_.emplace(*std::move(imported));
+    expect_calls_of_all_sizes("before anything has changed");
+  }
+  /// Calls of one packet, of the longest packet and of many, over the binding that there is from the beginning.
+  void expect_calls_of_all_sizes(const char* when) {
+    for (const std::size_t size : kSizes) expect_end(client_->start().Sum(bytes(size)), size, when);
+  }
+  /// The same at once. lrpc-netd has taken up the first of them when this returns.
+  std::vector<Call> start_calls_of_all_sizes() {
+    const std::uint64_t before = calls_taken();
+    std::vector<Call> calls;
+    for (const std::size_t size : kSizes) calls.push_back(client_->start().Sum(bytes(size)));
+    EXPECT_TRUE(eventually([&] { return calls_taken() > before; }));
+    return calls;
+  }
+  /// They cannot end before the change that is made next.
+  std::vector<Call> calls_under_way() {
+    std::vector<Call> calls = start_calls_of_all_sizes();
+    for (const Call& call : calls) EXPECT_FALSE(call.ready());
+    return calls;
+  }
+  void expect_ends(std::vector<Call> calls, const char* when) {
+    for (std::size_t i = 0; i < calls.size(); ++i) expect_end(std::move(calls[i]), kSizes[i], when);
+  }
+  void both(const std::string& ip_words) const {
+    here->where().ip(ip_words);
+    there->where().ip(ip_words);
+  }
+
+  std::optional<Conformance::Client> client_;
+
+ private:
+  static constexpr std::array<std::size_t, 5> kSizes{1, 500, 1150, 1380, 12'000};
+  static std::vector<std::byte> bytes(std::size_t size) { return std::vector<std::byte>(size, std::byte{3}); }
+  static void expect_end(Call call, std::size_t size, const char* when) {
+    const auto sum = call.finish();
+    ASSERT_TRUE(sum) << size << " bytes " << when << ": " << sum.error().message();
+    EXPECT_EQ(*sum, 3 * size) << when;
+  }
+  /// As the client's lrpc-netd says; each try of a call counts.
+  std::uint64_t calls_taken() const {
+    std::ofstream(here->file("state"), std::ios::trunc) << "";
+    std::string state;
+    const std::string before = "; calls ";
+    std::size_t at = std::string::npos;
+    EXPECT_TRUE(eventually([&] {
+      here->netd().send(SIGUSR1);
+      std::ifstream file(here->file("state"));
+      state.assign(std::istreambuf_iterator<char>(file), {});
+      return (at = state.find(before)) != std::string::npos;
+    }));
+    return at == std::string::npos ? 0 : std::stoull(state.substr(at + before.size()));
+  }
+
+  Process server_;
+};
+
 struct Over {
   const char* name;
   std::string graph;
   std::vector<std::string> options;
 };
 
-class ChangingLinks : public TwoMachines, public ::testing::WithParamInterface<Over> {
+class ChangingLinks : public Changing, public ::testing::WithParamInterface<Over> {
  protected:
   void SetUp() override {
     TwoMachines::SetUp();
-    if (IsSkipped()) return;
-    share_key();
-    server_ = start_server();
-    // A message that a change has cost is sent again, so that no load of the machine makes a call fail.
-    for (Machine* const machine : {there.get(), here.get()}) {
-      std::vector<std::string> more = GetParam().options;
-      more.insert(more.end(), {"--export", "conformance"});
-      machine->start_with_give_up("25s", GetParam().graph + " --keys " + machine->file("keys"), more);
-    }
-    auto imported = import();
-    ASSERT_TRUE(imported) << imported.error().message();
-    client_.emplace(*std::move(imported));
-    expect_calls_of_all_sizes("before anything has changed");
-  }
-  /// Calls of one packet, of the longest packet and of many, over the binding that there is from the beginning.
-  void expect_calls_of_all_sizes(const char* when) {
-    for (const std::size_t size : {1U, 500U, 1150U, 1380U, 12'000U}) {
-      const std::vector<std::byte> bytes(size, std::byte{3});
-      const auto sum = client_->Sum(bytes);
-      ASSERT_TRUE(sum) << size << " bytes " << when << ": " << sum.error().message();
-      EXPECT_EQ(*sum, 3 * size) << when;
-    }
-  }
-  void both(const std::string& ip_words) const {
-    here->where().ip(ip_words);
-    there->where().ip(ip_words);
+    if (!IsSkipped()) begin(GetParam().graph, GetParam().options);
   }
   void join_again(const std::string& name = "veth0") const {
     netrpc::test::join(here->where(), name, "10.7.0.1/24", there->where(), name, "10.7.0.2/24");
   }
-
-  Process server_;
-  std::optional<Conformance::Client> client_;
 };
 
 TEST_P(ChangingLinks, calls_go_on_when_the_mtu_is_lowered_and_raised_again) {
@@ -68,9 +117,9 @@ TEST_P(ChangingLinks, calls_go_on_when_the_mtu_is_lowered_and_raised_again) {
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_taken_down_and_up) {
   for (Machine* const machine : {here.get(), there.get()}) {
     machine->where().ip("link set veth0 down");
-    std::jthread caller([&] { expect_calls_of_all_sizes("made while the link was down"); });
+    auto calls = calls_under_way();
     machine->where().ip("link set veth0 up");
-    caller.join();
+    expect_ends(std::move(calls), "made while the link was down");
     expect_calls_of_all_sizes("after it had been down");
   }
 }
@@ -90,9 +139,9 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_renamed) {
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
   for (int i = 0; i < 2; ++i) {
     here->where().ip("link delete veth0");
-    std::jthread caller([&] { expect_calls_of_all_sizes("made while there was no link"); });
+    auto calls = calls_under_way();
     join_again();
-    caller.join();
+    expect_ends(std::move(calls), "made while there was no link");
     expect_calls_of_all_sizes("over the link that was made again");
   }
   both("link set veth0 mtu 1200");
@@ -102,10 +151,10 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
 TEST_P(ChangingLinks, calls_go_on_when_the_address_is_taken_away_and_given_back) {
   here->where().ip("address del 10.7.0.1/24 dev veth0");
   here->where().ip("address add 10.7.0.9/24 dev veth0");
-  std::jthread caller([&] { expect_calls_of_all_sizes("made while the address was away"); });
+  auto calls = start_calls_of_all_sizes();
   here->where().ip("address del 10.7.0.9/24 dev veth0");
   here->where().ip("address add 10.7.0.1/24 dev veth0");
-  caller.join();
+  expect_ends(std::move(calls), "made while the address was away");
   expect_calls_of_all_sizes("with the address again");
 }
 
@@ -113,6 +162,64 @@ INSTANTIATE_TEST_SUITE_P(Over, ChangingLinks,
                          ::testing::Values(Over{"Ethernet", "", {}}, Over{"Udp", "--udp", {}},
                                            Over{"EthernetWithoutIoUring", "", {"--backend", "epoll"}}),
                          [](const auto& over) { return over.param.name; });
+
+/// Between the machines there is a router as well. Over their common link nothing of IP comes through, so that what does
+/// has gone over the Ethernet.
+class ChangingRoutes : public Changing {
+ protected:
+  void SetUp() override {
+    TwoMachines::SetUp();
+    if (IsSkipped()) return;
+    if (const auto why = netrpc::test::why_no_nftables()) GTEST_SKIP() << *why;
+    router_.emplace();
+    netrpc::test::join(here->where(), "veth1", "10.8.0.1/24", *router_, "here", "10.8.0.254/24");
+    netrpc::test::join(there->where(), "veth1", "10.9.0.1/24", *router_, "there", "10.9.0.254/24");
+    router_->forward();
+    router_->ip("route add 10.7.0.1/32 via 10.8.0.1");
+    router_->ip("route add 10.7.0.2/32 via 10.9.0.1");
+    for (const Machine* const machine : {here.get(), there.get()}) {
+      machine->where().nft("add table netdev link");
+      machine->where().nft("add chain netdev link in { type filter hook ingress device veth0 priority 0 ; }");
+      machine->where().nft("add rule netdev link in ether type ip drop");
+    }
+    begin("--interface veth0", {});
+  }
+  /// From now on nothing at all comes through, and nobody says so.
+  void cut_link() const {
+    for (const Machine* const machine : {here.get(), there.get()}) machine->where().nft("add rule netdev link in drop");
+  }
+  void routes(const std::string& change, const std::string& here_by, const std::string& there_by) const {
+    here->where().ip("route " + change + " 10.7.0.2/32 " + here_by);
+    there->where().ip("route " + change + " 10.7.0.1/32 " + there_by);
+  }
+
+  std::optional<netrpc::test::Namespace> router_;
+};
+
+TEST_F(ChangingRoutes, calls_go_on_through_a_gateway_when_routes_lead_to_it) {
+  cut_link();
+  auto calls = calls_under_way();
+  routes("add", "via 10.8.0.254", "via 10.9.0.254");
+  expect_ends(std::move(calls), "made before there were routes");
+  expect_calls_of_all_sizes("through the router");
+}
+
+TEST_F(ChangingRoutes, calls_go_on_when_the_gateway_changes) {
+  routes("add", "via 10.8.0.253", "via 10.9.0.253");
+  cut_link();
+  auto calls = calls_under_way();
+  routes("change", "via 10.8.0.254", "via 10.9.0.254");
+  expect_ends(std::move(calls), "made while the routes led to a gateway that is not there");
+  expect_calls_of_all_sizes("through the router");
+}
+
+TEST_F(ChangingRoutes, calls_go_on_when_a_gateway_is_the_way_no_longer) {
+  routes("add", "via 10.8.0.254", "via 10.9.0.254");
+  expect_calls_of_all_sizes("through the router");
+  here->where().ip("link set veth1 down");
+  routes("replace", "dev veth0", "dev veth0");
+  expect_calls_of_all_sizes("over the Ethernet again");
+}
 
 TEST_F(TwoMachines, a_binding_ends_with_its_link_and_a_new_one_is_made_over_the_next_link) {
   share_key();

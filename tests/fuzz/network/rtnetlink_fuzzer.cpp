@@ -19,6 +19,10 @@ void attack(std::uint16_t type, std::span<const std::byte> payload) {
     require(inside(value, payload), "an attribute lies in its message");
   });
   (void)rtnetlink::direct_route(type, payload, 3);
+  if (const auto route = rtnetlink::decode_route(type, payload)) {
+    require(payload.size() >= sizeof(rtmsg) && route->length <= 32, "a route has a header and a length");
+    (void)route->leads_to({0x0a000001});
+  }
   if (const auto link = rtnetlink::decode_link(type, payload)) {
     require(payload.size() >= sizeof(ifinfomsg) && link->index > 0, "a link has a header and an index");
     require(link->name.back() == '\0', "a link's name ends");

@@ -246,6 +246,53 @@ TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a
   }));
 }
 
+TEST_F(EthLink, a_neighbour_is_not_on_the_link_while_a_route_leads_to_it_through_a_gateway) {
+  EthernetAddress ethernet;
+  ASSERT_TRUE(becomes_resolved(kB, ethernet));
+  a_->inside([&] {
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.host = kB;
+    auto opened = eth_->open(a_->keep(std::make_unique<Talker>(**a_, false)), participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    distant_ = opened.value();
+  });
+  const auto pushed = [&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::ok;
+    a_->inside([&] { outcome = distant_->push(Message::make(a_->operator*().pool(), 60)); });
+    return outcome;
+  };
+  for (int i = 0; i < 2; ++i) {
+    const std::uint32_t before = (*a_)->peers().path_changes();
+    left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+    EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::host_unreachable; }))
+        << "for who may know better";
+    EXPECT_NE((*a_)->peers().path_changes(), before);
+    EXPECT_EQ(resolve(kB, ethernet), Errc::host_unreachable);
+    left_->ip("route change 10.0.0.2/32 dev left");
+    EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::ok; }));
+    EXPECT_TRUE(becomes_resolved(kB, ethernet));
+    left_->ip("route delete 10.0.0.2/32");
+  }
+  a_->inside([&] { distant_ = {}; });
+}
+
+TEST_F(EthLink, a_neighbour_that_a_gateway_was_the_way_to_before_is_found_out_with_the_first_message) {
+  EthernetAddress ethernet;
+  ASSERT_TRUE(becomes_resolved(kB, ethernet));
+  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+  RealHost host(*left_, EngineKind::automatic, "host");
+  Protocol* eth = nullptr;
+  host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    host.wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::ok;
+    control::Request request = control::Resolve{kB, {}};
+    host.inside([&] { outcome = eth->control(request); });
+    return outcome == Errc::host_unreachable;
+  }));
+}
+
 TEST_F(EthLink, a_broadcast_reaches_everybody_who_listens) {
   RealHost b(*right_, EngineKind::automatic, "b");
   Talker* listener = nullptr;

@@ -184,6 +184,29 @@ TEST(LinkNews, an_attribute_that_claims_more_than_there_is_ends_the_message) {
   EXPECT_EQ(link->mtu, 0U);
 }
 
+TEST(RouteNews, says_to_which_hosts_the_route_leads) {
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_dst_len = 24;
+  const std::uint32_t to = htonl(0x0a000100);
+  const Payload payload = Payload(header).attribute(RTA_DST, &to, sizeof to);
+  for (const std::uint16_t type : {RTM_NEWROUTE, RTM_DELROUTE}) {
+    const auto route = rtnetlink::decode_route(type, payload.bytes());
+    ASSERT_TRUE(route);
+    EXPECT_TRUE(route->leads_to({0x0a000100}));
+    EXPECT_TRUE(route->leads_to({0x0a0001ff}));
+    EXPECT_FALSE(route->leads_to({0x0a000201}));
+  }
+  EXPECT_FALSE(rtnetlink::decode_route(RTM_NEWROUTE, payload.bytes().first(sizeof header - 1)));
+  EXPECT_FALSE(rtnetlink::decode_route(RTM_GETROUTE, payload.bytes()));
+  header.rtm_dst_len = 33;
+  EXPECT_FALSE(rtnetlink::decode_route(RTM_NEWROUTE, Payload(header).bytes()));
+  header.rtm_dst_len = 0;
+  const auto standard = rtnetlink::decode_route(RTM_NEWROUTE, Payload(header).bytes());
+  ASSERT_TRUE(standard);
+  EXPECT_TRUE(standard->leads_to({0xc0000201}));
+}
+
 TEST(AddressNews, says_the_local_address_and_not_the_peers) {
   ifaddrmsg header{};
   header.ifa_family = AF_INET;
