@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "loop/no_memory.h"
+
 namespace lrpc::nameserver {
 
 using Clock = EventLoop::Clock;
@@ -30,37 +32,33 @@ Status Binder::may_import(const Connection& client, const std::string& name, con
   return may;
 }
 
-// 1. An import arrives, and is put in line for its name.
-void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
-  if (body.name.find('@') != std::string::npos) {
-    return peers_.fail(
-        peer, request,
-        {Errc::remote_unavailable,
-         "'" + body.name + "' is on another host: the network domain is to be asked for it, not the nameserver"});
+/// Whether it may be put in line for its name. Errors: what its client is told.
+Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
+  const std::string& name = wanted.name;
+  if (name.find('@') != std::string::npos) {
+    return Error{Errc::remote_unavailable,
+                 "'" + name + "' is on another host: the network domain is to be asked for it, not the nameserver"};
   }
-  if (!shim::valid_name(body.name)) {
-    return peers_.fail(peer, request,
-                       {Errc::invalid_argument, "'" + body.name + "' is no name that could be exported"});
-  }
-  if (peer.imports.size() >= options_.limits.max_imports_per_connection) {
-    return peers_.fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
-  }
-  if (auto room = peers_.accounts().room(peer.peer.uid, Quota::imports); !room)
-    return peers_.fail(peer, request, room.error());
-  if (body.principal && !is_network_domain(peer)) {
+  if (!shim::valid_name(name)) return Error{Errc::invalid_argument, "'" + name + "' is no name that could be exported"};
+  if (peer.imports.size() >= options_.limits.max_imports_per_connection)
+    return Error{Errc::limit_reached, "this connection has too many imports under way"};
+  if (auto room = peers_.accounts().room(peer.peer.uid, Quota::imports); !room) return room;
+  if (wanted.principal && !is_network_domain(peer)) {
     // After a start the network domain may ask before it has said that it is one: that is no refusal for good.
     if (registry_.find(shim::kNetworkName) == nullptr)
-      return peers_.fail(peer, request, {Errc::name_unknown, "nobody speaks for other hosts here, at present"});
-    return peers_.fail(peer, request,
-                       {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
+      return Error{Errc::name_unknown, "nobody speaks for other hosts here, at present"};
+    return Error{Errc::not_permitted, "only this machine's network domain speaks for other hosts"};
   }
   // Before anything is told about the name.
-  const Connection* const server = registry_.server_of(body.name);
-  if (auto may = may_import(peer, body.name, server); !may) return peers_.fail(peer, request, may.error());
-  if (body.timeout_ms == 0 && server == nullptr) {
-    return peers_.fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
-  }
+  const Connection* const server = registry_.server_of(name);
+  if (auto may = may_import(peer, name, server); !may) return may;
+  if (wanted.timeout_ms == 0 && server == nullptr) return Error{Errc::name_unknown, "nobody exports '" + name + "'"};
+  return {};
+}
 
+// 1. An import arrives, and is put in line for its name.
+void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
+  if (auto may = may_wait(peer, body); !may) return peers_.fail(peer, request, may.error());
   const ImportId id = ++last_import_;
   peer.imports.insert(id);  // first, so that its end finds whatever there was memory for
   Import& import = imports_[id];
@@ -77,11 +75,11 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
 
 /// Whether `peer` is the process that exports kNetworkName, and lives: only then nobody else can have its pid.
 bool Binder::is_network_domain(const Connection& peer) const {
-  const Connection* const found = registry_.server_of(shim::kNetworkName);
-  if (found == nullptr) return false;
-  const Connection& network = *found;
-  if (network.closing || network.peer.pid != peer.peer.pid || network.peer.uid != peer.peer.uid) return false;
-  pollfd alive{network.pidfd.get(), POLLIN, 0};
+  const Connection* const network = registry_.server_of(shim::kNetworkName);
+  if (network == nullptr || network->closing || network->peer.pid != peer.peer.pid ||
+      network->peer.uid != peer.peer.uid)
+    return false;
+  pollfd alive{network->pidfd.get(), POLLIN, 0};
   return ::poll(&alive, 1, 0) == 0;
 }
 
@@ -93,9 +91,9 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   auto wait = *import.deadline - Clock::now();
   // Where the name is there it is only a matter of turns, each of which is bounded.
   if (registry_.find(import.wanted.name) != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
-  const auto time_over = [this, id] { on_time_over(id); };
-  import.timer = loop_.after(wait, time_over);
-}
+  import.timer = loop_.after(wait, [this, id] { on_time_over(id);
+});
+}  // namespace lrpc::nameserver
 
 /// Its name, or the server of it, has gone. If it has time left it waits for the next who exports the name, and this is
 /// true; else it is answered with `late`.
@@ -104,13 +102,9 @@ bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
     answer_import(id, late);
     return false;
   }
-  try {
-    wait_for_name(id, import);
-  } catch (const std::bad_alloc&) {
-    answer_import(id, {Errc::limit_reached, {}});
-    return false;
-  }
-  return true;
+  const Status waits = as_memory_allows([&] { wait_for_name(id, import); });
+  if (!waits) answer_import(id, waits.error());
+  return waits.has_value();
 }
 
 // 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
@@ -124,13 +118,7 @@ void Binder::serve_waiting(const std::string& name) {
 
     const ImportId id = *waiting->second.begin();
     Import& import = imports_.at(id);
-    const auto asked = [&]() -> Result<Asked> {
-      try {
-        return ask_clerk(id, import, *exported);
-      } catch (const std::bad_alloc&) {
-        return Errc::limit_reached;
-      }
-    }();
+    const auto asked = as_memory_allows([&] { return ask_clerk(id, import, *exported); });
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (!asked) {
@@ -156,11 +144,8 @@ void Binder::ask_again_soon(Connection& server) {
     if (const Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
     peers_.reap();
   };
-  try {
-    server.ask_again = loop_.after(server.ask_again_pause, again);
-  } catch (const std::bad_alloc&) {  // nobody would ever ask it again
-    peers_.doom(server);
-  }
+  if (!as_memory_allows([&] { server.ask_again = loop_.after(server.ask_again_pause, again); }))
+    peers_.doom(server);  // nobody would ever ask it again
 }
 
 // 3. B9: the kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
@@ -228,9 +213,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   peers_.accounts().take(user, Quota::region_bytes, bind.region_bytes);
   peers_.accounts().take(user, Quota::binds);
 
-  waiting_.find(name)->second.erase(id);
-  if (waiting_.find(name)->second.empty()) waiting_.erase(name);
-  loop_.cancel(import.timer);
+  leave_line(id, import);
   import.timer = timer;
   import.bind = std::move(bind);
   return Asked::yes;
@@ -255,13 +238,10 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   } else {
     const bool own_trouble =
         body.code == Errc::limit_reached || body.code == Errc::system_error || body.code == Errc::not_supported;
-    Error refusal{own_trouble ? body.code : Errc::not_permitted, {}};
-    try {
-      const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);
-      refusal.text = sanitized("the server of '" + import->wanted.name + "' refused: " + text);
-    } catch (const std::bad_alloc&) {  // the code says as much; the server has done its part
-    }
-    answer_import(id, refusal);
+    answer_import(id, error_of(own_trouble ? body.code : Errc::not_permitted, [&] {
+                    const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);
+                    return sanitized("the server of '" + import->wanted.name + "' refused: " + text);
+                  }));
   }
   serve_waiting_of(peer);
 }
@@ -269,11 +249,7 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
 /// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a
 /// name waits on for the next who exports it.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
-  Error withdrawn{Errc::name_unknown, {}};
-  try {
-    withdrawn.text = "'" + import.wanted.name + "' was withdrawn";
-  } catch (const std::bad_alloc&) {
-  }
+  const Error withdrawn = error_of(Errc::name_unknown, [&] { return "'" + import.wanted.name + "' was withdrawn"; });
   end_bind(id, import);
   wait_on(id, import, withdrawn);
   // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.
@@ -282,12 +258,7 @@ void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& ser
 
 // 5. B12: the client gets its half. With the end of this function the nameserver holds nothing of the binding.
 void Binder::introduce(ImportId id, Import& import) {
-  Status sent;
-  try {
-    sent = send_its_half(import);
-  } catch (const std::bad_alloc&) {
-    sent = Errc::limit_reached;
-  }
+  const Status sent = as_memory_allows([&] { return send_its_half(import); });
   if (!sent) return answer_import(id, sent.error());
   erase_import(id);
 }
@@ -353,14 +324,19 @@ void Binder::answer_import(ImportId id, const Error& error) {
 void Binder::erase_import(ImportId id) {
   Import& import = imports_.at(id);
   end_bind(id, import);
-  loop_.cancel(import.timer);
-  if (const auto waiting = waiting_.find(import.wanted.name); waiting != waiting_.end()) {
-    waiting->second.erase(id);
-    if (waiting->second.empty()) waiting_.erase(waiting);
-  }
+  leave_line(id, import);
   import.client->imports.erase(id);
   peers_.accounts().give(import.client->peer.uid, Quota::imports);
   imports_.erase(id);
+}
+
+/// It waits no longer for its name, nor for its time to be over.
+void Binder::leave_line(ImportId id, Import& import) {
+  loop_.cancel(import.timer);
+  const auto waiting = waiting_.find(import.wanted.name);
+  if (waiting == waiting_.end()) return;
+  waiting->second.erase(id);
+  if (waiting->second.empty()) waiting_.erase(waiting);
 }
 
 void Binder::on_withdrawn(const std::string& name) {
@@ -409,21 +385,11 @@ void Binder::orphan_binds(Connection& server) noexcept {
     const ImportId id = *server.binds.begin();
     Import& import = imports_.at(id);
     end_bind(id, import);
-    if (!wait_for_another_server(id, import)) continue;
-    try {
-      serve_waiting(std::string(import.wanted.name));
-    } catch (const std::bad_alloc&) {  // it is in line
-    }
+    const Error gone =
+        error_of(Errc::peer_gone, [&] { return "the server of '" + import.wanted.name + "' went away"; });
+    if (!wait_on(id, import, gone)) continue;
+    (void)as_memory_allows([&] { serve_waiting(std::string(import.wanted.name)); });  // it is in line
   }
-}
-
-bool Binder::wait_for_another_server(ImportId id, Import& import) noexcept {
-  Error gone{Errc::peer_gone, {}};
-  try {
-    gone.text = "the server of '" + import.wanted.name + "' went away";
-  } catch (const std::bad_alloc&) {  // the code says as much
-  }
-  return wait_on(id, import, gone);
 }
 
 }  // namespace lrpc::nameserver

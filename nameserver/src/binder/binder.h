@@ -62,6 +62,7 @@ class Binder {
 
  private:
   Status may_import(const Connection& client, const std::string& name, const Connection* server);
+  Status may_wait(Connection& peer, const shim::ImportRequest& wanted);
   void serve_waiting_of(const Connection& server);
   [[nodiscard]] bool is_network_domain(const Connection& peer) const;
   enum class Asked : std::uint8_t { yes, not_now };
@@ -76,9 +77,9 @@ class Binder {
   void end_bind(ImportId id, Import& import);
   void answer_import(ImportId id, const Error& error);
   void erase_import(ImportId id);
+  void leave_line(ImportId id, Import& import);
   void drop_imports(Connection& client) noexcept;
   void orphan_binds(Connection& server) noexcept;
-  bool wait_for_another_server(ImportId id, Import& import) noexcept;
 
   EventLoop& loop_;
   Peers& peers_;

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "no_memory.h"
+
 namespace lrpc::nameserver {
 namespace {
 
@@ -115,10 +117,7 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
     const auto found = watches_.find(event.id);
     if (found == watches_.end()) continue;  // forgotten by an earlier handler of this round
     const auto watch = found->second;       // keeps the handler alive while it forgets itself
-    try {
-      watch->handler(event.readiness);
-    } catch (const std::bad_alloc&) {  // so much for this event
-    }
+    (void)as_memory_allows([&] { watch->handler(event.readiness); });  // so much for this event
     if (find(event.id) != nullptr) {
       if (auto status = handled(event.id, *watch); !status) return status;
     }

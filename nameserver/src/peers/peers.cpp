@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "loop/no_memory.h"
+
 namespace lrpc::nameserver {
 
 using shim::BinderMessage;
@@ -183,11 +185,7 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
 void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
   Connection* const found = find(serial);
   if (found == nullptr) return;
-  try {
-    hear(*found, readiness);
-  } catch (const std::bad_alloc&) {  // there is none for what it wants
-    doom(*found);
-  }
+  if (!as_memory_allows([&] { hear(*found, readiness); })) doom(*found);
   reap();
 }
 
@@ -213,11 +211,7 @@ void Peers::hear(Connection& peer, Readiness readiness) {
 
 void Peers::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   if (peer.closing) return;
-  try {
-    send_or_queue(peer, request, std::move(body));
-  } catch (const std::bad_alloc&) {
-    doom(peer);
-  }
+  if (!as_memory_allows([&] { send_or_queue(peer, request, std::move(body)); })) doom(peer);
 }
 
 void Peers::send_or_queue(Connection& peer, std::uint32_t request, shim::BinderBody body) {
@@ -248,11 +242,7 @@ void Peers::flush(Connection& peer) {
 }
 
 void Peers::fail(Connection& peer, std::uint32_t request, const Error& error) {
-  try {
-    send(peer, request, shim::Failed{error.code, error.message()});
-  } catch (const std::bad_alloc&) {
-    doom(peer);
-  }
+  if (!as_memory_allows([&] { send(peer, request, shim::Failed{error.code, error.message()}); })) doom(peer);
 }
 
 Status Peers::send_with_fds(Connection& peer, const BinderMessage& message) {
@@ -356,25 +346,16 @@ void Peers::reap() {
     connections_.erase(peer.serial);
     ended_.give_back_closed();
   }
-  if (!ended_.any_unread()) return;
-  try {
-    look_for_unread_soon();
-  } catch (const std::bad_alloc&) {  // the next end, or the next message, brings the look
-  }
+  // Without memory the next end, or the next message, brings the look.
+  if (ended_.any_unread()) (void)as_memory_allows([&] { look_for_unread_soon(); });
 }
 
 void Peers::log(LogLevel level, std::string_view line) const {
-  try {
-    if (options_.log) options_.log(level, line);
-  } catch (const std::bad_alloc&) {  // a line less
-  }
+  if (options_.log) (void)as_memory_allows([&] { options_.log(level, line); });
 }
 
 void Peers::log_about(const shim::Credentials& peer, LogLevel level, std::string_view line) {
-  try {
-    user_log_.write(level, peer.uid, line);
-  } catch (const std::bad_alloc&) {
-  }
+  (void)as_memory_allows([&] { user_log_.write(level, peer.uid, line); });
 }
 
 void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {

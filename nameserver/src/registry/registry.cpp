@@ -3,8 +3,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <new>
 #include <utility>
+
+#include "loop/no_memory.h"
 
 namespace lrpc::nameserver {
 
@@ -123,14 +124,9 @@ void Registry::remove_export(Connection& server, ExportId id) noexcept {
   peers_.accounts().give(server.peer.uid, Quota::declaration_bytes, found->second.bytes());
   exports_.erase(found);
 
-  try {
-    peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn");
-  } catch (const std::bad_alloc&) {
-  }
-  try {
-    followers_.on_withdrawn(name);
-  } catch (const std::bad_alloc&) {  // who waits for it waits until its turn would have come
-  }
+  (void)as_memory_allows([&] { peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn"); });
+  // Without memory: who waits for it waits until its turn would have come.
+  (void)as_memory_allows([&] { followers_.on_withdrawn(name); });
 }
 
 // B7
