@@ -1,6 +1,5 @@
 // Domain caching by the nameserver's ruling (LRPC §3.4): processors poll in the most active domains.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <chrono>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "eventually.h"
 #include "lrpc/client.h"
 #include "lrpc/server.h"
+#include "poller_thread.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -29,15 +29,8 @@ lrpc::nameserver::NameserverOptions on_a_machine(const std::shared_ptr<std::atom
   return options;
 }
 
-bool can_poll() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof mine, &mine);
-  return CPU_COUNT(&mine) > 1;
-}
-
 #define NEEDS_TWO_PROCESSORS() \
-  if (!can_poll()) GTEST_SKIP() << "nobody polls on one processor"
+  if (only_one_processor()) GTEST_SKIP() << "nobody polls on one processor"
 
 /// Calls `busy` without a pause until `condition` holds; false if it never does.
 template <class Condition>

@@ -353,10 +353,7 @@ TEST(StartedCallsFork, of_the_parent_are_nothing_to_a_fork_child) {
 TEST(StartedCallsFork, with_results_in_a_tail_end_there_too) {
   ConformanceService service;
   lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second));
+  auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
   std::vector<std::byte> room(100'000);
   lrpc::Buffer data(room);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -86,20 +87,21 @@ TEST(Binding, import_of_a_remote_name_without_a_network_path_is_a_clear_error) {
   EXPECT_EQ(world.import("files@elsewhere").code(), Errc::remote_unavailable);
 }
 
-lrpc::Pdl other_pdl() { return Conformance::kPdl; }
-
 TEST(Binding, import_reports_interface_version_and_hash_mismatches_apart) {
   World world;
   const Process server = world.start_server({"arith"});
-  lrpc::Pdl pdl = other_pdl();
+  const auto import = [&](const lrpc::Pdl& pdl) {
+    return lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()});
+  };
+  lrpc::Pdl pdl = Conformance::kPdl;
   pdl.interface.name = "Otherwise";
-  EXPECT_EQ(lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()}).code(), Errc::interface_mismatch);
-  pdl = other_pdl();
+  EXPECT_EQ(import(pdl).code(), Errc::interface_mismatch);
+  pdl = Conformance::kPdl;
   pdl.interface.major = 3;
-  EXPECT_EQ(lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()}).code(), Errc::version_mismatch);
-  pdl = other_pdl();
+  EXPECT_EQ(import(pdl).code(), Errc::version_mismatch);
+  pdl = Conformance::kPdl;
   pdl.interface.hash ^= 1;
-  const auto mismatch = lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()});
+  const auto mismatch = import(pdl);
   EXPECT_EQ(mismatch.code(), Errc::hash_mismatch);
   EXPECT_FALSE(mismatch.error().text.empty());
   EXPECT_TRUE(world.import("arith")) << "a mismatch harms nobody else";
@@ -113,82 +115,82 @@ TEST(Binding, the_clerk_may_refuse_and_its_reason_reaches_the_client) {
   EXPECT_NE(client.error().message().find("not today"), std::string::npos);
 }
 
+/// A world with a server in this process.
+struct LocalWorld : World {
+  lrpc::Server server{{.nameserver = nameserver()}};
+  ConformanceService service{&server};
+};
+
+/// Hears who asks, and answers as it is told. It is asked on the clerk's thread.
+class Clerk {
+ public:
+  [[nodiscard]] lrpc::ExportOptions options() {
+    lrpc::ExportOptions made;
+    made.authorise = [this](const lrpc::ClientCredentials& client) -> lrpc::Status {
+      const std::lock_guard lock(mutex_);
+      heard_ = client;
+      return answer_;
+    };
+    return made;
+  }
+  /// From now on. Forgets who asked.
+  void answer(const lrpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    answer_ = status;
+    heard_ = {};
+  }
+  /// Who asked last.
+  lrpc::ClientCredentials heard() {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
+  void expect_groups(lrpc::GroupsKnown known, const std::vector<gid_t>& groups, const char* why = "") {
+    EXPECT_EQ(heard().groups_known, known) << why;
+    EXPECT_EQ(heard().groups, groups);
+  }
+
+ private:
+  std::mutex mutex_;
+  lrpc::Status answer_;
+  lrpc::ClientCredentials heard_;
+};
+
 TEST(Binding, the_clerk_may_refuse_for_want_of_something) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  lrpc::ExportOptions options;
-  options.authorise = [](const lrpc::shim::Credentials&) -> lrpc::Status {
-    return lrpc::Error{Errc::limit_reached, "come again later"};
-  };
-  ASSERT_TRUE(Conformance::export_to(server, "busy", service, options));
+  LocalWorld world;
+  Clerk clerk;
+  clerk.answer(lrpc::Error{Errc::limit_reached, "come again later"});
+  ASSERT_TRUE(Conformance::export_to(world.server, "busy", world.service, clerk.options()));
   const auto refused = world.import("busy");
   EXPECT_EQ(refused.code(), Errc::limit_reached);
   EXPECT_NE(refused.error().text.find("come again later"), std::string::npos) << refused.error().text;
 }
 
 TEST(Binding, the_clerk_decides_by_who_calls) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  std::mutex mutex;  // the clerk has a thread of its own
-  std::vector<lrpc::shim::Credentials> callers;
-  bool closed = true;
-  lrpc::ExportOptions options;
-  options.authorise = [&](const lrpc::shim::Credentials& client) -> lrpc::Status {
-    const std::lock_guard lock(mutex);
-    callers.push_back(client);
-    if (!closed) return {};
-    return lrpc::Error{Errc::not_permitted, "the rule 'no users " + std::to_string(client.uid) + "' at clerk.toml:7"};
+  LocalWorld world;
+  Clerk clerk;
+  const std::string rule = "the rule 'no users " + std::to_string(::geteuid()) + "' at clerk.toml:7";
+  clerk.answer(lrpc::Error{Errc::not_permitted, rule});
+  ASSERT_TRUE(Conformance::export_to(world.server, "choosy", world.service, clerk.options()));
+  const auto expect_heard = [&] {
+    EXPECT_EQ(clerk.heard().pid, ::getpid());
+    EXPECT_EQ(clerk.heard().uid, ::geteuid());
+    EXPECT_EQ(clerk.heard().gid, ::getegid());
   };
-  ASSERT_TRUE(Conformance::export_to(server, "choosy", service, options));
 
   const auto refused = world.import("choosy");
   ASSERT_EQ(refused.code(), Errc::not_permitted);
-  const std::string rule = "the rule 'no users " + std::to_string(::geteuid()) + "' at clerk.toml:7";
   EXPECT_NE(refused.error().message().find(rule), std::string::npos) << refused.error().message();
-  EXPECT_EQ(server.statistics().bindings, 0U);
-  {
-    const std::lock_guard lock(mutex);
-    closed = false;
-  }
+  expect_heard();
+  EXPECT_EQ(world.server.statistics().bindings, 0U);
+  clerk.answer({});
   auto client = world.import("choosy");
   ASSERT_TRUE(client) << client.error().message();
+  expect_heard();
   EXPECT_EQ(client->Add(2, 3).value(), 5);
-  const std::lock_guard lock(mutex);
-  ASSERT_EQ(callers.size(), 2U);
-  for (const lrpc::shim::Credentials& caller : callers) {
-    EXPECT_EQ(caller.pid, ::getpid());
-    EXPECT_EQ(caller.uid, ::geteuid());
-    EXPECT_EQ(caller.gid, ::getegid());
-  }
 }
 
-/// What an authorise hook heard of the groups of those who asked.
-class HeardGroups {
- public:
-  [[nodiscard]] lrpc::ExportOptions options() {
-    lrpc::ExportOptions made;
-    made.authorise = [this](const lrpc::shim::ClientCredentials& client) -> lrpc::Status {
-      const std::lock_guard lock(mutex_);
-      heard_ = client;
-      return {};
-    };
-    return made;
-  }
-  lrpc::shim::ClientCredentials heard() {
-    const std::lock_guard lock(mutex_);
-    return heard_;
-  }
-
- private:
-  std::mutex mutex_;  // the clerk has a thread of its own
-  lrpc::shim::ClientCredentials heard_;
-};
-
 /// Runs `act` on a thread that has those supplementary groups, which to the kernel are a thread's. False: it may not.
-template <class Act>
-bool with_groups(const std::vector<gid_t>& groups, Act&& act) {
+bool with_groups(const std::vector<gid_t>& groups, const std::function<void()>& act) {
   bool may = false;
   std::thread([&] {
     may = ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
@@ -205,46 +207,36 @@ std::vector<gid_t> groups_from(gid_t first, gid_t count) {
 
 TEST(Binding, the_clerk_knows_the_groups_of_who_calls) {
   using lrpc::shim::GroupsKnown;
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  HeardGroups clerk;
-  ASSERT_TRUE(Conformance::export_to(server, "choosy", service, clerk.options()));
+  LocalWorld world;
+  Clerk clerk;
+  ASSERT_TRUE(Conformance::export_to(world.server, "choosy", world.service, clerk.options()));
   const auto import = [&] { EXPECT_TRUE(world.import("choosy")); };
   if (!with_groups({}, import)) GTEST_SKIP() << "needs CAP_SETGID";
-  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
-  EXPECT_TRUE(clerk.heard().groups.empty());
+  clerk.expect_groups(GroupsKnown::all, {});
 
   ASSERT_TRUE(with_groups({54'323, 54'324}, import));
-  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
-  EXPECT_EQ(clerk.heard().groups, (std::vector<gid_t>{54'323, 54'324}));
+  clerk.expect_groups(GroupsKnown::all, {54'323, 54'324});
   EXPECT_TRUE(clerk.heard().is_member_of(54'324));
   EXPECT_FALSE(clerk.heard().is_member_of(54'325));
 
   ASSERT_TRUE(with_groups(groups_from(60'000, 64), import));
-  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
-  EXPECT_EQ(clerk.heard().groups, groups_from(60'000, 64));
+  clerk.expect_groups(GroupsKnown::all, groups_from(60'000, 64));
   ASSERT_TRUE(with_groups(groups_from(60'000, 5'000), import));
-  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::first) << "more than are carried";
-  EXPECT_EQ(clerk.heard().groups, groups_from(60'000, 64));
+  clerk.expect_groups(GroupsKnown::first, groups_from(60'000, 64), "more than are carried");
 }
 
 /// A request to import Conformance, as a client sends it.
 std::vector<std::byte> import_request() {
   const auto& wanted = Conformance::kPdl.interface;
-  return lrpc::shim::encode(
-             {1,
-              lrpc::shim::ImportRequest{"", {std::string(wanted.name), wanted.major, wanted.minor, wanted.hash}},
-              {},
-              {}})
-      .value();
+  const lrpc::shim::OwnedInterfaceId interface { std::string(wanted.name), wanted.major, wanted.minor, wanted.hash };
+  return lrpc::shim::encode({1, lrpc::shim::ImportRequest{"", interface}, {}, {}}).value();
 }
 
 TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   using lrpc::shim::GroupsKnown;
   lrpc::Server server;
   ConformanceService service(&server);
-  HeardGroups clerk;
+  Clerk clerk;
   const auto make_pair = [&] {
     auto ends = lrpc::shim::make_socket_pair();
     EXPECT_TRUE(ends);
@@ -253,8 +245,7 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   };
   const auto import = [&] { EXPECT_TRUE(Conformance::Client::import_over(make_pair())); };
   if (!with_groups({54'323, 54'324}, import)) GTEST_SKIP() << "needs CAP_SETGID";
-  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
-  EXPECT_EQ(clerk.heard().groups, (std::vector<gid_t>{54'323, 54'324}));
+  clerk.expect_groups(GroupsKnown::all, {54'323, 54'324});
 
   // Who made the pair is another: it has groups that the client does not have.
   auto end = make_pair();
@@ -266,10 +257,8 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   ASSERT_EQ(status, 0);
   auto answer = lrpc::shim::receive_message(end.get(), kPatience);
   ASSERT_TRUE(answer && *answer);
-  const auto heard = clerk.heard();
-  EXPECT_EQ(heard.pid, child);
-  EXPECT_EQ(heard.groups_known, GroupsKnown::none);
-  EXPECT_TRUE(heard.groups.empty());
+  EXPECT_EQ(clerk.heard().pid, child);
+  clerk.expect_groups(GroupsKnown::none, {});
 }
 
 /// Two processes of another process namespace than the server's have the same number there, 0.
@@ -345,14 +334,12 @@ TEST(Binding, several_names_per_server_several_servers_and_clients_live_side_by_
 }
 
 TEST(Binding, a_withdrawn_name_is_unknown_while_its_bindings_live_on) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  auto id = Conformance::export_to(server, "brief", service);
+  LocalWorld world;
+  auto id = Conformance::export_to(world.server, "brief", world.service);
   ASSERT_TRUE(id) << id.error().message();
   auto client = world.import("brief");
   ASSERT_TRUE(client) << client.error().message();
-  ASSERT_TRUE(server.withdraw(*id));
+  ASSERT_TRUE(world.server.withdraw(*id));
   EXPECT_EQ(world.import("brief").code(), Errc::name_unknown);
   EXPECT_EQ(client->Add(1, 1).value(), 2);
 }

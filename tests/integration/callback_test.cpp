@@ -305,10 +305,7 @@ TEST_F(Callbacks, are_not_made_to_another_process_than_the_client) {
 TEST(CallbackOffers, to_a_server_that_declares_no_callback_are_dropped) {
   ConformanceService service;
   lrpc::Server server;
-  auto ends = shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second));
+  auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->binding().offer_callback().code(), Errc::peer_gone);
   EXPECT_TRUE(client->Null());

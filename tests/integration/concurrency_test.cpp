@@ -132,13 +132,7 @@ struct StuckService : ConformanceService {
 /// A server in this process. If bindings shared what a stuck call holds, these tests would not end.
 class StuckBinding : public testing::TestWithParam<Gate> {
  protected:
-  lrpc::Result<Conformance::Client> bind() {
-    auto ends = lrpc::shim::make_socket_pair();
-    if (!ends) return ends.error();
-    if (auto served = Conformance::serve_over(server_, std::move(ends->first), service_); !served)
-      return served.error();
-    return Conformance::Client::import_over(std::move(ends->second), {.gate = GetParam()});
-  }
+  auto bind() { return bind_privately(server_, service_, {.gate = GetParam()}); }
   void let_go() {
     service_.let_go = true;
     for (auto& thread : threads_) thread.join();

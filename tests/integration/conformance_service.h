@@ -128,4 +128,16 @@ class ConformanceService {
   std::atomic<std::uint64_t> executed_{0};
 };
 
+/// A private client, in this process, of `service`.
+template <class Service>
+lrpc::Result<Conformance::Client> bind_privately(lrpc::Server& server, Service& service,
+                                                 const lrpc::ImportOptions& options = {},
+                                                 const lrpc::ExportOptions& clerk = {}) {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return ends.error();
+  if (auto served = Conformance::serve_over(server, std::move(ends->first), service, clerk); !served)
+    return served.error();
+  return Conformance::Client::import_over(std::move(ends->second), options);
+}
+
 }  // namespace testing_lrpc

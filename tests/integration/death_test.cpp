@@ -144,11 +144,7 @@ TEST(Termination, a_fork_child_cannot_use_its_parents_server) {
 TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_later) {
   Gated service;
   lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second),
-                                                 {.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
+  auto client = bind_privately(server, service, {.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
   ASSERT_TRUE(client) << client.error().message();
   // Five A-stacks of the class: after five aborted calls there is none until the server lets go. A call that ends
   // before the server has taken it up gives its A-stack back at once.
@@ -197,12 +193,9 @@ TEST(Termination, a_binding_ends_at_once_even_if_a_fork_child_holds_its_descript
 }
 
 TEST(Termination, a_server_object_that_goes_ends_its_bindings_even_if_a_fork_child_holds_their_descriptors) {
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
   ConformanceService service;
   auto server = std::make_unique<lrpc::Server>();
-  ASSERT_TRUE(Conformance::serve_over(*server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second));
+  auto client = bind_privately(*server, service);
   ASSERT_TRUE(client) << client.error().message();
   ASSERT_TRUE(client->Null());
   const pid_t child = fork();

@@ -1,6 +1,5 @@
 // A kernel that refuses membarrier(2) for a while.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
 
@@ -8,6 +7,7 @@
 #include "eventually.h"
 #include "held_calls.h"
 #include "lrpc/shim/call/caller_policy.h"
+#include "poller_thread.h"
 
 namespace testing_lrpc {
 namespace {
@@ -32,18 +32,12 @@ bool a_hint_comes(Conformance::Client& client, bool fenced) {
 }
 
 TEST(FenceAgain, a_poller_that_was_refused_once_promises_again_when_the_kernel_fences_again) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2) {
-    GTEST_SKIP() << "nobody polls on the only processor";
-  }
+  if (only_one_processor()) GTEST_SKIP() << "nobody polls on the only processor";
   if (!lrpc::shim::have_shared_fence) GTEST_SKIP() << "the kernel refuses membarrier(2) anyway";
   Refusal refusal;
   ConformanceService service;
   lrpc::Server server;
-  auto ends = lrpc::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::exchange});
+  auto client = bind_privately(server, service, {.gate = lrpc::Gate::exchange});
   ASSERT_TRUE(client) << client.error().message();
   ASSERT_TRUE(a_hint_comes(*client, true));
   refusal.refuses = true;

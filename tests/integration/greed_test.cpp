@@ -119,10 +119,7 @@ TEST(Greed, a_handle_over_the_share_of_a_user_is_an_exception_of_its_procedure) 
     EXPECT_NE(escaped.what.find("as many handles"), std::string_view::npos) << escaped.what;
     ++told;
   };
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service, options));
-  auto client = Conformance::Client::import_over(std::move(ends->second));
+  auto client = bind_privately(server, service, {}, options);
   ASSERT_TRUE(client) << client.error().message();
   const auto first = client->Open(1);
   ASSERT_TRUE(first && client->Open(2));

@@ -5,6 +5,9 @@
 #include <chrono>
 #include <cstdint>
 
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/futex.h"
+
 namespace testing_lrpc {
 
 /// Is told of them, on the threads that make them, which wait for it. It outlives the server and the client whose threads
@@ -30,6 +33,12 @@ class Watch {
   virtual bool refuses_fence() { return false; }
   /// Before madvise(2) of pages that are to go.
   virtual void punches() {}
+
+  /// Of waits(): whether an E-stack goes to sleep for longer than the time after which a call is looked for.
+  static bool is_long_sleep_of_estack(std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
+    const bool of_estack = bits == kAnyOf || bits == static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack);
+    return of_estack && limit > lrpc::shim::kBoundedSleep;
+  }
 
   [[nodiscard]] static Watch* current() noexcept { return current_; }
 

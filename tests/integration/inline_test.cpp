@@ -39,9 +39,7 @@ struct Interrupted : ConformanceService {
 
 struct InlineCalls : testing::Test {
   InlineCalls() {
-    auto ends = lrpc::shim::make_socket_pair();
-    if (!ends || !Conformance::serve_over(server, std::move(ends->first), service)) return;
-    auto imported = Conformance::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::none});
+    auto imported = bind_privately(server, service, {.gate = lrpc::Gate::none});
     if (!imported) return;
     client = std::make_unique<Conformance::Client>(*std::move(imported));
     auto& object = client->binding().object();

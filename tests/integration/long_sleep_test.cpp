@@ -2,7 +2,6 @@
 // one-way call that is left to a poller inside another client's procedure wakes nobody.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@
 #include "eventually.h"
 #include "held_calls.h"
 #include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/system/futex.h"
 #include "poller_thread.h"
 
@@ -30,8 +28,7 @@ using lrpc::Gate;
 class LongSleeps : public Watch {
  public:
   void waits(void* word, std::uint32_t /*expected*/, std::uint32_t bits, std::chrono::nanoseconds limit) override {
-    const bool of_estack = bits == kAnyOf || bits == static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack);
-    if (!of_estack || limit <= lrpc::shim::kBoundedSleep) return;
+    if (!is_long_sleep_of_estack(bits, limit)) return;
     const std::lock_guard lock(mutex_);
     asleep_.insert(static_cast<lrpc::shim::AStackHead*>(word));  // the word is its first member
   }
@@ -73,23 +70,14 @@ struct Noted : ConformanceService {
   std::atomic<bool> polled{false};
 };
 
-lrpc::Result<Conformance::Client> bind_to(lrpc::Server& server, Noted& service) {
-  auto ends = lrpc::shim::make_socket_pair();
-  if (!ends) return ends.error();
-  if (auto served = Conformance::serve_over(server, std::move(ends->first), service); !served) return served.error();
-  return Conformance::Client::import_over(std::move(ends->second), {.gate = Gate::exchange});
-}
-
 TEST(LongSleeps, of_estacks_end_before_a_poller_takes_their_calls) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2)
-    GTEST_SKIP() << "nobody polls on the only processor";
+  if (only_one_processor()) GTEST_SKIP() << "nobody polls on the only processor";
   LongSleeps watch;
   watch.begin();
   Noted service;
   lrpc::Server server({.estack_idle = lrpc::kNoLimit});
-  auto client = bind_to(server, service);
-  auto other = bind_to(server, service);
+  auto client = bind_privately(server, service, {.gate = Gate::exchange});
+  auto other = bind_privately(server, service, {.gate = Gate::exchange});
   ASSERT_TRUE(client && other);
   ASSERT_TRUE(client->Null() && other->Null());
   const auto call_until_polled = [&](Conformance::Client& caller) {
@@ -118,7 +106,7 @@ TEST(LongSleeps, that_are_stolen_end_when_the_server_stops_or_the_binding_does) 
     watch.begin();
     Noted service;
     std::optional<lrpc::Server> server(std::in_place, lrpc::ServerOptions{.estack_idle = lrpc::kNoLimit});
-    auto client = bind_to(*server, service);
+    auto client = bind_privately(*server, service, {.gate = Gate::exchange});
     ASSERT_TRUE(client && client->Null());
     ASSERT_TRUE(eventually([&] { return watch.steal(); }));
     if (server_stops) {

@@ -65,10 +65,7 @@ TEST(WithoutMembarrierFromNowOn, DISABLED_a_waiting_caller_sleeps_and_leases_go_
   constexpr int kAStacks = 5;
   Gated service;
   lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second));
+  auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
   std::vector<std::unique_ptr<Caller>> callers;
   for (int i = 0; i < kAStacks; ++i) callers.push_back(std::make_unique<Caller>(*client));

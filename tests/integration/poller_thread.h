@@ -1,7 +1,8 @@
-// Whether a procedure is executed by a server's poller.
+// Whether a procedure is executed by a server's poller, and whether there can be one.
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <array>
 #include <string_view>
@@ -12,6 +13,12 @@ inline bool on_poller_thread() {
   std::array<char, 16> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
   return std::string_view(name.data()) == "lrpc-poller";
+}
+
+/// Nobody polls then.
+inline bool only_one_processor() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;
 }
 
 }  // namespace testing_lrpc

@@ -2,7 +2,6 @@
 // waited for is executed all the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <cstdlib>
 #include <string>
@@ -13,6 +12,7 @@
 #include "lrpc/shim/call/caller_policy.h"
 #include "lrpc/shim/system/asymmetric_fence.h"
 #include "lrpc/shim/system/processor.h"
+#include "poller_thread.h"
 #include "refused_membarrier.h"
 #include "settles.h"
 #include "tasks_service.h"
@@ -22,11 +22,6 @@ namespace {
 
 using lrpc::Gate;
 using lrpc::shim::PolledHint;
-
-bool only_one_processor() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;
-}
 
 constexpr std::uint32_t kCalls = 1000;
 

@@ -1,6 +1,5 @@
 // The end of a server whose threads are held up: by a procedure that does not return, by a client that writes words.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
 #include <cerrno>
@@ -13,7 +12,6 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
-#include "lrpc/shim/call/gates.h"
 #include "poller_thread.h"
 
 namespace testing_lrpc {
@@ -46,22 +44,12 @@ struct StuckInPoller : ConformanceService {
   bool let_go = false;
 };
 
-template <class Service>
-lrpc::Result<Conformance::Client> bind(lrpc::Server& server, Service& service, Gate gate) {
-  auto ends = lrpc::shim::make_socket_pair();
-  if (!ends) return ends.error();
-  if (auto served = Conformance::serve_over(server, std::move(ends->first), service); !served) return served.error();
-  return Conformance::Client::import_over(std::move(ends->second), {.gate = gate});
-}
-
 TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with_the_procedure) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2)
-    GTEST_SKIP() << "nobody polls on the only processor";
+  if (only_one_processor()) GTEST_SKIP() << "nobody polls on the only processor";
   StuckInPoller service;
   std::optional<lrpc::Server> server(std::in_place);
-  auto client = bind(*server, service, Gate::exchange);
-  auto other = bind(*server, service, Gate::adaptive);
+  auto client = bind_privately(*server, service, {.gate = Gate::exchange});
+  auto other = bind_privately(*server, service, {.gate = Gate::adaptive});
   ASSERT_TRUE(client && other);
   ASSERT_TRUE(other->Null());
   std::thread caller([&] {
@@ -92,8 +80,7 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
 class WordsWrittenBack : public Watch {
  public:
   void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) override {
-    const bool of_estack = bits == kAnyOf || bits == static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack);
-    if (!of_estack || limit <= lrpc::shim::kBoundedSleep) return;
+    if (!is_long_sleep_of_estack(bits, limit)) return;
     std::unique_lock lock(mutex_);
     if (word_ != nullptr) return;
     word_ = word;
@@ -144,7 +131,7 @@ TEST(StopOfAServer, wakes_an_estack_again_whose_client_has_it_sleep_all_the_same
   {
     ConformanceService service;
     std::optional<lrpc::Server> server(std::in_place);
-    auto client = bind(*server, service, Gate::sleep);
+    auto client = bind_privately(*server, service, {.gate = Gate::sleep});
     ASSERT_TRUE(client) << client.error().message();
     ASSERT_TRUE(client->Null());
     ASSERT_TRUE(watch.wait_parked());

@@ -79,10 +79,7 @@ TEST(Supply, captured_estacks_delay_others_but_do_not_lose_their_calls) {
 TEST(Supply, a_binding_that_does_not_wait_says_no_astack) {
   Gated service;
   lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second), {.supply = lrpc::AStackSupply::fail});
+  auto client = bind_privately(server, service, {.supply = lrpc::AStackSupply::fail});
   ASSERT_TRUE(client) << client.error().message();
   std::vector<std::thread> sleepers;
   for (int i = 0; i < 5; ++i) sleepers.emplace_back([&] { EXPECT_TRUE(client->SleepFor(0)); });
@@ -112,11 +109,8 @@ TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
     unsigned seen = 0;
     void Null(lrpc::CallContext&) { seen = lrpc::client::nesting_depth(); }
   } service;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
   auto server = std::make_unique<lrpc::Server>();
-  ASSERT_TRUE(Conformance::serve_over(*server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::none});
+  auto client = bind_privately(*server, service, {.gate = lrpc::Gate::none});
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->Null().code(), Errc::call_failed) << "nobody serves it yet";
   const auto half = server->inline_half(client->binding().object().id());
@@ -160,10 +154,7 @@ TEST(Supply, a_tail_that_was_in_a_call_then_is_given_back_later) {
     }
   } service;
   lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second), {});
+  auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
   const std::vector<std::byte> data(4'194'304);
   std::thread held([&] { EXPECT_TRUE(client->SumInPlace(std::span(data).first(4'194'303))); });

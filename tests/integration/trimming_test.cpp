@@ -62,10 +62,7 @@ class HeldTrimmer : public Watch {
 class Trimming : public testing::Test {
  protected:
   void hold(HeldTrimmer::Until until) {
-    auto ends = lrpc::make_socket_pair();
-    ASSERT_TRUE(ends);
-    ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
-    auto client = Conformance::Client::import_over(std::move(ends->second), {.supply = lrpc::AStackSupply::fail});
+    auto client = bind_privately(server_, service_, {.supply = lrpc::AStackSupply::fail});
     ASSERT_TRUE(client) << client.error().message();
     client_ = std::make_unique<Conformance::Client>(*std::move(client));
     ASSERT_EQ(fill(), lrpc::Errc::ok) << "with its tail, which is given back a second later";
@@ -111,10 +108,7 @@ TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
 /// Work for a binding that has ended may come when another one is at its address.
 TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_alone) {
   const auto bind = [&] {
-    auto ends = lrpc::make_socket_pair();
-    EXPECT_TRUE(Conformance::serve_over(server_, std::move(ends.value().first), service_));
-    auto client = Conformance::Client::import_over(std::move(ends.value().second));
-    client_ = std::make_unique<Conformance::Client>(std::move(client).value());
+    client_ = std::make_unique<Conformance::Client>(bind_privately(server_, service_).value());
     return &client_->binding().object();
   };
   std::unique_ptr<Conformance::Client> next;
