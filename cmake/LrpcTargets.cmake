@@ -66,8 +66,8 @@ function(lrpc_library name)
   install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# lrpc_program(target SOURCES ... DEPENDS ... [INSTALL]): an executable of the project. A sanitizer's build makes those
-# that its tests run.
+# lrpc_program(target SOURCES ... DEPENDS ... [INSTALL]): an executable of the project. One that is installed
+# knows its version, LRPC_VERSION. A sanitizer's build makes those that its tests run.
 function(lrpc_program target)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
@@ -77,6 +77,7 @@ function(lrpc_program target)
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS})
   lrpc_options(${target})
   if(ARG_INSTALL)
+    target_compile_definitions(${target} PRIVATE LRPC_VERSION="${PROJECT_VERSION}")
     install(TARGETS ${target} EXPORT lrpc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()

@@ -1,5 +1,7 @@
 #include "directory_sandbox.h"
 
+#include "lrpc/shim/system/directory_of.h"
+
 namespace lrpc::directory {
 
 sandbox::Options sandbox_of_directory(const Config& config) {
@@ -16,9 +18,7 @@ sandbox::Options sandbox_of_directory(const Config& config) {
                        "/etc/gai.conf", "/etc/ssl",         "/usr/lib/ssl",       "/usr/share/ca-certificates"};
   // Directories: files that are renewed by a rename are other files.
   for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {
-    if (file.empty()) continue;
-    const std::size_t slash = file.rfind('/');
-    options.read_only.push_back(slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash));
+    if (!file.empty()) options.read_only.push_back(shim::directory_of(file));
   }
   options.keep_capabilities = 0;
   return options;

@@ -1,9 +1,6 @@
-// lrpc-directory: names across machines. Its options, its log, its signals, in the order of its life.
+// lrpc-directory: names across machines. Its options and its signals, in the order of its life.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -15,9 +12,9 @@
 #include "directory_sandbox.h"
 #include "lookup_service.h"
 #include "lrpc/command_line.h"
+#include "lrpc/daemon.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
 #include "publisher.h"
 
 namespace {
@@ -28,9 +25,7 @@ struct CommandLine {
   std::string config = lrpc::directory::kSystemConfig;
   std::string nameserver;
   bool check = false;
-  std::string sandbox = "best-effort";
-  std::string log_level = "info";
-  int ready_fd = -1;
+  lrpc::daemon::Options common;
 };
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
@@ -39,15 +34,7 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.option("--nameserver", line.nameserver, "Socket of lrpcd (default: where every program looks)")
       .help_text("SOCKET");
   program.flag("--check", line.check, "Say what is wrong with the configuration, or what it says, and exit");
-  program
-      .option("--sandbox", line.sandbox,
-              "Shut itself in before it connects: as far as this kernel can (best-effort), whole or not at all, or not")
-      .one_of({"off", "best-effort", "required"})
-      .help_text("off|best-effort|required");
-  program.option("--log-level", line.log_level, "What to log on the standard error")
-      .one_of({"debug", "info", "warning", "off"});
-  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
-      .non_negative();
+  lrpc::daemon::declare(program, line.common, "before it connects", "ready");
 }
 
 int complain(const std::string& what) {
@@ -55,26 +42,10 @@ int complain(const std::string& what) {
   return 1;
 }
 
-void open_log(const std::string& level) {
-  auto logger = spdlog::stderr_logger_mt("lrpc-directory");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpc-directory %l: %v");
-  logger->set_level(spdlog::level::from_str(level));
-  logger->flush_on(spdlog::level::debug);
-  spdlog::set_default_logger(logger);
-}
-
 /// From here on it can reach etcd's ports and Unix sockets, and read what TLS and the resolver need.
 lrpc::Status shut_in(const CommandLine& line, const Config& config) {
-  if (line.sandbox == "off") {
-    spdlog::warn("sandbox: off");
-    return lrpc::sandbox::drop_capabilities(0);
-  }
-  auto options = lrpc::directory::sandbox_of_directory(config);
-  options.required = line.sandbox == "required";
-  auto entered = lrpc::sandbox::enter(options);
-  if (!entered) return entered.error();
-  spdlog::log(entered->complete() ? spdlog::level::info : spdlog::level::warn, "sandbox: {}", entered->text());
-  return {};
+  auto shut = lrpc::daemon::shut_in(line.common, lrpc::directory::sandbox_of_directory(config));
+  return line.common.sandbox == "off" ? lrpc::sandbox::drop_capabilities(0) : shut;
 }
 
 std::string endpoints_of(const Config& config) {
@@ -115,10 +86,7 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   if (!exported) return complain(exported.error().message());
   std::printf("lrpc-directory %s uses etcd at %s\n", LRPC_VERSION, endpoints_of(config).c_str());
   std::fflush(stdout);
-  if (line.ready_fd >= 0) {
-    const lrpc::UniqueFd ready(line.ready_fd);
-    if (::write(ready.get(), "\n", 1) != 1) return complain("--ready-fd: cannot write to it");
-  }
+  if (auto told = lrpc::daemon::tell_ready(line.common); !told) return complain(told.error().message());
   for (int number = 0; ::sigwait(&ends, &number) != 0;) continue;
   spdlog::info("stops");
   lookups.stop();
@@ -126,15 +94,11 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
 }
 
 int serve(const CommandLine& line, const Config& config) {
-  // Nobody may read the password out of this process, or take its descriptors.
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  lrpc::shim::close_inherited(line.ready_fd);
-  ::signal(SIGPIPE, SIG_IGN);
+  lrpc::daemon::start("lrpc-directory", line.common);  // nobody may read the password out of this process
   sigset_t ends;
   ::sigemptyset(&ends);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ends, number);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  open_log(line.log_level);
   if (const auto risk = lrpc::directory::risk_of(config)) spdlog::warn("{}", *risk);
   if (auto started = lrpc::directory::start_http(); !started) return complain(started.error().message());
   if (auto shut = shut_in(line, config); !shut) return complain(shut.error().message());

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/system/directory_of.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::nameserver {
@@ -17,8 +18,7 @@ sandbox::Options sandbox_of_daemon(const std::string& socket_path) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!shim::refuse_descriptors(socket.get())) options.groups.push_back(Group::threads);
   // At its end it removes its socket, if that is still its own.
-  const std::size_t slash = socket_path.rfind('/');
-  options.removable_in = {slash == std::string::npos ? "." : slash == 0 ? "/" : socket_path.substr(0, slash)};
+  options.removable_in = {shim::directory_of(socket_path)};
   options.keep_capabilities = 0;
   return options;
 }

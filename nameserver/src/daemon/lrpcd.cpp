@@ -1,11 +1,7 @@
-// lrpcd: the nameserver as a daemon. Everything it does is in lrpc::nameserver; here are its options, its log, its signals.
-#include <fcntl.h>
+// lrpcd: the nameserver as a daemon. Everything it does is in lrpc::nameserver; here are its options and its signals.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +14,7 @@
 #include "daemon_sandbox.h"
 #include "loop/listen_socket.h"
 #include "lrpc/command_line.h"
+#include "lrpc/daemon.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy_file.h"
 #include "lrpc/reserve.h"
@@ -42,12 +39,10 @@ struct CommandLine {
   bool policy_must_exist = true;
   lrpc::nameserver::PolicyQuestion question;
   std::string mode;
-  std::string log_level = "info";
   long long bind_timeout_ms = 5000;
-  int ready_fd = -1;
   std::string allocator = "auto";
   bool ebpf = true;
-  std::string sandbox = "best-effort";
+  lrpc::daemon::Options daemon;
 };
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
@@ -95,33 +90,18 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .choice("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc",
               {{"auto", true}, {"off", false}})
       .help_text("auto|off");
-  program
-      .option("--sandbox", line.sandbox,
-              "Shut itself in once it listens: as far as this kernel can (best-effort), whole or not at all, or not")
-      .one_of({"off", "best-effort", "required"})
-      .help_text("off|best-effort|required");
-  program.option("--log-level", line.log_level, "What to log on the standard error")
-      .one_of({"debug", "info", "warning", "off"});
-  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
-      .non_negative();
+  lrpc::daemon::declare(program, line.daemon, "once it listens", "listening");
 }
 
-void open_log(const CommandLine& line, NameserverOptions& options) {
-  auto logger = spdlog::stderr_logger_st("lrpcd");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpcd %l: %v");
-  logger->set_level(spdlog::level::from_str(line.log_level));
-  logger->flush_on(spdlog::level::debug);
-  options.log = [logger](LogLevel level, std::string_view text) {
-    const auto severity = level == LogLevel::debug  ? spdlog::level::debug
-                          : level == LogLevel::info ? spdlog::level::info
-                                                    : spdlog::level::warn;
-    logger->log(severity, "{}", text);
-  };
+void write_log(LogLevel level, std::string_view text) {
+  const auto severity = level == LogLevel::debug  ? spdlog::level::debug
+                        : level == LogLevel::info ? spdlog::level::info
+                                                  : spdlog::level::warn;
+  spdlog::log(severity, "{}", text);
 }
 
-/// SIGTERM and SIGINT arrive as readability of the result; a closed pipe is an error code and not a death.
+/// SIGTERM and SIGINT arrive as readability of the result.
 lrpc::UniqueFd take_signals() {
-  ::signal(SIGPIPE, SIG_IGN);
   sigset_t stopping;
   ::sigemptyset(&stopping);
   ::sigaddset(&stopping, SIGTERM);
@@ -135,8 +115,7 @@ void watch_processors(NameserverOptions& options) {
   auto watch = lrpc::shim::ProcessorWatch::attach();
   auto load = lrpc::nameserver::proc_machine_load();
   if (!watch || !load) {
-    options.log(LogLevel::info,
-                "idle processors are looked up in /proc: " + (watch ? load.error() : watch.error()).message());
+    spdlog::info("idle processors are looked up in /proc: {}", (watch ? load.error() : watch.error()).message());
     return;
   }
   options.machine_load = [watch = std::shared_ptr(*std::move(watch)), load = *std::move(load)] {
@@ -145,7 +124,7 @@ void watch_processors(NameserverOptions& options) {
     if (now) now->idle = std::min(idle, static_cast<double>(now->processors));
     return now;
   };
-  options.log(LogLevel::info, "idle processors are seen by eBPF");
+  spdlog::info("idle processors are seen by eBPF");
 }
 
 /// The system's daemon has the system's policy.
@@ -162,25 +141,9 @@ int complain(const std::string& what) {
   return 1;
 }
 
-/// From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
-lrpc::Status shut_in(const CommandLine& line, const std::string& socket_path) {
-  if (line.sandbox == "off") {
-    line.options.log(LogLevel::warning, "sandbox: off");
-    return {};
-  }
-  auto options = lrpc::nameserver::sandbox_of_daemon(socket_path);
-  options.required = line.sandbox == "required";
-  auto entered = lrpc::sandbox::enter(options);
-  if (!entered) return entered.error();
-  line.options.log(entered->complete() ? LogLevel::info : LogLevel::warning, "sandbox: " + entered->text());
-  return {};
-}
-
 int serve(CommandLine& line) {
-  // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  lrpc::shim::close_inherited(line.ready_fd);
-  lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
+  lrpc::daemon::start("lrpcd", line.daemon);  // nobody may read the nonces of others' bindings out of this process
+  lrpc::shim::raise_descriptor_limit();       // each connection takes a descriptor or two
   find_policy(line);
   auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads
   if (!policy) return complain("the policy is not right:\n" + policy.error().message());
@@ -188,7 +151,7 @@ int serve(CommandLine& line) {
   if (!signals) return complain("signalfd failed");
   line.options.stop_fd = signals.get();
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
-  open_log(line, line.options);
+  line.options.log = write_log;
   line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
   policy->apply_to(line.options);
   line.options.short_of_memory = &lrpc::reserve::short_of_memory;
@@ -200,15 +163,13 @@ int serve(CommandLine& line) {
   if (nameserver.code() == lrpc::Errc::call_cancelled) return 0;
   if (!nameserver) return complain(nameserver.error().message());
   policy->change_policy_of(**nameserver);
-  if (auto shut = shut_in(line, (*nameserver)->socket_path()); !shut) return complain(shut.error().message());
+  // From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
+  const auto sandbox = lrpc::nameserver::sandbox_of_daemon((*nameserver)->socket_path());
+  if (auto shut = lrpc::daemon::shut_in(line.daemon, sandbox); !shut) return complain(shut.error().message());
   std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
               static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
   std::fflush(stdout);
-  if (line.ready_fd >= 0) {
-    const lrpc::UniqueFd ready(line.ready_fd);
-    const bool told = ::write(ready.get(), "\n", 1) == 1;
-    if (!told) return complain("--ready-fd: cannot write to descriptor " + std::to_string(line.ready_fd));
-  }
+  if (auto told = lrpc::daemon::tell_ready(line.daemon); !told) return complain(told.error().message());
   if (auto ended = (*nameserver)->run(); !ended) return complain(ended.error().message());
   return 0;
 }

@@ -18,6 +18,7 @@
 
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/system/directory_of.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -35,8 +36,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
 
 /// Opens the directory of the socket, which is made if it is missing. Refuses one in which others could replace the socket.
 Result<UniqueFd> open_directory(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::string directory = shim::directory_of(path);
   const mode_t mode = path == kSystemSocket ? 0755 : 0700;
   if (::mkdir(directory.c_str(), mode) == 0) {
     ::chmod(directory.c_str(), mode);  // whatever the umask was

@@ -1,5 +1,7 @@
 #include "daemon_sandbox.h"
 
+#include "lrpc/shim/system/directory_of.h"
+
 namespace lrpc::netd {
 
 sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, const std::string& state_file,
@@ -11,10 +13,7 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   options.groups.push_back(Group::rings);
   // To ask for routes, to have the kernel look for neighbours, and to bind open sockets to a link that was made again.
   options.groups.push_back(Group::datagrams);
-  for (const std::string& file : key_files) {
-    const std::size_t slash = file.rfind('/');
-    options.read_only.push_back(slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash));
-  }
+  for (const std::string& file : key_files) options.read_only.push_back(shim::directory_of(file));
   if (!state_file.empty()) {
     options.groups.push_back(Group::write_files);
     options.read_write.push_back(state_file);

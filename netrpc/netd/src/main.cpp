@@ -1,11 +1,8 @@
-// lrpc-netd: the domain that holds the protocol graph. Its options, its log, its signals; the rest is in daemon.h.
+// lrpc-netd: the domain that holds the protocol graph. Its options and its signals; the rest is in daemon.h.
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -24,6 +21,7 @@
 #include "graph_tops.h"
 #include "local_users.h"
 #include "lrpc/command_line.h"
+#include "lrpc/daemon.h"
 #include "lrpc/reserve.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "lrpc/shim/system/fd.h"
@@ -58,9 +56,7 @@ struct CommandLine {
   std::vector<std::string> sun;
   std::vector<std::string> sun_imports;
   int sun_port = 0;
-  std::string sandbox = "best-effort";
-  std::string log_level = "info";
-  int ready_fd = -1;
+  lrpc::daemon::Options common;
 };
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
@@ -109,29 +105,12 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.flag("--generate-key", line.generate_key, "Print a new key and exit");
   program.option("--state", line.daemon.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
       .help_text("FILE");
-  program
-      .option("--sandbox", line.sandbox,
-              "Shut itself in once its sockets are open: as far as this kernel can (best-effort), whole or not at all, "
-              "or not")
-      .one_of({"off", "best-effort", "required"})
-      .help_text("off|best-effort|required");
-  program.option("--log-level", line.log_level, "What to log on the standard error")
-      .one_of({"debug", "info", "warning", "off"});
-  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
-      .non_negative();
+  lrpc::daemon::declare(program, line.common, "once its sockets are open", "ready");
 }
 
 int complain(const std::string& what) {
   std::fprintf(stderr, "lrpc-netd: %s\n", what.c_str());
   return 1;
-}
-
-void open_log(const std::string& level) {
-  auto logger = spdlog::stderr_logger_mt("lrpc-netd");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpc-netd %l: %v");
-  logger->set_level(spdlog::level::from_str(level));
-  logger->flush_on(spdlog::level::debug);
-  spdlog::set_default_logger(logger);
 }
 
 lrpc::Status read_sun_programs(CommandLine& line) {
@@ -254,12 +233,6 @@ bool make_state_file(const std::string& file) {
   return static_cast<bool>(made);
 }
 
-void tell_sandbox(const Daemon& daemon) {
-  const auto& report = daemon.shut_in();
-  if (!report) return spdlog::warn("sandbox: off");
-  spdlog::log(report->complete() ? spdlog::level::info : spdlog::level::warn, "sandbox: {}", report->text());
-}
-
 /// False: a signal that ends the daemon has come, or has come meanwhile. They are blocked.
 bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
   static bool told = false;
@@ -275,16 +248,12 @@ bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
 }
 
 int serve(CommandLine& line) {
-  // Nobody may read keys or nonces out of this process, or take its descriptors.
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  lrpc::shim::close_inherited(line.ready_fd);
-  lrpc::shim::raise_descriptor_limit();  // each binding takes two, each thread that receives one
-  ::signal(SIGPIPE, SIG_IGN);
+  lrpc::daemon::start("lrpc-netd", line.common);  // nobody may read keys or nonces out of this process
+  lrpc::shim::raise_descriptor_limit();           // each binding takes two, each thread that receives one
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, kNoticed}) ::sigaddset(&signals, number);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  open_log(line.log_level);
 
   if (line.graph_file.empty() && !line.insecure && line.keys.empty())
     return complain(
@@ -295,8 +264,8 @@ int serve(CommandLine& line) {
   line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::ClientCredentials& client) {
     return users.may_call(client);
   };
-  line.daemon.sandbox = line.sandbox != "off";
-  line.daemon.sandbox_required = line.sandbox == "required";
+  line.daemon.sandbox = line.common.sandbox != "off";
+  line.daemon.sandbox_required = line.common.sandbox == "required";
   if (!make_state_file(line.daemon.state_file))
     return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
   line.daemon.noticed = [main = ::pthread_self()] { ::pthread_kill(main, kNoticed); };
@@ -306,7 +275,7 @@ int serve(CommandLine& line) {
   if (daemon.code() == lrpc::Errc::call_cancelled) return 0;
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
-  tell_sandbox(running);
+  lrpc::daemon::log_sandbox(running.shut_in());
   spdlog::info(
       "{} is on the network{}; other hosts may import {}", running.address(),
       running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
@@ -316,11 +285,7 @@ int serve(CommandLine& line) {
     spdlog::info("this machine's clients call by Sun RPC: {}", fmt::join(line.sun_imports, ", "));
   std::printf("lrpc-netd %s is %s on the network\n", LRPC_VERSION, running.address().c_str());
   std::fflush(stdout);
-  if (line.ready_fd >= 0) {
-    const bool told = ::write(line.ready_fd, "\n", 1) == 1;
-    ::close(line.ready_fd);
-    if (!told) return complain("--ready-fd: cannot write to descriptor " + std::to_string(line.ready_fd));
-  }
+  if (auto told = lrpc::daemon::tell_ready(line.common); !told) return complain(told.error().message());
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;

@@ -1,0 +1,36 @@
+// What lrpcd, lrpc-netd and lrpc-directory have in common: some of their options, how they start, their log. What they
+// log goes to spdlog's default logger. On the main thread, before there is any other.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lrpc/command_line.h"
+#include "lrpc/sandbox.h"
+
+namespace lrpc::daemon {
+
+struct Options {
+  std::string sandbox = "best-effort";  ///< Or "off", or "required".
+  std::string log_level = "info";
+  int ready_fd = -1;  ///< Negative: nobody is told.
+};
+
+/// Declares --sandbox, --log-level and --ready-fd. The help says that the daemon shuts itself in `shuts_in`, and that
+/// it tells when `ready`. Both texts are parts of sentences.
+void declare(const command_line::Program& program, Options& options, const std::string& shuts_in,
+             const std::string& ready);
+
+/// What every daemon does first. No other process can read its memory or take its descriptors, it has none that it did
+/// not ask for, a closed pipe is an error code and not its death, and `name` stands in each line of its log.
+void start(const std::string& name, const Options& options);
+
+/// Shuts the process in as --sandbox says, and logs it. Errors: those of sandbox::enter().
+Status shut_in(const Options& options, sandbox::Options sandbox);
+/// Logs what holds; nothing: the sandbox is off.
+void log_sandbox(const std::optional<sandbox::Report>& report);
+
+/// Tells whoever waits at --ready-fd, and closes it. Errors: system_error.
+Status tell_ready(const Options& options);
+
+}  // namespace lrpc::daemon

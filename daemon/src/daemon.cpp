@@ -1,0 +1,64 @@
+#include "lrpc/daemon.h"
+
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::daemon {
+
+void declare(const command_line::Program& program, Options& options, const std::string& shuts_in,
+             const std::string& ready) {
+  program
+      .option("--sandbox", options.sandbox,
+              "Shut itself in " + shuts_in + ": as far as this kernel can (best-effort), whole or not at all, or not")
+      .one_of({"off", "best-effort", "required"})
+      .help_text("off|best-effort|required");
+  program.option("--log-level", options.log_level, "What to log on the standard error")
+      .one_of({"debug", "info", "warning", "off"});
+  program.option("--ready-fd", options.ready_fd, "Write one byte to this descriptor when " + ready + ", and close it")
+      .non_negative();
+}
+
+void start(const std::string& name, const Options& options) {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  shim::close_inherited(options.ready_fd);
+  ::signal(SIGPIPE, SIG_IGN);
+  auto logger = spdlog::stderr_logger_mt(name);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z " + name + " %l: %v");
+  logger->set_level(spdlog::level::from_str(options.log_level));
+  logger->flush_on(spdlog::level::debug);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+Status shut_in(const Options& options, sandbox::Options sandbox) {
+  std::optional<sandbox::Report> report;
+  if (options.sandbox != "off") {
+    sandbox.required = options.sandbox == "required";
+    auto entered = sandbox::enter(sandbox);
+    if (!entered) return entered.error();
+    report = *std::move(entered);
+  }
+  log_sandbox(report);
+  return {};
+}
+
+void log_sandbox(const std::optional<sandbox::Report>& report) {
+  if (!report) return spdlog::warn("sandbox: off");
+  spdlog::log(report->complete() ? spdlog::level::info : spdlog::level::warn, "sandbox: {}", report->text());
+}
+
+Status tell_ready(const Options& options) {
+  if (options.ready_fd < 0) return {};
+  const UniqueFd ready(options.ready_fd);
+  if (::write(ready.get(), "\n", 1) == 1) return {};
+  return Error{Errc::system_error, "--ready-fd: cannot write to descriptor " + std::to_string(options.ready_fd)};
+}
+
+}  // namespace lrpc::daemon

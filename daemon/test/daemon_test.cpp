@@ -1,0 +1,94 @@
+// What the daemons have in common, as their main() uses it.
+#include "lrpc/daemon.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/system/directory_of.h"
+
+namespace {
+
+using lrpc::daemon::Options;
+
+/// What parse() says, with the options in `options`.
+std::optional<int> parse(Options& options, std::vector<const char*> arguments) {
+  lrpc::command_line::Program program("A daemon for tests.", "a-daemon");
+  lrpc::daemon::declare(program, options, "at once", "ready");
+  arguments.insert(arguments.begin(), "a-daemon");
+  return program.parse(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(DaemonOptions, are_those_that_the_command_line_gives) {
+  Options options;
+  EXPECT_EQ(parse(options, {}), std::nullopt);
+  EXPECT_EQ(options.sandbox, "best-effort");
+  EXPECT_EQ(options.log_level, "info");
+  EXPECT_LT(options.ready_fd, 0);
+  EXPECT_EQ(parse(options, {"--sandbox=required", "--log-level", "off", "--ready-fd", "7"}), std::nullopt);
+  EXPECT_EQ(options.sandbox, "required");
+  EXPECT_EQ(options.log_level, "off");
+  EXPECT_EQ(options.ready_fd, 7);
+}
+
+TEST(DaemonOptions, that_mean_nothing_are_refused) {
+  Options options;
+  EXPECT_NE(parse(options, {"--sandbox=on"}), std::nullopt);
+  EXPECT_NE(parse(options, {"--log-level=loud"}), std::nullopt);
+  EXPECT_NE(parse(options, {"--ready-fd=-1"}), std::nullopt);
+}
+
+TEST(Daemon, that_is_ready_writes_a_byte_and_closes_the_descriptor) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  EXPECT_TRUE(lrpc::daemon::tell_ready({.ready_fd = ends[1]}));
+  std::array<char, 2> told{};
+  EXPECT_EQ(::read(ends[0], told.data(), told.size()), 1);
+  EXPECT_EQ(::read(ends[0], told.data(), told.size()), 0) << "nobody holds the other end";
+  ::close(ends[0]);
+}
+
+TEST(Daemon, says_at_which_descriptor_it_cannot_tell_that_it_is_ready) {
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const lrpc::Status told = lrpc::daemon::tell_ready({.ready_fd = file});
+  EXPECT_EQ(told.error().message(), "--ready-fd: cannot write to descriptor " + std::to_string(file));
+  EXPECT_TRUE(lrpc::daemon::tell_ready({})) << "nobody waits";
+}
+
+/// In a child process: starts as daemons do, logs, and ends with 0 if all is as the header says.
+[[noreturn]] void run_daemon(int asked_for, int inherited) {
+  lrpc::daemon::start("a-daemon", {.log_level = "warning", .ready_fd = asked_for});
+  spdlog::info("not this");
+  spdlog::warn("but this");
+  lrpc::daemon::log_sandbox({});
+  const bool closed_pipe_is_ignored = ::signal(SIGPIPE, SIG_DFL) == SIG_IGN;
+  const bool right = ::prctl(PR_GET_DUMPABLE) == 0 && closed_pipe_is_ignored && ::fcntl(asked_for, F_GETFD) >= 0 &&
+                     ::fcntl(inherited, F_GETFD) < 0;
+  std::_Exit(right ? 0 : 1);
+}
+
+TEST(Daemon, starts_with_what_it_asked_for_and_logs_under_its_name) {
+  const int asked_for = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int inherited = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_EXIT(run_daemon(asked_for, inherited), testing::ExitedWithCode(0),
+              "^[-0-9T:.+]* a-daemon warning: but this\n[-0-9T:.+]* a-daemon warning: sandbox: off\n$");
+  ::close(asked_for);
+  ::close(inherited);
+}
+
+TEST(DirectoryOf, a_path_is_all_before_its_last_slash) {
+  EXPECT_EQ(lrpc::shim::directory_of("/run/lrpc/lrpcd.sock"), "/run/lrpc");
+  EXPECT_EQ(lrpc::shim::directory_of("here/a"), "here");
+  EXPECT_EQ(lrpc::shim::directory_of("/a"), "/");
+  EXPECT_EQ(lrpc::shim::directory_of("a"), ".");
+}
+
+}  // namespace
