@@ -26,7 +26,7 @@ Result<std::unique_ptr<Nameserver>> Nameserver::open(NameserverOptions options) 
   NameserverOptions& chosen = parts->options;
   if (chosen.socket_path.empty()) chosen.socket_path = shim::nameserver_sockets().front();
   if (!chosen.policy) chosen.policy = default_policy();
-  const mode_t mode = chosen.mode.value_or(chosen.socket_path == kSystemSocket ? 0666 : 0600);
+  const mode_t mode = chosen.mode.value_or(chosen.socket_path == shim::kSystemSocket ? 0666 : 0600);
 
   auto loop = EventLoop::create(chosen.backend);
   if (!loop) return loop.error();

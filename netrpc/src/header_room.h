@@ -10,6 +10,10 @@
 
 namespace lrpc::netrpc {
 
+/// What every protocol carries. A longer message is kept while it is sent: the protocol below may turn out to carry
+/// less.
+inline constexpr std::size_t kSurelyCarried = 512;
+
 /// For the answer `outcome` of the layer below to `request`, in a layer whose header has `size` bytes: that many fewer
 /// are carried. Returns `outcome`.
 [[nodiscard]] inline Errc less_header(Errc outcome, control::Request& request, std::size_t size) noexcept {

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "lrpc/command_line.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/no_limit.h"
 
 namespace {
@@ -16,8 +17,7 @@ int run(int argc, char** argv) {
   program.require_subcommand();
   std::string nameserver;
   program.option("--nameserver", nameserver,
-                 "The nameserver's socket (default: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else "
-                 "/run/lrpc/lrpcd.sock)");
+                 std::string("The nameserver's socket (default: ") + lrpc::shim::kWhereSocketsAre + ")");
   int status = 0;
 
   program.subcommand("list", "List the names that are exported").on_use([&] {

@@ -319,7 +319,7 @@ std::vector<std::string> nameserver_sockets() {
   if (const auto directory = environment("XDG_RUNTIME_DIR"); !directory.empty()) {
     paths.push_back(std::string(directory) + "/lrpc/lrpcd.sock");
   }
-  paths.emplace_back("/run/lrpc/lrpcd.sock");
+  paths.emplace_back(kSystemSocket);
   return paths;
 }
 

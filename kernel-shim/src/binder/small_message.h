@@ -14,7 +14,7 @@ namespace lrpc::shim {
 
 /// What came: a private copy, of a peer that may say anything.
 struct SmallMessage {
-  static constexpr std::size_t kLongest = 8;
+  static constexpr std::size_t kLongest = 8;  ///< More than any that is wanted has, so that a longer one is seen.
 
   std::array<std::byte, kLongest> bytes{};
   std::size_t size = 0;

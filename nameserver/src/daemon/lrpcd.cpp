@@ -47,9 +47,8 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpcd " LRPC_VERSION);
-  program.option(
-      "--socket", line.options.socket_path,
-      "Listen here (default: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock)");
+  program.option("--socket", line.options.socket_path,
+                 std::string("Listen here (default: ") + lrpc::shim::kWhereSocketsAre + ")");
   program.option("--mode", line.mode,
                  "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
   program
@@ -131,7 +130,7 @@ void watch_processors(NameserverOptions& options) {
 void find_policy(CommandLine& line) {
   const std::string& socket = line.options.socket_path;
   const std::string path = socket.empty() ? lrpc::shim::nameserver_sockets().front() : socket;
-  if (!line.policy.empty() || path != lrpc::nameserver::kSystemSocket) return;
+  if (!line.policy.empty() || path != lrpc::shim::kSystemSocket) return;
   line.policy = lrpc::nameserver::kSystemPolicy;
   line.policy_must_exist = false;
 }

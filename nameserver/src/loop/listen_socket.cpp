@@ -37,7 +37,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
 /// Opens the directory of the socket, which is made if it is missing. Refuses one in which others could replace the socket.
 Result<UniqueFd> open_directory(const std::string& path) {
   const std::string directory = shim::directory_of(path);
-  const mode_t mode = path == kSystemSocket ? 0755 : 0700;
+  const mode_t mode = path == shim::kSystemSocket ? 0755 : 0700;
   if (::mkdir(directory.c_str(), mode) == 0) {
     ::chmod(directory.c_str(), mode);  // whatever the umask was
   } else if (errno != EEXIST) {

@@ -10,9 +10,6 @@
 
 namespace lrpc::nameserver {
 
-/// The nameserver's path where no other is in force: the system's.
-inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
-
 /// A listening, non-blocking SEQPACKET socket, and its file as long as the object lives. Move-only.
 class ListenSocket {
  public:

@@ -9,9 +9,6 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// What lrpc-netd exports for processes that are protocols of its graph: they believe the server of such a name.
-constexpr std::string_view kUserPrefix = "lrpc.user.";
-
 class DefaultPolicy final : public Policy {
  public:
   explicit DefaultPolicy(ExportRule rule) noexcept : rule_(rule) {}
@@ -40,7 +37,7 @@ bool Peer::is_member_of(gid_t group) const noexcept {
 UserQuota Policy::quota(uid_t, const UserQuota& standard) { return standard; }
 
 bool may_have_name(uid_t user, std::string_view name, uid_t own_user) noexcept {
-  const bool own = name == shim::kNetworkName || name == shim::kDirectoryName || name.starts_with(kUserPrefix);
+  const bool own = name == shim::kNetworkName || name == shim::kDirectoryName || name.starts_with(shim::kUserPrefix);
   return !own || user == 0 || user == own_user;
 }
 

@@ -199,7 +199,7 @@ Errc UserObject::control(control::Request& request) noexcept {
   return answer;
 }
 
-std::string exported_name(const std::string& user) { return "lrpc.user." + user; }
+std::string exported_name(const std::string& user) { return std::string(shim::kUserPrefix) + user; }
 
 Result<UserOptions> user_options(const netrpc::Options& options) {
   UserOptions made;

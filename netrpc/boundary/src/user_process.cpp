@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lrpc/netrpc/boundary/user_object.h"
 #include "user_boundary.client.h"
 
 namespace lrpc::netuser {
@@ -51,7 +52,7 @@ UserProcess::UserProcess(std::unique_ptr<Graph> graph, Options options)
     : graph_(std::move(graph)), options_(std::move(options)) {}
 
 Result<std::unique_ptr<UserProcess>> UserProcess::create(std::string_view name, Options options) {
-  auto client = UserBoundary::Client::import("lrpc.user." + std::string(name), options.binding);
+  auto client = UserBoundary::Client::import(exported_name(std::string(name)), options.binding);
   if (!client) return client.error();
   return begin(std::make_unique<Graph>(std::move(*client)), std::move(options));
 }

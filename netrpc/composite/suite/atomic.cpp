@@ -33,7 +33,6 @@ class Atomic final : public MicroProtocol {
   }
 
  private:
-  static constexpr std::size_t kShare = 8;  ///< At most an eighth of the host's buffers waits.
   struct Request {
     ItemRef item;
     bool asked = false;  ///< Nobody else holds it up.
@@ -47,7 +46,7 @@ class Atomic final : public MicroProtocol {
       of_client += one.item->session() == item->session() ? 1U : 0U;
       bytes += one.item->message.footprint();
     }
-    if (waiting_.size() >= hold_ || of_client > hold_ / 2 || bytes > parts_.host().pool().limit() / kShare)
+    if (waiting_.size() >= hold_ || of_client > hold_ / 2 || bytes > parts_.host().pool().limit() / kShareOfBuffers)
       return parts_.bag().erase(item, Errc::limit_reached);
     waiting_.push_back({item});  // has its memory from the beginning
   }

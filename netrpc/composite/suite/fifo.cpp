@@ -37,7 +37,6 @@ class Fifo final : public MicroProtocol {
   }
 
  private:
-  static constexpr std::size_t kShare = 8;  ///< At most an eighth of the host's buffers is held up.
   struct Held {
     std::uint64_t number;
     ItemRef item;
@@ -54,7 +53,7 @@ class Fifo final : public MicroProtocol {
   void arrived(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
     const std::size_t bytes = item->message.footprint();
     Order* const order = flows_.find_or_make(flow);
-    if (order == nullptr || held_bytes_ + bytes > parts_.host().pool().limit() / kShare)
+    if (order == nullptr || held_bytes_ + bytes > parts_.host().pool().limit() / kShareOfBuffers)
       return parts_.bag().erase(item, Errc::limit_reached);
     // One that begins late is one that this host has forgotten: nothing before it will come any more.
     if (order->next == 0) order->next = number > hold_ ? number : 1;

@@ -110,5 +110,7 @@ template <class Key, class State>
               times};
 }
 inline constexpr int kReceiversRemember = 4;
+/// At most an eighth of the host's buffers waits in one of them.
+inline constexpr std::size_t kShareOfBuffers = 8;
 
 }  // namespace lrpc::netrpc::composite

@@ -306,7 +306,7 @@ void Neighbours::receive_failed(int /*error*/) noexcept {
   forget_silent();
   ++changes_;
   ++routes_heard_;
-  believes_from_ = host_.now() + kOldNews;
+  believes_from_ = host_.now() + rtnetlink::kOldNews;
   ask_for_all();
 }
 

@@ -45,8 +45,6 @@ class Neighbours final : private SocketReader {
  private:
   static constexpr Duration kRetry = std::chrono::seconds(1);
   static constexpr Duration kDumpPause = std::chrono::milliseconds(10);
-  /// After lost news what is still queued in front of the socket is older than what was lost.
-  static constexpr Duration kOldNews = std::chrono::seconds(1);
   /// Hosts remembered; the kernel's table is of this order.
   static constexpr std::size_t kRemembered = 4096;
 

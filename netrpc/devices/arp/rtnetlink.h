@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,8 +17,12 @@
 #include <string_view>
 
 #include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/clock.h"
 
 namespace lrpc::netrpc::rtnetlink {
+
+/// After lost news what is still queued in front of the socket is older than what was lost. It may lie there so long.
+inline constexpr Duration kOldNews = std::chrono::seconds(1);
 
 /// A T at the front of `bytes`, and what lies behind it; false: too short.
 template <class T>

@@ -173,10 +173,10 @@ void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexce
 /// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed,
 /// and the kernel is asked again afterwards.
 void LinkWatch::receive_failed(int /*error*/) noexcept {
-  believes_from_ = host_.now() + kOldNews;
+  believes_from_ = host_.now() + rtnetlink::kOldNews;
   look();
   try {
-    host_.events().schedule(again_, kOldNews);
+    host_.events().schedule(again_, rtnetlink::kOldNews);
   } catch (const std::bad_alloc&) {  // the next look finds out
   }
 }

@@ -47,8 +47,6 @@ class LinkWatch final : private SocketReader {
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(100);
   static constexpr Duration kLongestQuestion = std::chrono::seconds(1);
-  /// News that came before some was lost may lie in the socket so long.
-  static constexpr Duration kOldNews = std::chrono::seconds(1);
 
   /// What the kernel says when it is asked.
   struct Found {

@@ -218,9 +218,9 @@ Daemon::~Daemon() {
   if (host_) decompose();
 }
 
-/// Names of lrpc's own are this machine's, whatever the patterns say.
+/// Whatever the patterns say, names of lrpc's own are this machine's.
 bool Daemon::is_exported(std::string_view name) const {
-  if (name.starts_with("lrpc.")) return false;
+  if (name.starts_with(shim::kOwnPrefix)) return false;
   const std::string text(name);
   return std::any_of(options_.exported.begin(), options_.exported.end(), [&text](const std::string& pattern) {
     return ::fnmatch(pattern.c_str(), text.c_str(), FNM_PERIOD) == 0;

@@ -27,7 +27,7 @@ std::optional<std::string_view> take_behind(std::string_view& text, char mark) {
   return behind;
 }
 
-bool may_be_named(std::string_view name) { return shim::valid_name(name) && !name.starts_with("lrpc."); }
+bool may_be_named(std::string_view name) { return shim::valid_name(name) && !name.starts_with(shim::kOwnPrefix); }
 
 /// "PROGRAM[/VERSION]"; without it `version` stays. False: it is none.
 bool read_program(std::string_view text, std::uint32_t& program, std::uint32_t& version) {

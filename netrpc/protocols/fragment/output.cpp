@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "netrpc/protocols/fragment/protocol.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::fragment {
 
@@ -10,8 +11,6 @@ namespace {
 /// A copy is kept for so many of the times that a request is expected to take.
 constexpr int kPatience = 8;
 constexpr Duration kLeastPatience = std::chrono::milliseconds(100);
-/// What every protocol below carries. What is longer is kept while it is sent: it may have to be cut after all.
-constexpr std::size_t kSurelyCarried = 512;
 /// Requests for one message that are answered: somebody who forges them gets no more than this out of one message.
 constexpr unsigned kMaxAnswers = 32;
 }  // namespace

@@ -58,8 +58,6 @@ struct ClientChannel {
 /// Another host, as a server: its life, its channels, and who waits for one.
 class ClientPeer {
  public:
-  static constexpr std::size_t kMaxChannels = 64;
-
   ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower);
 
   void call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept;

@@ -24,6 +24,8 @@ enum class Type : std::uint8_t {
 inline constexpr std::uint16_t kPleaseAck = 0x0100;  ///< Sent again, or a probe: answer even if it is a duplicate.
 inline constexpr std::uint16_t kError = 0x0200;      ///< A reply without data; `command` is the Errc instead.
 
+inline constexpr std::size_t kMaxChannels = 64;  ///< From one host to another.
+
 struct Header {
   Type type = Type::request;
   std::uint16_t bits = 0;

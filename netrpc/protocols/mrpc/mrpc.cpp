@@ -15,8 +15,8 @@ Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
   settings.clients = parts.options.number("clients", settings.clients);
   settings.memory = parts.options.number("memory", settings.memory);
   settings.sequence = static_cast<std::uint32_t>(parts.options.number("sequence", 0));
-  if (settings.channels == 0 || settings.channels > ClientPeer::kMaxChannels)
-    return Error{Errc::invalid_argument, "channels must be from 1 to " + std::to_string(ClientPeer::kMaxChannels)};
+  if (settings.channels == 0 || settings.channels > kMaxChannels)
+    return Error{Errc::invalid_argument, "channels must be from 1 to " + std::to_string(kMaxChannels)};
   if (settings.queue == 0) return Error{Errc::invalid_argument, "queue must be at least 1"};
   // A client that probes no more must have given up before the server forgets what it has executed.
   if (settings.give_up <= Duration::zero() || settings.give_up > settings.packet_life / 2)

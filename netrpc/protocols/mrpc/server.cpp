@@ -33,7 +33,7 @@ Server::~Server() {
 
 void Server::on_request(Session& lower, const Header& header, Message&& message) noexcept {
   const bool probe = header.mask == 0 && header.size == 0 && header.fragments <= kMaxFragments && header.fragments != 0;
-  if ((!probe && !well_formed(header)) || header.channel >= Client::kMaxChannels) [[unlikely]] {
+  if ((!probe && !well_formed(header)) || header.channel >= kMaxChannels) [[unlikely]] {
     ++mrpc_.counters().malformed;
     return;
   }
@@ -164,7 +164,7 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
 /// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused.
 bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
   if (channel.state == ServerChannel::State::executing) [[unlikely]] {
-    if (*channel.client.abandoned >= Client::kMaxChannels) {
+    if (*channel.client.abandoned >= kMaxChannels) {
       ++mrpc_.counters().refused;
       return false;
     }
@@ -291,7 +291,7 @@ void Server::acknowledge_request(const ServerChannel& channel, std::uint16_t mas
 void Server::on_reply_ack(const Header& header) noexcept {
   auto* const client = clients_.resolve({mrpc_.host().hash_seed(), header.client});
   ServerChannel* const channel =
-      client == nullptr || header.channel >= Client::kMaxChannels ? nullptr : (*client)->channels[header.channel].get();
+      client == nullptr || header.channel >= kMaxChannels ? nullptr : (*client)->channels[header.channel].get();
   if (channel == nullptr || (*client)->boot_id != header.boot_id || channel->sequence != header.sequence ||
       channel->state != ServerChannel::State::replied || channel->acknowledged) {
     ++mrpc_.counters().duplicates;

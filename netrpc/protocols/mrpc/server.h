@@ -60,7 +60,6 @@ class ServerSession final : public Session {
 
 /// One client host, in one of its lives.
 struct Client {
-  static constexpr std::size_t kMaxChannels = 64;
   /// Lives of a host that packets may still be under way from. More within one packet life are refused.
   static constexpr std::size_t kDeadLives = 8;
   struct DeadLife {

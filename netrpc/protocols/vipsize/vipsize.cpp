@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "netrpc/protocols/vip/virtual_protocol.h"
+#include "netrpc/src/header_room.h"
 #include "netrpc/src/way.h"
 
 namespace lrpc::netrpc {
@@ -19,10 +20,6 @@ std::size_t uncut(Object& below) {
   if (control::ask(below, optimum) != Errc::ok || optimum.size == 0) return maximum.size;
   return maximum.size == 0 ? optimum.size : std::min(optimum.size, maximum.size);
 }
-
-/// What every protocol below carries. What is longer is kept while it is sent: it may have to go through the protocol
-/// for large messages after all.
-constexpr std::size_t kSurelyCarried = 512;
 
 class VipSizeProtocol;
 

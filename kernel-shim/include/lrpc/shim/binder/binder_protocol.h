@@ -106,6 +106,11 @@ inline constexpr std::string_view kNetworkName = "lrpc.network";
 /// The name of the directory that says which hosts export a name. Exported by the same users only: who has it decides
 /// where `name@` leads.
 inline constexpr std::string_view kDirectoryName = "lrpc.directory";
+/// What the network domain exports for a process that is a protocol of its graph is this and a name: to be exported by
+/// the same users only, because such a process believes its server.
+inline constexpr std::string_view kUserPrefix = "lrpc.user.";
+/// Names of lrpc's own begin so. No other host can import one.
+inline constexpr std::string_view kOwnPrefix = "lrpc.";
 
 /// Nobody of this machine: what stands for the credentials of a caller of another host. No process, no user.
 inline constexpr Credentials kNobodyHere{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
@@ -298,8 +303,13 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 /// Compatible: same name, same major, exported minor ≥ wanted minor, and the same hash.
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
 
+/// The system's nameserver listens here.
+inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
+/// Which nameserver_sockets() are, for the help of a program.
+inline constexpr const char* kWhereSocketsAre =
+    "$LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock";
 /// The nameserver sockets to try, in order: $LRPC_SOCKET alone if set, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if set)
-/// and /run/lrpc/lrpcd.sock.
+/// and kSystemSocket.
 std::vector<std::string> nameserver_sockets();
 /// Connects to the first that answers. no_nameserver says which were tried, why each failed, and how to start one.
 /// A nameserver with a full queue is waited for 5 s, with `wait` false not at all; then it counts as not there.
