@@ -1,0 +1,141 @@
+// As much of an etcd as the directory uses, behind a gateway: keys, one lease after the other, watches that end with
+// the next word. It can be down, lose all that it has, and be written to as by somebody else.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base64.h"
+#include "etcd.h"
+#include "gateway.h"
+#include "json.h"
+#include "log.h"
+
+namespace lrpc::directory::test {
+
+class FakeEtcd {
+ public:
+  using Keys = std::map<std::string, std::string>;
+
+  [[nodiscard]] EtcdOptions options() const {
+    EtcdOptions options;
+    options.endpoints = {gateway_.url()};
+    options.timeout = kTimeout;
+    return options;
+  }
+  void set(const std::string& key, const std::string& value) {
+    const std::lock_guard lock(mutex_);
+    keys_[key] = value;
+  }
+  [[nodiscard]] Keys keys() {
+    const std::lock_guard lock(mutex_);
+    return keys_;
+  }
+  void set_down(bool down) {
+    const std::lock_guard lock(mutex_);
+    down_ = down;
+  }
+  void lose_everything() {
+    const std::lock_guard lock(mutex_);
+    keys_.clear();
+    lease_ = 0;
+  }
+  /// What happens once somebody watches, before he is told of a change of `key`.
+  void on_watch(const std::string& key, std::function<void()> then) {
+    const std::lock_guard lock(mutex_);
+    watched_ = key;
+    then_ = std::move(then);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kTimeout{120'000};
+
+  std::string answer_to(const Gateway::Request& request) {
+    if (request.path == "/v3/watch") return watch();
+    const std::lock_guard lock(mutex_);
+    if (down_) return answer(503, "");
+    const Json asked = parse_json(request.body).value_or(Json());
+    if (request.path == "/v3/kv/range") return answer(200, range(asked).dump());
+    if (request.path == "/v3/kv/txn") return transaction(asked);
+    const std::int64_t of = integer_of(asked, "ID").value_or(0);
+    const Json lease{{"ID", std::to_string(of)}, {"TTL", of == lease_ ? 3600 : 0}};
+    if (request.path == "/v3/lease/grant")
+      return answer(200, Json({{"ID", std::to_string(lease_ = ++last_lease_)}, {"TTL", 3600}}).dump());
+    if (request.path == "/v3/lease/keepalive") return answer(200, Json({{"result", lease}}).dump());
+    if (request.path == "/v3/lease/timetolive") return answer(200, attached(of).dump());
+    if (request.path == "/v3/lease/revoke" && of == lease_) keys_.clear();
+    return answer(200, "{}");
+  }
+  Json range(const Json& asked) const {
+    const std::string prefix = bytes_of(asked, "key").value_or("");
+    Json found = Json::array();
+    for (const auto& [key, value] : keys_)
+      if (key.starts_with(prefix)) found.push_back({{"key", to_base64(key)}, {"value", to_base64(value)}});
+    return {{"header", {{"revision", "7"}}}, {"kvs", found}};
+  }
+  Json attached(std::int64_t of) const {
+    if (of != lease_) return {{"ID", std::to_string(of)}, {"TTL", -1}};
+    return {{"ID", std::to_string(of)}, {"TTL", 3600}, {"keys", Json(keys_.size(), "a2V5")}};
+  }
+  std::string transaction(const Json& asked) {
+    for (const Json& one : *member(asked, "success")) {
+      const Json* const put = member(one, "request_put");
+      if (put == nullptr) {
+        keys_.erase(bytes_of(*member(one, "request_delete_range"), "key").value_or(""));
+      } else if (integer_of(*put, "lease") == lease_) {
+        keys_[bytes_of(*put, "key").value_or("")] = bytes_of(*put, "value").value_or("");
+      } else {
+        return answer(404, R"({"error":"etcdserver: requested lease not found","code":5})");
+      }
+    }
+    return answer(200, R"({"header":{"revision":"8"}})");
+  }
+  std::string watch() {
+    std::function<void()> then;
+    std::string key;
+    {
+      const std::lock_guard lock(mutex_);
+      then = then_;
+      key = watched_;
+    }
+    if (then) then();
+    return Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{\"created\":true}}\n") +
+           "{\"result\":{\"events\":[{\"kv\":{\"key\":\"" + to_base64(key) + "\"}}]}}\n";
+  }
+
+  std::mutex mutex_;
+  Keys keys_;
+  std::int64_t lease_ = 0;  ///< 0: none.
+  std::int64_t last_lease_ = 0;
+  bool down_ = false;
+  std::string watched_;
+  std::function<void()> then_;
+  Gateway gateway_{[this](const Gateway::Request& request) { return answer_to(request); }};
+};
+
+/// What parts of the directory say, from any thread.
+class Said {
+ public:
+  [[nodiscard]] Log log() {
+    return [this](Severity, const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      text_ += text + "\n";
+    };
+  }
+  [[nodiscard]] std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  [[nodiscard]] bool has(const std::string& part) { return text().find(part) != std::string::npos; }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+};
+
+}  // namespace lrpc::directory::test
