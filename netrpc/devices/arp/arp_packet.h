@@ -29,19 +29,16 @@ struct Packet {
   if (hardware != 1 || protocol != 0x0800 || sizes != 0x0604 || operation < 1 || operation > 2) return std::nullopt;
   Packet packet;
   packet.reply = operation == 2;
-  reader.get(packet.sender.bytes);
-  packet.sender_host = reader.get_host();
-  reader.get(packet.target.bytes);
-  packet.target_host = reader.get_host();
+  reader.get(packet.sender.bytes, packet.sender_host, packet.target.bytes, packet.target_host);
   return packet;
 }
 
 /// `to`: kPacket bytes.
 inline void encode(const Packet& packet, std::byte* to) noexcept {
-  WireWriter writer(to);
-  writer.put(std::uint16_t{1}).put(std::uint16_t{0x0800}).put(std::uint16_t{0x0604});
-  writer.put(static_cast<std::uint16_t>(packet.reply ? 2 : 1));
-  writer.put(packet.sender.bytes).put(packet.sender_host).put(packet.target.bytes).put(packet.target_host);
+  WireWriter(to)
+      .put(std::uint16_t{1}, std::uint16_t{0x0800}, std::uint16_t{0x0604},
+           static_cast<std::uint16_t>(packet.reply ? 2 : 1))
+      .put(packet.sender.bytes, packet.sender_host, packet.target.bytes, packet.target_host);
 }
 
 }  // namespace lrpc::netrpc::arp

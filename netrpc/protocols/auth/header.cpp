@@ -8,7 +8,7 @@ namespace {
 
 WireWriter begin(Type type, const Ends& ends, std::byte* to) noexcept {
   WireWriter writer(to);
-  writer.put(static_cast<std::uint8_t>(type)).put(kVersion).put(ends.sender).put(ends.receiver);
+  writer.put(static_cast<std::uint8_t>(type), kVersion, ends.sender, ends.receiver);
   return writer;
 }
 
@@ -29,27 +29,14 @@ bool signed_by(const std::byte* packet, std::size_t size, const MacKey& key) noe
 }
 
 void put(WireWriter& writer, const Hello& hello) noexcept {
-  writer.put(hello.boot_id)
-      .put(hello.association)
-      .put(hello.generation)
-      .put(hello.ciphers)
-      .put(hello.key)
-      .put(hello.salt)
-      .put(hello.challenge);
+  writer.put(hello.boot_id, hello.association, hello.generation, hello.ciphers, hello.key, hello.salt, hello.challenge);
 }
 
 Hello get_hello(WireReader& reader) noexcept {
   Hello hello;
-  (void)reader.get<std::uint16_t>();  // type and version, which the caller has looked at
-  hello.ends.sender = reader.get_host();
-  hello.ends.receiver = reader.get_host();
-  hello.boot_id = reader.get<BootId>();
-  hello.association = reader.get<std::uint32_t>();
-  hello.generation = reader.get<std::uint32_t>();
-  hello.ciphers = reader.get<Ciphers>();
-  reader.get(hello.key);
-  reader.get(hello.salt);
-  reader.get(hello.challenge);
+  std::uint16_t looked_at = 0;  // type and version
+  reader.get(looked_at, hello.ends.sender, hello.ends.receiver, hello.boot_id, hello.association, hello.generation,
+             hello.ciphers, hello.key, hello.salt, hello.challenge);
   return hello;
 }
 
@@ -62,14 +49,14 @@ void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept {
 }
 
 void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept {
-  begin(Type::challenge, challenge.ends, to).put(challenge.echo).put(challenge.challenge);
+  begin(Type::challenge, challenge.ends, to).put(challenge.echo, challenge.challenge);
   sign(to, Challenge::kSize - sizeof(Mac), key);
 }
 
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept {
   WireWriter writer = begin(Type::hello_reply, reply.hello.ends, to);
   put(writer, reply.hello);
-  writer.put(reply.echo).put(reply.cipher);
+  writer.put(reply.echo, reply.cipher);
   sign(to, HelloReply::kSize - sizeof(Mac), key);
 }
 
@@ -81,13 +68,9 @@ std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noex
 
 std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept {
   if (!signed_by(from, Challenge::kSize - sizeof(Mac), key)) return std::nullopt;
-  WireReader reader(from);
   Challenge challenge;
-  (void)reader.get<std::uint16_t>();
-  challenge.ends.sender = reader.get_host();
-  challenge.ends.receiver = reader.get_host();
-  reader.get(challenge.echo);
-  reader.get(challenge.challenge);
+  std::uint16_t looked_at = 0;
+  WireReader(from).get(looked_at, challenge.ends.sender, challenge.ends.receiver, challenge.echo, challenge.challenge);
   return challenge;
 }
 
@@ -96,13 +79,12 @@ std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey
   WireReader reader(from);
   HelloReply reply;
   reply.hello = get_hello(reader);
-  reader.get(reply.echo);
-  reply.cipher = reader.get<Ciphers>();
+  reader.get(reply.echo, reply.cipher);
   return reply;
 }
 
 void encode(const DataHeader& header, std::byte* to) noexcept {
-  begin(Type::data, header.ends, to).put(header.association).put(header.counter).put(header.length);
+  begin(Type::data, header.ends, to).put(header.association, header.counter, header.length);
 }
 
 std::optional<Prefix> decode_prefix(const std::byte* from) noexcept {
@@ -113,20 +95,15 @@ std::optional<Prefix> decode_prefix(const std::byte* from) noexcept {
   Prefix prefix;
   prefix.version = reader.get<std::uint8_t>();
   prefix.type = static_cast<Type>(type);
-  prefix.ends.sender = reader.get_host();
-  prefix.ends.receiver = reader.get_host();
+  reader.get(prefix.ends.sender, prefix.ends.receiver);
   return prefix;
 }
 
 DataHeader decode_data(const std::byte* from) noexcept {
-  WireReader reader(from);
   DataHeader header;
-  (void)reader.get<std::uint16_t>();
-  header.ends.sender = reader.get_host();
-  header.ends.receiver = reader.get_host();
-  header.association = reader.get<std::uint32_t>();
-  header.counter = reader.get<std::uint64_t>();
-  header.length = reader.get<std::uint32_t>();
+  std::uint16_t looked_at = 0;
+  WireReader(from).get(looked_at, header.ends.sender, header.ends.receiver, header.association, header.counter,
+                       header.length);
   return header;
 }
 

@@ -37,27 +37,12 @@ struct ChannelHeader {
   std::uint16_t length = 0;  ///< Of the data: what lies behind is padding.
 
   void encode(std::byte* to) const noexcept {
-    WireWriter(to)
-        .put(flags)
-        .put(channel)
-        .put(protocol)
-        .put(sequence)
-        .put(error)
-        .put(boot_id)
-        .put(peer_boot_id)
-        .put(length);
+    WireWriter(to).put(flags, channel, protocol, sequence, error, boot_id, peer_boot_id, length);
   }
   [[nodiscard]] static ChannelHeader decode(const std::byte* from) noexcept {
-    WireReader reader(from);
     ChannelHeader header;
-    header.flags = reader.get<std::uint16_t>();
-    header.channel = reader.get<std::uint16_t>();
-    header.protocol = reader.get<std::uint32_t>();
-    header.sequence = reader.get<std::uint32_t>();
-    header.error = reader.get<std::uint16_t>();
-    header.boot_id = reader.get<std::uint32_t>();
-    header.peer_boot_id = reader.get<std::uint32_t>();
-    header.length = reader.get<std::uint16_t>();
+    WireReader(from).get(header.flags, header.channel, header.protocol, header.sequence, header.error, header.boot_id,
+                         header.peer_boot_id, header.length);
     return header;
   }
 };

@@ -27,27 +27,12 @@ struct Header {
   std::uint16_t len = 0;        ///< Bytes of data that follow.
 
   void encode(std::byte* to) const noexcept {
-    WireWriter(to)
-        .put(type)
-        .put(clnt_host)
-        .put(svr_host)
-        .put(protocol_num)
-        .put(sequence_num)
-        .put(num_frag)
-        .put(frag_mask)
-        .put(len);
+    WireWriter(to).put(type, clnt_host, svr_host, protocol_num, sequence_num, num_frag, frag_mask, len);
   }
   [[nodiscard]] static Header decode(const std::byte* from) noexcept {
-    WireReader reader(from);
     Header header;
-    header.type = reader.get<std::uint8_t>();
-    header.clnt_host = reader.get_host();
-    header.svr_host = reader.get_host();
-    header.protocol_num = reader.get<std::uint32_t>();
-    header.sequence_num = reader.get<std::uint32_t>();
-    header.num_frag = reader.get<std::uint16_t>();
-    header.frag_mask = reader.get<std::uint16_t>();
-    header.len = reader.get<std::uint16_t>();
+    WireReader(from).get(header.type, header.clnt_host, header.svr_host, header.protocol_num, header.sequence_num,
+                         header.num_frag, header.frag_mask, header.len);
     return header;
   }
 };

@@ -46,45 +46,23 @@ struct Header {
 
 /// svr_process (the hint of a server process) and data2 are the paper's, and zero.
 inline void encode(const Header& header, std::byte* to) noexcept {
-  WireWriter(to)
-      .put(static_cast<std::uint16_t>(static_cast<std::uint16_t>(header.type) | header.bits))
-      .put(header.client)
-      .put(header.server)
-      .put(header.channel)
-      .put(std::uint16_t{0})
-      .put(header.sequence)
-      .put(header.fragments)
-      .put(header.mask)
-      .put(header.command)
-      .put(header.boot_id)
-      .put(header.size)
-      .put(std::uint16_t{0})
-      .put(header.offset)
-      .put(std::uint16_t{0})
-      .put(header.peer_boot_id);
+  const auto flags = static_cast<std::uint16_t>(static_cast<std::uint16_t>(header.type) | header.bits);
+  constexpr std::uint16_t kZero = 0;
+  WireWriter(to).put(flags, header.client, header.server, header.channel, kZero, header.sequence, header.fragments,
+                     header.mask, header.command, header.boot_id, header.size, kZero, header.offset, kZero,
+                     header.peer_boot_id);
 }
 
 /// Reads Header::kSize bytes. Nothing is checked but what a Header cannot hold.
 [[nodiscard]] inline Header decode(const std::byte* from) noexcept {
-  WireReader reader(from);
   Header header;
-  const auto flags = reader.get<std::uint16_t>();
+  std::uint16_t flags = 0;
+  std::uint16_t ignored = 0;
+  WireReader(from).get(flags, header.client, header.server, header.channel, ignored, header.sequence, header.fragments,
+                       header.mask, header.command, header.boot_id, header.size, ignored, header.offset, ignored,
+                       header.peer_boot_id);
   header.type = static_cast<Type>(flags & 0xff);
   header.bits = flags & 0xff00;
-  header.client = reader.get_host();
-  header.server = reader.get_host();
-  header.channel = reader.get<std::uint16_t>();
-  (void)reader.get<std::uint16_t>();
-  header.sequence = reader.get<std::uint32_t>();
-  header.fragments = reader.get<std::uint16_t>();
-  header.mask = reader.get<std::uint16_t>();
-  header.command = reader.get<std::uint16_t>();
-  header.boot_id = reader.get<std::uint32_t>();
-  header.size = reader.get<std::uint16_t>();
-  (void)reader.get<std::uint16_t>();
-  header.offset = reader.get<std::uint16_t>();
-  (void)reader.get<std::uint16_t>();
-  header.peer_boot_id = reader.get<std::uint32_t>();
   return header;
 }
 

@@ -41,19 +41,13 @@ struct Header {
   [[nodiscard]] bool data() const noexcept { return !has(bits::kAck | bits::kProbe); }
 
   void encode(std::byte* to) const noexcept {
-    WireWriter(to).put(control).put(segment).put(call_number).put(conversation).put(protocol).put(channel).put(length);
+    WireWriter(to).put(control, segment, call_number, conversation, protocol, channel, length);
   }
   /// `behind`: bytes that follow the header. Nothing: no segment that a peer may send.
   [[nodiscard]] static std::optional<Header> decode(const std::byte* from, std::size_t behind) noexcept {
-    WireReader reader(from);
     Header header;
-    header.control = reader.get<std::uint16_t>();
-    header.segment = reader.get<std::uint16_t>();
-    header.call_number = reader.get<std::uint32_t>();
-    header.conversation = reader.get<std::uint64_t>();
-    header.protocol = reader.get<std::uint32_t>();
-    header.channel = reader.get<std::uint16_t>();
-    header.length = reader.get<std::uint16_t>();
+    WireReader(from).get(header.control, header.segment, header.call_number, header.conversation, header.protocol,
+                         header.channel, header.length);
     switch (header.control & ~bits::kFromServer) {
       case bits::kProbe:
       case bits::kProbe | bits::kAck: return header.length == 0 ? std::optional(header) : std::nullopt;

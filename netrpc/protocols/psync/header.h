@@ -51,10 +51,9 @@ struct Header {
   /// `to`: size() bytes.
   void encode(std::byte* to) const noexcept {
     WireWriter writer(to);
-    writer.put(static_cast<std::uint8_t>(type)).put(static_cast<std::uint8_t>(ask ? 1 : 0));
-    writer.put(static_cast<std::uint8_t>(count)).put(std::uint8_t{0}).put(protocol).put(group);
-    writer.put(id.host).put(id.life).put(id.sequence);
-    for (const Mark& mark : all()) writer.put(mark.host).put(mark.life).put(mark.sequence);
+    writer.put(static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(ask ? 1 : 0));
+    writer.put(static_cast<std::uint8_t>(count), std::uint8_t{0}, protocol, group, id.host, id.life, id.sequence);
+    for (const Mark& mark : all()) writer.put(mark.host, mark.life, mark.sequence);
   }
   /// Nothing: it is malformed.
   [[nodiscard]] static std::optional<Header> decode(std::span<const std::byte> from) noexcept {

@@ -15,7 +15,7 @@ struct Header {
   std::uint32_t xid = 0;  ///< The same in a request, its copies and their replies.
   Type type = Type::call;
 
-  void encode(std::byte* to) const noexcept { WireWriter(to).put(xid).put(static_cast<std::uint32_t>(type)); }
+  void encode(std::byte* to) const noexcept { WireWriter(to).put(xid, static_cast<std::uint32_t>(type)); }
   /// Nothing: neither a call nor a reply.
   [[nodiscard]] static std::optional<Header> decode(const std::byte* from) noexcept {
     WireReader reader(from);

@@ -21,13 +21,10 @@ struct SelectHeader {
   std::uint16_t command = 0;
   std::uint8_t status = 0;  ///< In a reply a Status; in a request, by how many hosts it has been forwarded.
 
-  void encode(std::byte* to) const noexcept { WireWriter(to).put(type).put(command).put(status); }
+  void encode(std::byte* to) const noexcept { WireWriter(to).put(type, command, status); }
   [[nodiscard]] static SelectHeader decode(const std::byte* from) noexcept {
-    WireReader reader(from);
     SelectHeader header;
-    header.type = reader.get<std::uint8_t>();
-    header.command = reader.get<std::uint16_t>();
-    header.status = reader.get<std::uint8_t>();
+    WireReader(from).get(header.type, header.command, header.status);
     return header;
   }
 };

@@ -22,9 +22,7 @@ struct CallHeader {
   std::uint32_t version = 0;
   std::uint32_t procedure = 0;
 
-  void encode(std::byte* to) const noexcept {
-    WireWriter(to).put(rpc_version).put(program).put(version).put(procedure);
-  }
+  void encode(std::byte* to) const noexcept { WireWriter(to).put(rpc_version, program, version, procedure); }
   [[nodiscard]] static CallHeader decode(const std::byte* from) noexcept {
     WireReader reader(from);
     CallHeader header;

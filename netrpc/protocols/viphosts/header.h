@@ -31,19 +31,11 @@ struct Advertisement {
     byte = static_cast<std::uint8_t>(spoken ? byte | bit : byte & ~bit);
   }
   void encode(std::byte* to) const noexcept {
-    WireWriter writer(to);
-    writer.put(version).put(flags).put(host).put(boot_id).put(lifetime_ms);
-    for (const std::uint8_t byte : protocols) writer.put(byte);
+    WireWriter(to).put(version, flags, host, boot_id, lifetime_ms, protocols);
   }
   [[nodiscard]] static Advertisement decode(const std::byte* from) noexcept {
-    WireReader reader(from);
     Advertisement said;
-    said.version = reader.get<std::uint8_t>();
-    said.flags = reader.get<std::uint8_t>();
-    said.host = reader.get_host();
-    said.boot_id = reader.get<std::uint32_t>();
-    said.lifetime_ms = reader.get<std::uint32_t>();
-    for (std::uint8_t& byte : said.protocols) byte = reader.get<std::uint8_t>();
+    WireReader(from).get(said.version, said.flags, said.host, said.boot_id, said.lifetime_ms, said.protocols);
     return said;
   }
 };

@@ -37,6 +37,13 @@ class WireWriter {
     at_ += N;
     return *this;
   }
+  /// Several, in this order.
+  template <class First, class Second, class... More>
+  WireWriter& put(const First& first, const Second& second, const More&... more) noexcept {
+    put(first).put(second);
+    (put(more), ...);
+    return *this;
+  }
   [[nodiscard]] std::byte* at() const noexcept { return at_; }
 
  private:
@@ -60,10 +67,22 @@ class WireReader {
     if constexpr (sizeof(T) == 8) return static_cast<T>(__builtin_bswap64(value));
   }
   [[nodiscard]] HostAddress get_host() noexcept { return {get<std::uint32_t>()}; }
+  template <std::unsigned_integral T>
+  void get(T& value) noexcept {
+    value = get<T>();
+  }
+  void get(HostAddress& host) noexcept { host = get_host(); }
   template <std::size_t N>
   void get(std::array<std::uint8_t, N>& bytes) noexcept {
     std::memcpy(bytes.data(), at_, N);
     at_ += N;
+  }
+  /// Several, in this order.
+  template <class First, class Second, class... More>
+  void get(First& first, Second& second, More&... more) noexcept {
+    get(first);
+    get(second);
+    (get(more), ...);
   }
   [[nodiscard]] const std::byte* at() const noexcept { return at_; }
 
