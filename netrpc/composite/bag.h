@@ -49,12 +49,6 @@ class ItemRef {
 
 /// Names a call, on the host that makes it. 0: none.
 using CallId = std::uint64_t;
-/// The same as the key of a Map.
-struct CallKey {
-  CallId id = 0;
-  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
-  friend bool operator==(CallKey, CallKey) = default;
-};
 
 /// A message in a composite protocol (the paper's CP message). Lives as long as somebody has an ItemRef to it, in the
 /// bag or not.

@@ -50,10 +50,10 @@ CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexc
   if (++last_ == 0) ++last_;
   const CallId call = last_;
   try {
-    if (user != nullptr) by_user_.bind({user}, call);
-    calls_.bind({call}, {user, SessionRef(&session)});
+    if (user != nullptr) by_user_.bind(user, call);
+    calls_.bind(call, {user, SessionRef(&session)});
   } catch (const std::bad_alloc&) {
-    by_user_.unbind({user});
+    by_user_.unbind(user);
     return 0;
   }
   if (timeout == kNoLimit || bound(call, timeout)) return call;
@@ -62,7 +62,7 @@ CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexc
 }
 
 bool Calls::bound(CallId call, Duration limit) noexcept {
-  Call* const known = calls_.resolve({call});
+  Call* const known = calls_.resolve(call);
   const Time now = host_.now();
   const Time due = limit < Time::max() - now ? now + limit : Time::max();
   if (known == nullptr || known->due <= due) return true;
@@ -74,11 +74,11 @@ bool Calls::bound(CallId call, Duration limit) noexcept {
 }
 
 Calls::Call Calls::take(CallId call) noexcept {
-  Call* const known = calls_.resolve({call});
+  Call* const known = calls_.resolve(call);
   if (known == nullptr) return {};
   Call taken = std::move(*known);
-  calls_.unbind({call});
-  by_user_.unbind({taken.user});
+  calls_.unbind(call);
+  by_user_.unbind(taken.user);
   events_.cancel_timer(taken.timer);
   return taken;
 }
@@ -103,12 +103,12 @@ void Calls::drop(CallId call) noexcept {
 }
 
 bool Calls::counts(CallId call, const Message& reply) noexcept {
-  const Call* const known = calls_.resolve({call});
+  const Call* const known = calls_.resolve(call);
   return known == nullptr || known->user == nullptr || known->user->counts(reply);
 }
 
 void Calls::cancel(Transaction& user) noexcept {
-  if (const CallId* const call = by_user_.resolve({&user})) drop(CallId(*call));
+  if (const CallId* const call = by_user_.resolve(&user)) drop(CallId(*call));
 }
 
 }  // namespace lrpc::netrpc::composite

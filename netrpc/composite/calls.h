@@ -40,7 +40,7 @@ class Calls {
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
   /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.
   [[nodiscard]] bool bound(CallId call, Duration limit) noexcept;
-  [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve({call}) != nullptr; }
+  [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve(call) != nullptr; }
   /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
   void end(CallId call, Errc outcome, Message reply) noexcept;
   /// Nobody is told.
@@ -59,11 +59,6 @@ class Calls {
     Events::TimerId timer = 0;
     Time due = Time::max();
   };
-  struct UserKey {
-    const Transaction* user = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }
-    friend bool operator==(UserKey, UserKey) = default;
-  };
   /// The call, which has ended. Null session: there was none.
   [[nodiscard]] Call take(CallId call) noexcept;
 
@@ -71,8 +66,8 @@ class Calls {
   Events& events_;
   const Raisable<CallId>& ended_;
   const Raisable<CallId>& timed_out_;
-  Map<CallKey, Call> calls_;
-  Map<UserKey, CallId> by_user_;
+  Map<CallId, Call> calls_;
+  Map<const Transaction*, CallId> by_user_;
   CallId last_;
 };
 

@@ -7,7 +7,7 @@ namespace lrpc::netrpc::composite {
 constinit thread_local Events::Turn* Events::Turn::innermost = nullptr;
 
 void Events::clear() noexcept {
-  waiting_timers_.for_each([this](const TimerKey&, Timer* timer) { timers_.destroy(*timer); });
+  waiting_timers_.for_each([this](TimerId, Timer* timer) { timers_.destroy(*timer); });
   waiting_timers_.clear();
   for (const auto& [name, event] : events_) event->drop_handlers();
 }
@@ -37,21 +37,21 @@ Events::TimerId Events::begin(Timer* timer) noexcept {
   if (timer == nullptr) return 0;
   timer->id = ++last_timer_;
   try {
-    waiting_timers_.bind({timer->id}, timer);
+    waiting_timers_.bind(timer->id, timer);
     host_.events().schedule(timer->event, timer->pause);
     return timer->id;
   } catch (const std::bad_alloc&) {
-    waiting_timers_.unbind({timer->id});
+    waiting_timers_.unbind(timer->id);
     timers_.destroy(*timer);
     return 0;
   }
 }
 
 void Events::cancel_timer(TimerId timer) noexcept {
-  Timer** const known = waiting_timers_.resolve({timer});
+  Timer** const known = waiting_timers_.resolve(timer);
   if (known == nullptr) return;
   Timer& one = **known;
-  waiting_timers_.unbind({timer});
+  waiting_timers_.unbind(timer);
   timers_.destroy(one);
 }
 
@@ -61,13 +61,13 @@ void Events::expired(Timer& timer) noexcept {
   const TimerId id = timer.id;
   ++raised_;
   if (timer.repeat == Repeat::once) {
-    waiting_timers_.unbind({id});
+    waiting_timers_.unbind(id);
     timer.what.run(*this);
     timers_.destroy(timer);
     return;
   }
   timer.what.run(*this);
-  if (waiting_timers_.resolve({id}) == nullptr) return;
+  if (waiting_timers_.resolve(id) == nullptr) return;
   try {
     host_.events().schedule(timer.event, timer.pause);
   } catch (const std::bad_alloc&) {

@@ -274,11 +274,6 @@ class Events {
     Repeat repeat;
     TimerId id = 0;
   };
-  struct TimerKey {
-    TimerId id = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
-    friend bool operator==(TimerKey, TimerKey) = default;
-  };
   [[nodiscard]] TimerId begin(Timer* timer) noexcept;
   void expired(Timer& timer) noexcept;
   [[nodiscard]] static Turn& outermost(Turn& turn) noexcept {
@@ -318,7 +313,7 @@ class Events {
   std::map<std::string, std::unique_ptr<EventBase>, std::less<>> events_;
   Cells<Deferred> deferred_;
   Cells<Timer> timers_;
-  Map<TimerKey, Timer*> waiting_timers_;
+  Map<TimerId, Timer*> waiting_timers_;
   TimerId last_timer_ = 0;
   std::uint64_t raised_ = 0;
   std::uint64_t activations_ = 0;

@@ -51,15 +51,15 @@ Result<SessionRef> SimDevice::open(Protocol& high, const ParticipantSet& partici
 Status SimDevice::open_enable(Protocol& high, const ParticipantSet& participants) {
   if (participants.protocol == 0 || participants.protocol > 255)
     return Error{Errc::invalid_argument, name() + ": protocol numbers are from 1 to 255"};
-  Protocol** const known = enabled_.resolve({participants.protocol});
+  Protocol** const known = enabled_.resolve(participants.protocol);
   if (known != nullptr && *known != &high) return Error{Errc::name_taken, name() + ": the number is enabled already"};
-  enabled_.bind({participants.protocol}, &high);
+  enabled_.bind(participants.protocol, &high);
   return {};
 }
 
 void SimDevice::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve({participants.protocol});
-  if (known != nullptr && *known == &high) enabled_.unbind({participants.protocol});
+  Protocol** const known = enabled_.resolve(participants.protocol);
+  if (known != nullptr && *known == &high) enabled_.unbind(participants.protocol);
 }
 
 Errc SimDevice::control(control::Request& request) noexcept {
@@ -98,7 +98,7 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
   if (const SessionRef* const known = sessions_.resolve(key)) {
     session = *known;
   } else {
-    Protocol** const high = enabled_.resolve({key.protocol});
+    Protocol** const high = enabled_.resolve(key.protocol);
     if (high == nullptr) {
       ++counted.no_session;
       return;

@@ -57,12 +57,7 @@ class SimDevice : public Protocol {
   const Medium medium_;
   SimDevice* before_;
   Map<Key, SessionRef> sessions_;
-  struct Number {
-    ProtocolNumber value = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
-    friend bool operator==(Number, Number) = default;
-  };
-  Map<Number, Protocol*> enabled_;
+  Map<ProtocolNumber, Protocol*> enabled_;
   Event idle_;
 };
 

@@ -19,13 +19,13 @@ SimHost& SimWorld::add_host(SimHostOptions options) {
   while (links_.size() <= options.segment) links_.push_back(options_.link);
   hosts_.push_back(std::make_unique<SimHost>(*this, index, std::move(options)));
   SimHost& host = *hosts_.back();
-  by_address_.bind({host.address()}, &host);
+  by_address_.bind(host.address().value, &host);
   host.boot();
   return host;
 }
 
 SimHost* SimWorld::find(HostAddress address) noexcept {
-  SimHost** const found = by_address_.resolve({address});
+  SimHost** const found = by_address_.resolve(address.value);
   return found == nullptr ? nullptr : *found;
 }
 

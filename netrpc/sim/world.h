@@ -256,12 +256,7 @@ class SimWorld final : public Engine {
   std::uint64_t packet_number_ = 0;
   std::function<void(std::string_view)> trace_;
   std::vector<std::unique_ptr<SimHost>> hosts_;
-  struct AddressKey {
-    HostAddress address;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, address.value); }
-    friend bool operator==(AddressKey, AddressKey) = default;
-  };
-  Map<AddressKey, SimHost*> by_address_;
+  Map<std::uint32_t, SimHost*> by_address_;
 };
 
 }  // namespace lrpc::netrpc

@@ -1,4 +1,4 @@
-// The keys of protocols that tell users apart by commands: SELECT and M_RPC.
+// The key of sessions of protocols that tell users apart by commands: SELECT and M_RPC.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,6 @@
 namespace lrpc::netrpc {
 
 class Protocol;
-
-struct CommandKey {
-  std::uint16_t command = 0;
-  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, command); }
-  friend bool operator==(CommandKey, CommandKey) = default;
-};
 
 /// A session of a client here, which chooses all of it.
 struct CommandSessionKey {

@@ -16,19 +16,19 @@ void ReplyLayer::pass_call(TransparentSession& session, Message request, Transac
   call.session = SessionRef(&session);
   call.user = &transaction;
   call.begun = host().now();
-  calls_.bind({&transaction}, &call);
+  calls_.bind(&transaction, &call);
   TransparentProtocol::pass_call(session, std::move(request), call, timeout);
 }
 
 ReplyLayer::Call* ReplyLayer::find(const TransparentSession& session, const Transaction& transaction) noexcept {
-  Call** const found = calls_.resolve({&transaction});
+  Call** const found = calls_.resolve(&transaction);
   return found != nullptr && (*found)->session.get() == &session ? *found : nullptr;
 }
 
 void ReplyLayer::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
   Call* const call = find(session, transaction);
   if (call == nullptr) return;
-  calls_.unbind({call->user});  // first: what the layer below does may come back here
+  calls_.unbind(call->user);  // first: what the layer below does may come back here
   TransparentProtocol::pass_cancel(session, *call);
   release(*call);
 }
@@ -48,7 +48,7 @@ Errc ReplyLayer::seen(Call& call, Errc outcome, Message& reply) noexcept {
 void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
   Transaction& user = *call.user;
   outcome = seen(call, outcome, reply);
-  calls_.unbind({&user});
+  calls_.unbind(&user);
   release(call);
   user.completed(outcome, std::move(reply));
 }

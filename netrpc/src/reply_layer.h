@@ -49,11 +49,6 @@ class ReplyLayer : public TransparentProtocol {
    private:
     ReplyLayer& layer_;
   };
-  struct CallKey {
-    const Transaction* user = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }
-    friend bool operator==(CallKey, CallKey) = default;
-  };
 
   [[nodiscard]] Call* find(const TransparentSession& session, const Transaction& transaction) noexcept;
   /// What the user is told of a reply.
@@ -61,7 +56,7 @@ class ReplyLayer : public TransparentProtocol {
   void completed(Call& call, Errc outcome, Message&& reply) noexcept;
   void release(Call& call) noexcept;
 
-  Map<CallKey, Call*> calls_;
+  Map<const Transaction*, Call*> calls_;
   std::vector<std::unique_ptr<Call>> all_;  ///< As many as there were at one time: kept, and used again.
   Call* free_ = nullptr;
 };

@@ -85,7 +85,7 @@ class GroupCalls {
       members.reserve(sessions.size());
       for (const SessionRef& one : sessions)
         members.push_back({one, group != nullptr ? group->host(members.size()) : one->peer()});
-      GroupCall& made = *calls_.bind({call}, std::move(spare_.back()));
+      GroupCall& made = *calls_.bind(call, std::move(spare_.back()));
       spare_.pop_back();
       made.tally = {sessions.size(), 0, 0};
       made.to_group = group != nullptr;
@@ -96,15 +96,15 @@ class GroupCalls {
     }
   }
   [[nodiscard]] GroupCall* find(CallId call) noexcept {
-    std::unique_ptr<GroupCall>* const known = calls_.resolve({call});
+    std::unique_ptr<GroupCall>* const known = calls_.resolve(call);
     return known != nullptr ? known->get() : nullptr;
   }
   /// Takes the call out: give() it back. Null: there is none.
   [[nodiscard]] std::unique_ptr<GroupCall> take(CallId call) noexcept {
-    std::unique_ptr<GroupCall>* const known = calls_.resolve({call});
+    std::unique_ptr<GroupCall>* const known = calls_.resolve(call);
     if (known == nullptr) return nullptr;
     std::unique_ptr<GroupCall> taken = std::move(*known);
-    calls_.unbind({call});
+    calls_.unbind(call);
     return taken;
   }
   void give(std::unique_ptr<GroupCall> call) noexcept {
@@ -117,11 +117,11 @@ class GroupCalls {
   /// visit(CallId, GroupCall&), which must not begin or take any.
   template <class Visit>
   void for_each(Visit visit) {
-    calls_.for_each([&](const CallKey& key, const std::unique_ptr<GroupCall>& call) { visit(key.id, *call); });
+    calls_.for_each([&](CallId id, const std::unique_ptr<GroupCall>& call) { visit(id, *call); });
   }
 
  private:
-  Map<CallKey, std::unique_ptr<GroupCall>> calls_;
+  Map<CallId, std::unique_ptr<GroupCall>> calls_;
   std::vector<std::unique_ptr<GroupCall>> spare_;
 };
 

@@ -114,23 +114,23 @@ void Neighbours::nudge(HostAddress host) noexcept {
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!host.known()) return Errc::host_unreachable;
-  if (Known* const known = hosts_.resolve({host.value}); known != nullptr) {
+  if (Known* const known = hosts_.resolve(host.value); known != nullptr) {
     if (!known->route_asked) known->route_asked = ask_for(host);
     ethernet = known->ethernet;
     return Errc::ok;
   }
-  const Silent* const silent = silent_.resolve({host.value});
+  const Silent* const silent = silent_.resolve(host.value);
   if (silent == nullptr || host_.now() >= silent->until) (void)ask_for(host);
   return Errc::host_unreachable;
 }
 
 bool Neighbours::may_answer(HostAddress host) noexcept {
-  const Silent* const silent = silent_.resolve({host.value});
+  const Silent* const silent = silent_.resolve(host.value);
   return silent != nullptr && !silent->absent;
 }
 
 bool Neighbours::routed_away(HostAddress host) noexcept {
-  const Silent* const silent = silent_.resolve({host.value});
+  const Silent* const silent = silent_.resolve(host.value);
   return silent != nullptr && silent->away;
 }
 
@@ -139,8 +139,8 @@ bool Neighbours::ask_for(HostAddress host) noexcept {
   if (silent_.size() >= kRemembered) forget_silent();
   try {
     // What is known of it until the answer comes is what was: a host that is not there stays so.
-    Silent* silent = silent_.resolve({host.value});
-    if (silent == nullptr) silent = &silent_.bind({host.value}, {});
+    Silent* silent = silent_.resolve(host.value);
+    if (silent == nullptr) silent = &silent_.bind(host.value, {});
     silent->until = host_.now() + kRetry;
     silent->news = false;
     silent->asking =
@@ -149,7 +149,7 @@ bool Neighbours::ask_for(HostAddress host) noexcept {
             if (interface != interface_) return;
             if (routes == routes_heard_) return found(host, answer);
             const bool again = ask_for(host);
-            if (Known* const known = hosts_.resolve({host.value}); known != nullptr) known->route_asked = again;
+            if (Known* const known = hosts_.resolve(host.value); known != nullptr) known->route_asked = again;
           };
         });
     return silent->asking;
@@ -159,8 +159,8 @@ bool Neighbours::ask_for(HostAddress host) noexcept {
 }
 
 void Neighbours::found(HostAddress host, const Found& found) noexcept {
-  if (!found.on_link && hosts_.resolve({host.value}) != nullptr) return leave_to_routes(host);
-  Silent* const silent = silent_.resolve({host.value});
+  if (!found.on_link && hosts_.resolve(host.value) != nullptr) return leave_to_routes(host);
+  Silent* const silent = silent_.resolve(host.value);
   if (silent == nullptr || !silent->asking) return;  // it has answered, or is asked for anew
   silent->asking = false;
   silent->absent = silent->away = !found.on_link;
@@ -175,7 +175,7 @@ void Neighbours::found(HostAddress host, const Found& found) noexcept {
 void Neighbours::leave_to_routes(HostAddress host) noexcept {
   forget(host);
   try {
-    silent_.bind({host.value}, {.until = host_.now() + kRetry, .absent = true, .away = true});
+    silent_.bind(host.value, {.until = host_.now() + kRetry, .absent = true, .away = true});
   } catch (const std::bad_alloc&) {  // it is asked for again with the next message
   }
   host_.peers().path_changed(host);
@@ -185,14 +185,14 @@ void Neighbours::leave_to_routes(HostAddress host) noexcept {
 void Neighbours::route_changed(const rtnetlink::RouteNews& route) noexcept {
   ++routes_heard_;
   bool known = false;
-  hosts_.for_each([&](const HostKey& key, Known& host) {
-    if (!route.leads_to({static_cast<std::uint32_t>(key.value)})) return;
+  hosts_.for_each([&](std::uint64_t key, Known& host) {
+    if (!route.leads_to({static_cast<std::uint32_t>(key)})) return;
     host.route_asked = false;
     known = true;
   });
   if (known) ++changes_;
-  silent_.for_each([&](const HostKey& key, Silent& silent) {
-    const HostAddress host{static_cast<std::uint32_t>(key.value)};
+  silent_.for_each([&](std::uint64_t key, Silent& silent) {
+    const HostAddress host{static_cast<std::uint32_t>(key)};
     if (!route.leads_to(host)) return;
     silent.until = host_.now();
     silent.absent = silent.away = false;
@@ -201,7 +201,7 @@ void Neighbours::route_changed(const rtnetlink::RouteNews& route) noexcept {
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
-  const HostAddress* const known = ethernets_.resolve({ethernet.number()});
+  const HostAddress* const known = ethernets_.resolve(ethernet.number());
   if (known == nullptr) {
     if (host_.now() >= may_ask_for_all_) ask_for_all();
     return Errc::host_unreachable;
@@ -242,7 +242,7 @@ void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noe
   }
   if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
   const bool failed = (neighbour.state & NUD_FAILED) != 0;
-  if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
+  if (Silent* const silent = silent_.resolve(neighbour.host.value); silent != nullptr) {
     silent->news = true;
     if (failed) silent->absent = true;
   }
@@ -257,13 +257,13 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
     ethernets_.clear();
     ++changes_;
   }
-  const Known* const before = hosts_.resolve({host.value});
+  const Known* const before = hosts_.resolve(host.value);
   const bool fresh = before == nullptr || before->ethernet != ethernet;
   const bool route_asked = before != nullptr && before->route_asked;
   if (before != nullptr && fresh) forget(host);
   try {
-    hosts_.bind({host.value}, {ethernet, route_asked});
-    ethernets_.bind({ethernet.number()}, host);
+    hosts_.bind(host.value, {ethernet, route_asked});
+    ethernets_.bind(ethernet.number(), host);
   } catch (const std::bad_alloc&) {
   }
   no_longer_silent(host);
@@ -271,7 +271,7 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
 }
 
 void Neighbours::no_longer_silent(HostAddress host) noexcept {
-  if (silent_.unbind({host.value})) host_.peers().path_changed(host);
+  if (silent_.unbind(host.value)) host_.peers().path_changed(host);
 }
 
 void Neighbours::forget_silent() noexcept {
@@ -281,11 +281,11 @@ void Neighbours::forget_silent() noexcept {
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
-  const Known* const known = hosts_.resolve({host.value});
+  const Known* const known = hosts_.resolve(host.value);
   if (known == nullptr) return;
-  const HostKey key{known->ethernet.number()};
+  const std::uint64_t key = known->ethernet.number();
   if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
-  hosts_.unbind({host.value});
+  hosts_.unbind(host.value);
   ++changes_;
 }
 

@@ -91,11 +91,6 @@ class Neighbours final : private SocketReader {
   void forget_silent() noexcept;
   void forget(HostAddress host) noexcept;
 
-  struct HostKey {
-    std::uint64_t value = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0x9e3779b97f4a7c15ULL, value); }
-    friend bool operator==(HostKey, HostKey) = default;
-  };
   Host& host_;
   UringEngine& engine_;
   Asker& asker_;
@@ -103,9 +98,9 @@ class Neighbours final : private SocketReader {
   int discard_ = -1;  ///< A socket of UDP, for nudge().
   bool watching_ = false;
   SocketId news_;
-  Map<HostKey, Known> hosts_;
-  Map<HostKey, HostAddress> ethernets_;
-  Map<HostKey, Silent> silent_;
+  Map<std::uint64_t, Known> hosts_;
+  Map<std::uint64_t, HostAddress> ethernets_;
+  Map<std::uint64_t, Silent> silent_;
   std::uint64_t changes_ = 0;
   std::uint64_t routes_heard_ = 0;
   Time may_ask_for_all_{};

@@ -79,11 +79,6 @@ class TcpProtocol final : public Protocol {
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, std::uint64_t{host.value} << 16 | port); }
     friend bool operator==(const Peer&, const Peer&) = default;
   };
-  struct Connection {
-    std::uint64_t id = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
-    friend bool operator==(const Connection&, const Connection&) = default;
-  };
   static constexpr std::uint64_t kListening = 0;
 
   [[nodiscard]] Peer peer(const Participant& remote) const noexcept { return {seed_, remote.host, remote.port}; }
@@ -110,7 +105,7 @@ class TcpProtocol final : public Protocol {
   bool enabled_ = false;
   UniqueFd listening_;
   Map<Peer, SessionRef> sessions_;
-  Map<Connection, TcpSession*> connections_;
+  Map<std::uint64_t, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;
   std::size_t footprint_ = 0;  ///< Of what waits to be sent, to all peers.
   Event sweep_;

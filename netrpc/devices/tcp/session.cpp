@@ -219,7 +219,7 @@ void TcpSession::end() noexcept {
   reader_ = RecordReader(all.options_.longest);
   waiting_.clear();
   all.footprint_ -= std::exchange(footprint_, 0);
-  all.connections_.unbind({id_});
+  all.connections_.unbind(id_);
   if (passive_) all.forget(*this);
 }
 

@@ -111,7 +111,7 @@ Status TcpProtocol::listen() {
 
 void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
   if (id == kListening) return accept();
-  TcpSession** const found = connections_.resolve({id});
+  TcpSession** const found = connections_.resolve(id);
   if (found == nullptr) return;  // it has ended meanwhile
   const SessionRef keep(*found);
   static_cast<TcpSession&>(*keep).ready(events);
@@ -169,7 +169,7 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
   session.moved_ = host().now();
   try {
     if (!sweep_.waiting()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
-    connections_.bind({session.id_}, &session);
+    connections_.bind(session.id_, &session);
     if (readiness_->watch(session.socket_.get(), session.id_,
                           EPOLLIN | (session.connecting_ ? std::uint32_t{EPOLLOUT} : 0U)))
       return true;
@@ -218,7 +218,7 @@ void TcpProtocol::sweep() noexcept {
   const Time now = host().now();
   for (;;) {
     TcpSession* idle = nullptr;
-    connections_.for_each([&](const Connection&, TcpSession* session) {
+    connections_.for_each([&](std::uint64_t, TcpSession* session) {
       const Duration most = session->waiting_.empty() ? options_.idle : std::min(options_.idle, kStuck);
       if (now - session->moved_ > most || session->done(1)) idle = session;
     });

@@ -124,16 +124,16 @@ Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& part
 Status AuthProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
   if (participants.protocol == 0)
     return Error{Errc::invalid_argument, name() + ": open_enable needs a protocol number"};
-  if (Protocol* const* const other = enabled_.resolve({participants.protocol}); other != nullptr && *other != &high)
+  if (Protocol* const* const other = enabled_.resolve(participants.protocol); other != nullptr && *other != &high)
     return Error{Errc::name_taken, fmt::format("{}: protocol {} is enabled already", name(), participants.protocol)};
-  enabled_.bind({participants.protocol}, &high);
+  enabled_.bind(participants.protocol, &high);
   learn_advertised(high);
   return {};
 }
 
 void AuthProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  if (Protocol* const* const other = enabled_.resolve({participants.protocol}); other != nullptr && *other == &high)
-    enabled_.unbind({participants.protocol});
+  if (Protocol* const* const other = enabled_.resolve(participants.protocol); other != nullptr && *other == &high)
+    enabled_.unbind(participants.protocol);
 }
 
 void AuthProtocol::learn_advertised(Protocol& high) noexcept {
@@ -292,7 +292,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
   const PeerKey key = peer_key(host(), peer.host(), participants, number);
   SessionRef session(sessions_.find(key));
   if (!session) {
-    Protocol* const* const high = enabled_.resolve({number});
+    Protocol* const* const high = enabled_.resolve(number);
     if (high == nullptr) {
       ++counted.no_session;
       return;

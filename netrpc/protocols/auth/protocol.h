@@ -46,11 +46,6 @@ class AuthProtocol final : public Protocol {
 
  private:
   friend class AuthSession;
-  struct Number {
-    ProtocolNumber value = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
-    friend bool operator==(Number, Number) = default;
-  };
 
   [[nodiscard]] HostKey key_of(HostAddress host) const noexcept { return {this->host().hash_seed(), host}; }
   /// Null: there are as many as there may be.
@@ -68,7 +63,7 @@ class AuthProtocol final : public Protocol {
   Protocol& below_;
   const AuthOptions options_;
   KeyRing keys_;
-  Map<Number, Protocol*> enabled_;
+  Map<ProtocolNumber, Protocol*> enabled_;
   std::size_t advertised_ = 0;  ///< The most that those above have said they would push.
   std::uint32_t nudges_ = 0;    ///< That may be sent now.
   Time nudges_counted_{};

@@ -53,7 +53,7 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
     case flags::kBootQuery:
       // Nothing is kept for who only asks. A peer that asks from a new life is asked itself, before it has the answer:
       // so its request, which follows, is not dropped. (Who is asked so, for channel 0, does not ask back.)
-      if (auto* const known = header.channel != 0 ? peers_.resolve({&lower}) : nullptr;
+      if (auto* const known = header.channel != 0 ? peers_.resolve(&lower) : nullptr;
           known != nullptr && (*known)->boot_id != 0 && (*known)->boot_id != header.boot_id)
         question(**known);
       answer(lower, header, flags::kBootAnswer, Errc::ok);
@@ -88,7 +88,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     ++counted.refused;
     return;
   }
-  if (peers_.resolve({&lower}) == nullptr && peers_.size() >= options_.peers) {
+  if (peers_.resolve(&lower) == nullptr && peers_.size() >= options_.peers) {
     ++counted.refused;
     answer(lower, header, flags::kFail, Errc::limit_reached);
     return;
@@ -110,7 +110,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     answer(lower, header, flags::kFail, Errc::call_failed);
     return;
   }
-  Protocol** const high = enabled_.resolve({header.protocol});
+  Protocol** const high = enabled_.resolve(header.protocol);
   if (high == nullptr) {
     ++counted.no_session;
     answer(lower, header, flags::kFail, Errc::not_supported);

@@ -88,7 +88,7 @@ ChannelProtocol::~ChannelProtocol() {
   self_.reset();
   while (oldest_ != nullptr) drop(*oldest_);
   // What still executes may be referred to from above: its reply will go nowhere.
-  peers_.for_each([this](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+  peers_.for_each([this](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     while (!peer->servers.empty()) drop(*peer->servers.back());
   });
 }
@@ -147,7 +147,7 @@ void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uin
 }
 
 Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
-  if (Protocol** const known = enabled_.resolve({participants.protocol}); known != nullptr && *known != &high)
+  if (Protocol** const known = enabled_.resolve(participants.protocol); known != nullptr && *known != &high)
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
   if (enabled_.empty()) {
@@ -155,14 +155,14 @@ Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& partic
     below.protocol = protocol_numbers::kChannel;
     if (Status status = below_.open_enable(*this, below); !status) return status;
   }
-  enabled_.bind({participants.protocol}, &high);
+  enabled_.bind(participants.protocol, &high);
   return {};
 }
 
 void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve({participants.protocol});
+  Protocol** const known = enabled_.resolve(participants.protocol);
   if (known == nullptr || *known != &high) return;
-  enabled_.unbind({participants.protocol});
+  enabled_.unbind(participants.protocol);
   if (!enabled_.empty()) return;
   ParticipantSet below;
   below.protocol = protocol_numbers::kChannel;
@@ -170,8 +170,8 @@ void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& partici
 }
 
 ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
-  if (auto* const known = peers_.resolve({&lower})) return known->get();
-  auto& bound = peers_.bind({&lower}, std::make_unique<ChannelPeer>(SessionRef(&lower), options_));
+  if (auto* const known = peers_.resolve(&lower)) return known->get();
+  auto& bound = peers_.bind(&lower, std::make_unique<ChannelPeer>(SessionRef(&lower), options_));
   if (!sweep_.waiting()) host().events().schedule(sweep_, sweep_period_);
   return bound.get();
 }
@@ -217,7 +217,7 @@ void ChannelProtocol::question(ChannelPeer& peer) noexcept {
 }
 
 void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noexcept {
-  std::unique_ptr<ChannelPeer>* const known = peers_.resolve({&lower});
+  std::unique_ptr<ChannelPeer>* const known = peers_.resolve(&lower);
   if (known == nullptr || (*known)->question == 0 || (*known)->question != header.sequence) {
     ++counted.refused;
     return;
@@ -255,7 +255,7 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
 
 void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
   std::vector<ChannelPeer*> concerned;
-  peers_.for_each([&](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+  peers_.for_each([&](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     if (peer->host == rebooted) concerned.push_back(peer.get());
   });
   ++learning_;
@@ -321,7 +321,7 @@ void ChannelProtocol::sweep() noexcept {
 void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
   if (learning_ != 0) return;
   const Time now = host().now();
-  peers_.unbind_if([&](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+  peers_.unbind_if([&](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     std::erase_if(peer->ended, [&](const ChannelPeer::EndedLife& life) {
       const bool over = at_once || life.until <= now;
       if (over) forget_life(*peer, life.boot_id);

@@ -231,16 +231,6 @@ class ChannelProtocol final : public Protocol {
  private:
   friend class ClientChannel;
   friend class ServerChannel;
-  struct NumberKey {
-    ProtocolNumber protocol = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, protocol); }
-    friend bool operator==(NumberKey, NumberKey) = default;
-  };
-  struct LowerKey {
-    const Session* lower = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(lower)); }
-    friend bool operator==(LowerKey, LowerKey) = default;
-  };
 
   struct LifeKey {
     BootId life = 0;
@@ -283,8 +273,8 @@ class ChannelProtocol final : public Protocol {
   const std::uint64_t hash_seed_;
   Map<ChannelKey, ClientChannel*> clients_;
   Map<ChannelKey, SessionRef> servers_;
-  Map<NumberKey, Protocol*> enabled_;
-  Map<LowerKey, std::unique_ptr<ChannelPeer>> peers_;
+  Map<ProtocolNumber, Protocol*> enabled_;
+  Map<const Session*, std::unique_ptr<ChannelPeer>> peers_;
   Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
   /// Where requests of a client's life have been executed, for as long as that is remembered.
   Map<LifeKey, ChannelPeer*> recorded_;

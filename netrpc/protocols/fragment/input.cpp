@@ -87,7 +87,7 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
     known->lower_.hear(lower);
     return known;
   }
-  Protocol** const high = enabled_.resolve({header.protocol_num});
+  Protocol** const high = enabled_.resolve(header.protocol_num);
   if (high == nullptr || header.type == kRequest) {
     ++counted.no_session;
     return nullptr;

@@ -146,18 +146,18 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
 }
 
 Status FragmentProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
-  if (Protocol** const known = enabled_.resolve({participants.protocol})) {
+  if (Protocol** const known = enabled_.resolve(participants.protocol)) {
     if (*known == &high) return {};
     return Error{Errc::name_taken, name() + ": another protocol has enabled this number"};
   }
   if (auto enabled = enable_lower(); !enabled) return enabled;
-  enabled_.bind({participants.protocol}, &high);
+  enabled_.bind(participants.protocol, &high);
   return {};
 }
 
 void FragmentProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve({participants.protocol});
-  if (known != nullptr && *known == &high) enabled_.unbind({participants.protocol});
+  Protocol** const known = enabled_.resolve(participants.protocol);
+  if (known != nullptr && *known == &high) enabled_.unbind(participants.protocol);
 }
 
 /// Whom the messages of a new peer are for is in their headers: sessions are made when one has been read.

@@ -135,11 +135,6 @@ class FragmentProtocol final : public Protocol {
  private:
   friend class FragmentSession;
   friend struct Reassembly;
-  struct NumberKey {
-    ProtocolNumber number = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, number); }
-    friend bool operator==(NumberKey, NumberKey) = default;
-  };
 
   void demux_slowly(Session& lower, const Header& header, Message message) noexcept;
   [[nodiscard]] FragmentSession* session_of(Session& lower, const Header& header) noexcept;
@@ -159,7 +154,7 @@ class FragmentProtocol final : public Protocol {
   Protocol& lower_;
   const FragmentOptions options_;
   bool lower_enabled_ = false;
-  Map<NumberKey, Protocol*> enabled_;
+  Map<ProtocolNumber, Protocol*> enabled_;
   Records<SavedMessage> saved_records_;
   Records<Reassembly> reassembly_records_;
   Queue<SavedMessage, &SavedMessage::of_protocol> saved_;

@@ -63,23 +63,23 @@ Status Monolithic::enable_below() {
 }
 
 Status Monolithic::open_enable(Protocol& high, const ParticipantSet& participants) {
-  const CommandKey key{participants.local.command};
+  const std::uint16_t key = participants.local.command;
   if (Protocol** const known = enabled_.resolve(key); known != nullptr && *known != &high)
-    return Error{Errc::name_taken, name() + ": command " + std::to_string(key.command) + " is served already"};
+    return Error{Errc::name_taken, name() + ": command " + std::to_string(key) + " is served already"};
   if (Status status = enable_below(); !status) return status;
   enabled_.bind(key, &high);
   return {};
 }
 
 void Monolithic::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  const CommandKey key{participants.local.command};
+  const std::uint16_t key = participants.local.command;
   Protocol** const server = enabled_.resolve(key);
   if (server != nullptr && *server == &high) enabled_.unbind(key);
 }
 
 Protocol* Monolithic::server_of(std::uint16_t command) noexcept {
-  if (Protocol** const server = enabled_.resolve({command})) return *server;
-  Protocol** const whoever = command == 0 ? nullptr : enabled_.resolve({0});
+  if (Protocol** const server = enabled_.resolve(command)) return *server;
+  Protocol** const whoever = command == 0 ? nullptr : enabled_.resolve(0);
   return whoever == nullptr ? nullptr : *whoever;
 }
 

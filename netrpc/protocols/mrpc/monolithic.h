@@ -71,7 +71,7 @@ class Monolithic final : public Protocol {
   std::uint32_t sequence_;
   Map<HostKey, std::unique_ptr<ClientPeer>> peers_;
   Map<CommandSessionKey, ClientSession*> sessions_;
-  Map<CommandKey, Protocol*> enabled_;
+  Map<std::uint16_t, Protocol*> enabled_;
   bool enabled_below_ = false;
   Server server_;
   Event sweep_timer_;

@@ -57,19 +57,19 @@ Result<SessionRef> PairedProtocol::open(Protocol& high, const ParticipantSet& pa
 }
 
 Status PairedProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
-  if (Protocol** const known = enabled_.resolve({participants.protocol}); known != nullptr && *known != &high)
+  if (Protocol** const known = enabled_.resolve(participants.protocol); known != nullptr && *known != &high)
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
   if (enabled_.empty())
     if (Status status = below_.open_enable(*this, kBelow); !status) return status;
-  enabled_.bind({participants.protocol}, &high);
+  enabled_.bind(participants.protocol, &high);
   return {};
 }
 
 void PairedProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve({participants.protocol});
+  Protocol** const known = enabled_.resolve(participants.protocol);
   if (known == nullptr || *known != &high) return;
-  enabled_.unbind({participants.protocol});
+  enabled_.unbind(participants.protocol);
   if (enabled_.empty()) below_.open_disable(*this, kBelow);
 }
 
@@ -124,7 +124,7 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
 
 /// Answers whoever does not know this life, with the number of a new conversation. Nothing is kept for it.
 void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
-  if (enabled_.resolve({header.protocol}) == nullptr) {
+  if (enabled_.resolve(header.protocol) == nullptr) {
     ++counted.no_session;
     return;
   }
@@ -142,7 +142,7 @@ void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
 
 /// A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
 ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept {
-  Protocol** const high = enabled_.resolve({header.protocol});
+  Protocol** const high = enabled_.resolve(header.protocol);
   ParticipantSet participants{header.protocol, {}, {}};
   participants.local.host = host().address();
   participants.remote = lower.participants().remote;

@@ -176,11 +176,6 @@ class PairedProtocol final : public Protocol {
   friend class End;
   friend class ClientEnd;
   friend class ServerEnd;
-  struct Number {
-    ProtocolNumber value = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
-    friend bool operator==(Number, Number) = default;
-  };
   /// What a segment takes of the pool, at most.
   static constexpr std::size_t kCost = BufferPool::kSizes[1];
 
@@ -198,7 +193,7 @@ class PairedProtocol final : public Protocol {
   Protocol& below_;
   Map<ChannelKey, std::unique_ptr<ClientEnd>> clients_;
   Map<ChannelKey, SessionRef> servers_;
-  Map<Number, Protocol*> enabled_;
+  Map<ProtocolNumber, Protocol*> enabled_;
   Map<HostKey, std::shared_ptr<std::size_t>> of_hosts_;
   std::uint32_t call_number_;       ///< The last one: one row for all channels, so that none ever goes back.
   std::uint32_t meetings_ = 0;      ///< In this life.

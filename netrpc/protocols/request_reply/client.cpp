@@ -29,7 +29,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
   let_go();
   // After 2^32 calls a number comes again: not one whose call is still under way.
-  while (all.calls_.resolve({++all.last_xid_}) != nullptr) {
+  while (all.calls_.resolve(++all.last_xid_) != nullptr) {
   }
   xid_ = all.last_xid_;
   Header{xid_, Type::call}.encode(to);
@@ -40,7 +40,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   sent_at_ = all.host().now();
   aborts_ = timeout < all.options_.give_up;
   deadline_ = sent_at_ + (aborts_ ? timeout : all.options_.give_up);
-  all.calls_.bind({xid_}, this);
+  all.calls_.bind(xid_, this);
   repeat_later();
   const std::uint32_t xid = xid_;
   const Errc outcome = transmit();
@@ -108,14 +108,14 @@ void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
   took_ = protocol().host().now() - sent_at_;
   // Of several copies it is not known which one was answered (Karn).
   sent_ == 1 ? round_trip_.sample(took_) : round_trip_.ambiguous();
-  if (sent_ == 1) owner().calls_.unbind({xid_});
+  if (sent_ == 1) owner().calls_.unbind(xid_);
   end(Errc::ok, std::move(reply));
 }
 
 /// From now on no reply to the present call is known; nor one to the last call, if a second one was waited for.
 void ClientEnd::let_go() noexcept {
-  if (ClientEnd** const bound = owner().calls_.resolve({xid_}); bound != nullptr && *bound == this)
-    owner().calls_.unbind({xid_});
+  if (ClientEnd** const bound = owner().calls_.resolve(xid_); bound != nullptr && *bound == this)
+    owner().calls_.unbind(xid_);
 }
 
 void ClientEnd::cancel(Transaction& transaction) noexcept {

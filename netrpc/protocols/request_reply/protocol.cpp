@@ -87,7 +87,7 @@ void RequestReplyProtocol::demux(Session& lower, Message message) noexcept {
     return;
   }
   if (header->type == Type::call) return serve(lower, header->xid, std::move(message));
-  ClientEnd** const call = calls_.resolve({header->xid});
+  ClientEnd** const call = calls_.resolve(header->xid);
   if (call == nullptr) {  // a second reply, or one too late
     ++counted.duplicates;
     return;

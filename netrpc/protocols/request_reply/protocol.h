@@ -86,11 +86,6 @@ class RequestReplyProtocol final : public Protocol {
  private:
   friend class ClientEnd;
   friend class ServerEnd;
-  struct Xid {
-    std::uint32_t value = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
-    friend bool operator==(Xid, Xid) = default;
-  };
 
   void serve(Session& lower, std::uint32_t xid, Message&& request) noexcept;
 
@@ -98,7 +93,7 @@ class RequestReplyProtocol final : public Protocol {
   Protocol& below_;
   Protocol* server_ = nullptr;  ///< Who has enabled.
   std::uint32_t last_xid_;
-  Map<Xid, ClientEnd*> calls_;  ///< Those under way, and those of which a second reply may come.
+  Map<std::uint32_t, ClientEnd*> calls_;  ///< Those under way, and those of which a second reply may come.
   std::size_t clients_ = 0;
   Cells<ServerEnd> requests_;
   Map<HostKey, std::size_t> of_hosts_;  ///< How many of those a host has.

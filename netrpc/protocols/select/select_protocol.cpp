@@ -134,16 +134,16 @@ Status SelectProtocol::enable_below() {
 
 Status SelectProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
   const std::uint16_t command = participants.local.command;
-  if (Protocol** const known = servers_.resolve({command}); known != nullptr && *known != &high)
+  if (Protocol** const known = servers_.resolve(command); known != nullptr && *known != &high)
     return Error{Errc::name_taken, name() + ": command " + std::to_string(command) + " is served already"};
   if (Status status = enable_below(); !status) return status;
-  servers_.bind({command}, &high);
+  servers_.bind(command, &high);
   return {};
 }
 
 void SelectProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = servers_.resolve({participants.local.command});
-  if (known != nullptr && *known == &high) servers_.unbind({participants.local.command});
+  Protocol** const known = servers_.resolve(participants.local.command);
+  if (known != nullptr && *known == &high) servers_.unbind(participants.local.command);
 }
 
 void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
@@ -156,9 +156,9 @@ void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
     lower.reply(Message(host().pool()));  // a reply without a header: the call has failed
     return;
   }
-  Protocol** server = servers_.resolve({header.command});
+  Protocol** server = servers_.resolve(header.command);
   if (server == nullptr) [[unlikely]]
-    server = servers_.resolve({0});
+    server = servers_.resolve(0);
   ParticipantSet participants = lower.participants();
   participants.local.command = header.command;
   Protocol& high = server != nullptr ? **server : *this;

@@ -80,7 +80,7 @@ class SelectProtocol : public Protocol {
   bool enabled_below_ = false;
   Map<CommandSessionKey, SelectSession*> sessions_;
   ChannelPools pools_;
-  Map<CommandKey, Protocol*> servers_;  ///< Command 0: for all others.
+  Map<std::uint16_t, Protocol*> servers_;  ///< Command 0: for all others.
   Cells<SelectServerSession> requests_;
   SelectServerSession* finishing_ = nullptr;  ///< Its answer is on its way downwards.
 };

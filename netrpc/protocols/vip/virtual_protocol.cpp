@@ -16,10 +16,10 @@ VirtualSession::~VirtualSession() {
 
 /// Enables all ways, for who only opens too: the peer's answers may come by another one than its own messages leave by.
 Status VirtualProtocol::hear(ProtocolNumber number) {
-  if (Number* const known = numbers_.resolve({number}); known != nullptr && known->heard) return {};
+  if (Number* const known = numbers_.resolve(number); known != nullptr && known->heard) return {};
   if (auto enabled = enable_below(number); !enabled) return enabled;
-  Number* known = numbers_.resolve({number});
-  if (known == nullptr) known = &numbers_.bind({number}, {});
+  Number* known = numbers_.resolve(number);
+  if (known == nullptr) known = &numbers_.bind(number, {});
   known->heard = true;
   return {};
 }
@@ -37,8 +37,8 @@ Result<SessionRef> VirtualProtocol::open(Protocol& high, const ParticipantSet& p
   }
   // What those below refuse to enable they will not open either, or answers come the way that messages leave by.
   if (auto heard = hear(participants.protocol); heard.code() == Errc::invalid_argument) return heard.error();
-  Number* number = numbers_.resolve({participants.protocol});
-  if (number == nullptr) number = &numbers_.bind({participants.protocol}, {});
+  Number* number = numbers_.resolve(participants.protocol);
+  if (number == nullptr) number = &numbers_.bind(participants.protocol, {});
   number->opened = true;
   VirtualSession* const made = make_session(high, participants, key);
   SessionRef session(made);
@@ -49,21 +49,21 @@ Result<SessionRef> VirtualProtocol::open(Protocol& high, const ParticipantSet& p
 }
 
 Status VirtualProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
-  if (const Number* const known = numbers_.resolve({participants.protocol});
+  if (const Number* const known = numbers_.resolve(participants.protocol);
       known != nullptr && known->high != nullptr && known->high != &high)
     return Error{Errc::name_taken, name() + ": another protocol has enabled this number"};
   if (auto heard = hear(participants.protocol); !heard) return heard;
-  numbers_.resolve({participants.protocol})->high = &high;
+  numbers_.resolve(participants.protocol)->high = &high;
   return {};
 }
 
 void VirtualProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Number* const known = numbers_.resolve({participants.protocol});
+  Number* const known = numbers_.resolve(participants.protocol);
   if (known == nullptr || known->high != &high) return;
   known->high = nullptr;
   if (known->opened) return;
   disable_below(participants.protocol);
-  numbers_.unbind({participants.protocol});
+  numbers_.unbind(participants.protocol);
 }
 
 VirtualSession* VirtualProtocol::find(const PeerKey& key) {
@@ -106,7 +106,7 @@ VirtualSession* VirtualProtocol::session_of(Session& lower, const ParticipantSet
     known->attach(lower);
     return known;
   }
-  const Number* const number = numbers_.resolve({from.protocol});
+  const Number* const number = numbers_.resolve(from.protocol);
   if (number == nullptr || number->high == nullptr) {
     ++counted.no_session;
     refusal = Errc::not_permitted;

@@ -58,11 +58,6 @@ class VirtualProtocol : public Protocol {
 
  private:
   friend class VirtualSession;
-  struct NumberKey {
-    ProtocolNumber number = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, number); }
-    friend bool operator==(NumberKey, NumberKey) = default;
-  };
   struct Number {
     Protocol* high = nullptr;  ///< Who has enabled it; null: it is only opened.
     bool opened = false;
@@ -76,7 +71,7 @@ class VirtualProtocol : public Protocol {
   /// `stranger`, by which `session` is found now, is the host of `key`.
   void meet(VirtualSession& session, const PeerKey& stranger, const PeerKey& key);
 
-  Map<NumberKey, Number> numbers_;
+  Map<ProtocolNumber, Number> numbers_;
   std::size_t strangers_ = 0;          ///< Sessions with peers whose host is not known.
   Map<PeerKey, VirtualSession*> met_;  ///< Sessions with peers whose host was not, by the key of then.
   SessionCache sessions_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,9 @@ namespace lrpc::netrpc {
   return x;
 }
 
-/// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` has operator== and a
-/// member `std::uint64_t hash() const noexcept`, which should begin with a secret seed where a peer chooses keys.
+/// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` is an integer, a
+/// pointer, or a type with operator== and a member `std::uint64_t hash() const noexcept`, which should begin with a
+/// secret seed where a peer chooses keys.
 /// Where there is no memory to grow it becomes fuller instead, and slower. Not thread-safe: under the host's monitor.
 /// Pointers to values live until the next bind() or unbind().
 template <class Key, class Value>
@@ -110,7 +112,16 @@ class Map {
     Key key{};
     Value value{};
   };
-  [[nodiscard]] std::size_t index(const Key& key) const noexcept { return key.hash() & (slots_.size() - 1); }
+  [[nodiscard]] static std::uint64_t hash_of(const Key& key) noexcept {
+    if constexpr (std::is_integral_v<Key>) {
+      return mix(0, key);
+    } else if constexpr (std::is_pointer_v<Key>) {
+      return mix(0, reinterpret_cast<std::uintptr_t>(key));
+    } else {
+      return key.hash();
+    }
+  }
+  [[nodiscard]] std::size_t index(const Key& key) const noexcept { return hash_of(key) & (slots_.size() - 1); }
   [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
   [[nodiscard]] std::size_t find(const Key& key) const noexcept {
     std::size_t at = index(key);
