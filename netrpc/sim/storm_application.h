@@ -95,7 +95,6 @@ class StormApplication final : public Protocol {
   };
 
   void next(Caller& caller);
-  void start_call(Caller& caller, std::uint16_t peer);
   void completed(Caller& caller, Errc outcome, Message reply) noexcept;
   void reply_late(LateReply& late);
   [[nodiscard]] Message make_message(std::uint64_t call, std::uint32_t reply_size, std::uint32_t delay,

@@ -41,13 +41,7 @@ SimHost* SimWorld::find(const Host& host) noexcept {
   return found != nullptr && found->up() && &found->host() == &host ? found : nullptr;
 }
 
-std::uint64_t SimWorld::random() noexcept {  // splitmix64
-  state_ += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t x = state_;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
+std::uint64_t SimWorld::random() noexcept { return next_random(state_); }
 
 bool SimWorld::chance(double rate) noexcept { return rate > 0 && static_cast<double>(random() >> 11) * 0x1p-53 < rate; }
 

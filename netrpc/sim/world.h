@@ -214,7 +214,6 @@ class SimWorld final : public Engine {
   /// Hosts hear only hosts of the same group from now on; all begin in group 0.
   void set_group(SimHost& host, std::uint32_t group) noexcept { host.group_ = group; }
   void heal() noexcept;
-  [[nodiscard]] std::size_t packets_under_way() const noexcept { return queue_.size(); }
   [[nodiscard]] const SimCounters& counters() const noexcept { return counters_; }
   /// Each thing that happens on the wires and to the hosts, as a line of text. Empty: nobody wants to know.
   void trace(std::function<void(std::string_view)> line) { trace_ = std::move(line); }

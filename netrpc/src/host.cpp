@@ -123,12 +123,6 @@ void Host::tell(std::string text) {
   options_.notice(std::move(text));
 }
 
-std::uint64_t Host::random() noexcept {  // splitmix64
-  state_ += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t x = state_;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
+std::uint64_t Host::random() noexcept { return next_random(state_); }
 
 }  // namespace lrpc::netrpc

@@ -65,24 +65,6 @@ Result<std::string> choose() {
   return Error{Errc::invalid_argument, "which interface? Name one of:" + list};
 }
 
-std::size_t connected(HostAddress host, sockaddr_in* local) noexcept {
-  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(9);
-  to.sin_addr.s_addr = htonl(host.value);
-  // Connecting a UDP socket sends nothing: the kernel only looks for the route.
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return 0;
-  if (local != nullptr) {
-    socklen_t size = sizeof *local;
-    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(local), &size) != 0) return 0;
-  }
-  int mtu = 0;
-  socklen_t size = sizeof mtu;
-  if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
-  return static_cast<std::size_t>(mtu);
-}
-
 }  // namespace
 
 Result<Interface> find_interface(const std::string& name) {
@@ -114,12 +96,18 @@ Result<Interface> find_interface(const std::string& name) {
   return found;
 }
 
-std::size_t path_mtu(HostAddress host) noexcept { return connected(host, nullptr); }
-
-HostAddress source_towards(HostAddress host) noexcept {
-  sockaddr_in local{};
-  if (connected(host, &local) == 0) return {};
-  return {ntohl(local.sin_addr.s_addr)};
+std::size_t path_mtu(HostAddress host) noexcept {
+  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(9);
+  to.sin_addr.s_addr = htonl(host.value);
+  // Connecting a UDP socket sends nothing: the kernel only looks for the route.
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return 0;
+  int mtu = 0;
+  socklen_t size = sizeof mtu;
+  if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
+  return static_cast<std::size_t>(mtu);
 }
 
 }  // namespace lrpc::netrpc

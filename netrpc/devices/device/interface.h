@@ -23,7 +23,4 @@ Result<Interface> find_interface(const std::string& name);
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;
 
-/// The address from which this machine talks to `host`; not known: no route.
-HostAddress source_towards(HostAddress host) noexcept;
-
 }  // namespace lrpc::netrpc

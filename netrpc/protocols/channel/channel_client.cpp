@@ -97,21 +97,6 @@ void ClientChannel::start(Message&& request) noexcept {
   if (state_ == State::waiting && sequence_ == sequence) finish(outcome, {});
 }
 
-bool ClientChannel::push_header(std::uint16_t flag, Message& message) noexcept {
-  ChannelHeader header;
-  header.length = static_cast<std::uint16_t>(message.size());
-  std::byte* const to = message.push(ChannelHeader::kSize);
-  if (to == nullptr) return false;
-  header.flags = flag;
-  header.channel = participants().remote.channel;
-  header.protocol = participants().protocol;
-  header.sequence = static_cast<std::uint32_t>(sequence_);
-  header.boot_id = channels().host().boot_id();
-  header.peer_boot_id = peer_.boot_id;
-  header.encode(to);
-  return true;
-}
-
 /// A message without data. What cannot be sent is lost, as on the way, unless the caller knows better.
 Errc ClientChannel::send(std::uint16_t flag) noexcept {
   Message message(channels().host().pool());

@@ -64,6 +64,23 @@ std::size_t ChannelPeer::longest_reply(const ChannelOptions& options) noexcept {
   return std::max(maximum, allowed(ask_size<control::MaximumMessage>(*other_way), options));
 }
 
+bool ChannelPeer::push_header(const Session& channel, std::uint16_t flag, std::uint32_t sequence, Errc error,
+                              Message& message) const noexcept {
+  ChannelHeader header;
+  header.length = static_cast<std::uint16_t>(message.size());
+  std::byte* const to = message.push(ChannelHeader::kSize);
+  if (to == nullptr) return false;
+  header.flags = flag;
+  header.channel = channel.participants().remote.channel;
+  header.protocol = channel.participants().protocol;
+  header.sequence = sequence;
+  header.error = static_cast<std::uint16_t>(error);
+  header.boot_id = channel.protocol().host().boot_id();
+  header.peer_boot_id = boot_id;
+  header.encode(to);
+  return true;
+}
+
 bool ChannelPeer::has_ended(BootId life) const noexcept {
   return std::any_of(ended.begin(), ended.end(), [life](const EndedLife& over) { return over.boot_id == life; });
 }

@@ -76,6 +76,9 @@ struct ChannelPeer {
   }
   /// With its header.
   [[nodiscard]] std::size_t longest_reply(const ChannelOptions& options) noexcept;
+  /// Of a message on `channel` to this peer. False: there is no memory.
+  [[nodiscard]] bool push_header(const Session& channel, std::uint16_t flag, std::uint32_t sequence, Errc error,
+                                 Message& message) const noexcept;
   [[nodiscard]] bool has_ended(BootId life) const noexcept;
   /// Packets beyond the first that a message of `size` bytes of data takes.
   [[nodiscard]] std::size_t more_packets(std::size_t size) const noexcept {
@@ -130,7 +133,9 @@ class ClientChannel final : public Session {
   };
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void start(Message&& request) noexcept;
-  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) noexcept;
+  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) const noexcept {
+    return peer_.push_header(*this, flag, static_cast<std::uint32_t>(sequence_), Errc::ok, message);
+  }
   Errc send(std::uint16_t flag) noexcept;
   void send_again(Time now) noexcept;
   void send_request_again(Time now) noexcept;
@@ -198,7 +203,9 @@ class ServerChannel final : public Session {
   };
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void execute(std::uint32_t sequence, Message&& request) noexcept;
-  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message, Errc error) noexcept;
+  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message, Errc error) const noexcept {
+    return peer_->push_header(*this, flag, sequence_, error, message);
+  }
   void send(std::uint16_t flag, Errc error) noexcept;
   void push_reply(Session* way, Message&& message) noexcept;
   void send_reply() noexcept;

@@ -115,22 +115,6 @@ void ServerChannel::send_reply() noexcept {
   push_reply(way, std::move(again));
 }
 
-bool ServerChannel::push_header(std::uint16_t flag, Message& message, Errc error) noexcept {
-  ChannelHeader header;
-  header.length = static_cast<std::uint16_t>(message.size());
-  std::byte* const to = message.push(ChannelHeader::kSize);
-  if (to == nullptr) return false;
-  header.flags = flag;
-  header.channel = participants().remote.channel;
-  header.protocol = participants().protocol;
-  header.sequence = sequence_;
-  header.error = static_cast<std::uint16_t>(error);
-  header.boot_id = channels().host().boot_id();
-  header.peer_boot_id = peer_->boot_id;
-  header.encode(to);
-  return true;
-}
-
 /// A message without data.
 void ServerChannel::send(std::uint16_t flag, Errc error) noexcept {
   Message message(channels().host().pool());

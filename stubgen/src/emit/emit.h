@@ -38,6 +38,8 @@ void close_callback(Code& code);
 /// The file's first lines: where it comes from, and `summary`. A header is included once.
 void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary,
                bool header = true);
+/// What a header for a client, a server, or both includes of ours, and the opening of its namespace.
+void emit_own_includes(Code& code, const Interface& interface, std::string_view stem, bool client, bool server);
 [[nodiscard]] std::string open_namespace(const Interface& interface);
 [[nodiscard]] std::string close_namespace(const Interface& interface);
 

@@ -152,16 +152,7 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
        {"array", "atomic", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
     if (callback || (header != "concepts" && header != "memory")) code.line("#include <{}>", header);
   }
-  code.line();
-  code.line("#include <lrpc/client.h>");
-  if (callback) code.line("#include <lrpc/server.h>");
-  code.line();
-  code.line("#include \"lrpc/shim/system/fd.h\"");
-  code.line("#include \"lrpc/shim/call/variable.h\"");
-  code.line("#include \"{}.types.h\"", stem);
-  code.line();
-  code.line(open_namespace(interface));
-  code.line();
+  emit_own_includes(code, interface, stem, true, callback);
   if (callback) {
     open_callback(code, interface);
     emit_entry(code, *interface.callback);

@@ -17,6 +17,19 @@ void emit_head(Code& code, const Interface& interface, std::string_view stem, st
   if (header) code.line();
 }
 
+void emit_own_includes(Code& code, const Interface& interface, std::string_view stem, bool client, bool server) {
+  code.line();
+  if (client) code.line("#include <lrpc/client.h>");
+  if (server) code.line("#include <lrpc/server.h>");
+  code.line();
+  code.line("#include \"lrpc/shim/system/fd.h\"");
+  code.line("#include \"lrpc/shim/call/variable.h\"");
+  code.line("#include \"{}.types.h\"", stem);
+  code.line();
+  code.line(open_namespace(interface));
+  code.line();
+}
+
 std::string open_namespace(const Interface& interface) {
   return fmt::format("namespace {}{}{} {{", interface.enclosing_namespace,
                      interface.enclosing_namespace.empty() ? "" : "::", interface.name);

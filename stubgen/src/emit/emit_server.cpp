@@ -347,16 +347,7 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
                                         "string", "string_view", "utility"}) {
     if (callback || (header != "chrono" && header != "string_view")) code.line("#include <{}>", header);
   }
-  code.line();
-  if (callback) code.line("#include <lrpc/client.h>");
-  code.line("#include <lrpc/server.h>");
-  code.line();
-  code.line("#include \"lrpc/shim/system/fd.h\"");
-  code.line("#include \"lrpc/shim/call/variable.h\"");
-  code.line("#include \"{}.types.h\"", stem);
-  code.line();
-  code.line(open_namespace(interface));
-  code.line();
+  emit_own_includes(code, interface, stem, callback, true);
   if (callback) {
     open_callback(code, interface);
     emit_client_class(code, *interface.callback);

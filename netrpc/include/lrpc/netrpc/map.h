@@ -21,6 +21,14 @@ namespace lrpc::netrpc {
   return x;
 }
 
+/// The next of splitmix64's numbers.
+[[nodiscard]] constexpr std::uint64_t next_random(std::uint64_t& state) noexcept {
+  std::uint64_t x = state += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
 /// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` is an integer, a
 /// pointer, or a type with operator== and a member `std::uint64_t hash() const noexcept`, which should begin with a
 /// secret seed where a peer chooses keys.
