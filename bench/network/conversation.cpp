@@ -41,10 +41,7 @@ class Listener final : public Protocol {
   }
   void demux(netrpc::Session& /*lower*/, Message /*message*/) noexcept override { ++received; }
   Errc control(control::Request& request) noexcept override {
-    if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-      largest->size = 16384;
-      return Errc::ok;
-    }
+    if (control::answered(request, control::AdvertisedMaximum{16384})) return Errc::ok;
     return Protocol::control(request);
   }
   std::uint64_t received = 0;

@@ -63,27 +63,14 @@ void SimDevice::open_disable(Protocol& high, const ParticipantSet& participants)
 }
 
 Errc SimDevice::control(control::Request& request) noexcept {
-  if (auto* const largest = std::get_if<control::MaximumMessage>(&request)) {
-    largest->size = maximum();
-    return Errc::ok;
-  }
-  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = optimum();
-    return Errc::ok;
-  }
-  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
-    local->host = host().address();
-    return Errc::ok;
-  }
+  if (control::answered(request, control::MaximumMessage{maximum()})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{optimum()})) return Errc::ok;
+  if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     sweep();
     return Errc::ok;
   }
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size())) return Errc::ok;
   return Protocol::control(request);
 }
 

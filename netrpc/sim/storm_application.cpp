@@ -185,10 +185,7 @@ void StormApplication::close() {
 }
 
 Errc StormApplication::control(control::Request& request) noexcept {
-  if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = ledger_.options().largest;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::AdvertisedMaximum{ledger_.options().largest})) return Errc::ok;
   return Protocol::control(request);
 }
 

@@ -72,10 +72,7 @@ class SinkProtocol final : public Protocol {
     lower.reply(std::move(request));
   }
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
-    if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-      largest->size = advertised;
-      return Errc::ok;
-    }
+    if (control::answered(request, control::AdvertisedMaximum{advertised})) return Errc::ok;
     return Protocol::control(request);
   }
 

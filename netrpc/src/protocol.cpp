@@ -18,10 +18,7 @@ void Session::cancel(Transaction& /*transaction*/) noexcept {}
 void Session::reply(Message /*message*/) noexcept {}
 
 Errc Session::control(control::Request& request) noexcept {
-  if (auto* const peer_host = std::get_if<control::PeerHost>(&request)) {
-    peer_host->host = participants_.remote.host;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::PeerHost{participants_.remote.host})) return Errc::ok;
   return protocol_.control(request);
 }
 

@@ -187,10 +187,7 @@ void UserObject::wake_another() noexcept {
 }
 
 Errc UserObject::control(control::Request& request) noexcept {
-  if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = options_.largest;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::AdvertisedMaximum{options_.largest})) return Errc::ok;
   const Errc answer = Protocol::control(request);
   if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
     statistics->sessions = sessions_.size();

@@ -378,10 +378,7 @@ void NetworkService::serve_in_worker(Command command) noexcept {
 }
 
 Errc NetworkService::control(netrpc::control::Request& request) noexcept {
-  if (auto* const advertised = std::get_if<netrpc::control::AdvertisedMaximum>(&request)) {
-    advertised->size = max_message_ + kRefusal;
-    return Errc::ok;
-  }
+  if (netrpc::control::answered(request, netrpc::control::AdvertisedMaximum{max_message_ + kRefusal})) return Errc::ok;
   return Protocol::control(request);
 }
 

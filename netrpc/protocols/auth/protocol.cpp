@@ -53,10 +53,7 @@ Errc AuthSession::control(control::Request& request) noexcept {
     std::copy_n(name.data(), std::min(name.size(), authenticated->key_name.size() - 1), authenticated->key_name.data());
     return Errc::ok;
   }
-  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
-    *round_trip = peer_.round_trip();
-    return Errc::ok;
-  }
+  if (control::answered(request, peer_.round_trip())) return Errc::ok;
   auto* const maximum = std::get_if<control::MaximumMessage>(&request);
   auto* const optimum = std::get_if<control::OptimumMessage>(&request);
   if (maximum == nullptr && optimum == nullptr) return Session::control(request);
@@ -315,12 +312,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
 }
 
 Errc AuthProtocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = peers_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size(), peers_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     sessions_.drop_idle();
     sweep(true);

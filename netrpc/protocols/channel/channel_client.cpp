@@ -287,19 +287,10 @@ void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {
 
 Errc ClientChannel::control(control::Request& request) noexcept {
   peer_.look_at_sizes(channels().options_);
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = peer_.maximum - ChannelHeader::kSize;
+  if (control::answered(request, control::MaximumMessage{peer_.maximum - ChannelHeader::kSize})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{peer_.optimum - ChannelHeader::kSize})) return Errc::ok;
+  if (control::answered(request, control::RoundTrip{peer_.round_trip.smoothed(), peer_.round_trip.timeout(0, {})}))
     return Errc::ok;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = peer_.optimum - ChannelHeader::kSize;
-    return Errc::ok;
-  }
-  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
-    round_trip->smoothed = peer_.round_trip.smoothed();
-    round_trip->retransmission_timeout = peer_.round_trip.timeout(0, {});
-    return Errc::ok;
-  }
   return Session::control(request);
 }
 

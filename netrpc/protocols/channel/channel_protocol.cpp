@@ -357,17 +357,12 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
 }
 
 Errc ChannelProtocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = clients_.size() + servers_.size();
-    statistics->state = peers_.size();
+  if (told_statistics(request, clients_.size() + servers_.size(), peers_.size())) return Errc::ok;
+  if (control::answered(request,
+                        control::AdvertisedMaximum{
+                            (options_.max_message != 0 ? std::min(options_.max_message, kMaximumData) : kMaximumData) +
+                            ChannelHeader::kSize}))
     return Errc::ok;
-  }
-  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-    advertised->size = (options_.max_message != 0 ? std::min(options_.max_message, kMaximumData) : kMaximumData) +
-                       ChannelHeader::kSize;
-    return Errc::ok;
-  }
   if (std::holds_alternative<control::DropIdle>(request)) {
     // More than the sweep does: packets that are still under way are forgotten too.
     while (oldest_ != nullptr) drop(*oldest_);

@@ -130,10 +130,7 @@ Errc ServerChannel::control(control::Request& request) noexcept {
       maximum->size = peer_->longest_reply(channels().options_) - ChannelHeader::kSize;
       return Errc::ok;
     }
-    if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-      optimum->size = peer_->optimum - ChannelHeader::kSize;
-      return Errc::ok;
-    }
+    if (control::answered(request, control::OptimumMessage{peer_->optimum - ChannelHeader::kSize})) return Errc::ok;
     if (auto* const asked = std::get_if<control::PeerHost>(&request)) {  // known later than this session was made
       peer_->meet(channels().options_);
       asked->host = peer_->host;

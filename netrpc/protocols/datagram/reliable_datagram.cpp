@@ -250,12 +250,7 @@ void ReliableDatagram::drop_unused(bool at_once) noexcept {
 }
 
 Errc ReliableDatagram::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = pools_.size() + deliveries_.size() - free_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size(), pools_.size() + deliveries_.size() - free_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) drop_unused(true);
   return less_header(below_.control(request), request, kHeader);
 }

@@ -70,23 +70,11 @@ void FragmentSession::follow_lower() noexcept {
 
 Errc FragmentSession::control(control::Request& request) noexcept {
   look_at_lower();
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = fragment_size_ * fragments().options_.fragments;
+  if (control::answered(request, control::MaximumMessage{fragment_size_ * fragments().options_.fragments}))
     return Errc::ok;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = fragment_size_;
-    return Errc::ok;
-  }
-  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
-    round_trip->smoothed = answer_time_.smoothed();
-    round_trip->retransmission_timeout = answer_time_.timeout();
-    return Errc::ok;
-  }
-  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
-    local->host = local_;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::OptimumMessage{fragment_size_})) return Errc::ok;
+  if (control::answered(request, control::RoundTrip{answer_time_.smoothed(), answer_time_.timeout()})) return Errc::ok;
+  if (control::answered(request, control::LocalHost{local_})) return Errc::ok;
   const Errc own = Session::control(request);
   return own == Errc::not_supported ? lower_->control(request) : own;
 }
@@ -174,12 +162,7 @@ std::size_t FragmentProtocol::uncut() const noexcept {
 }
 
 Errc FragmentProtocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = saved_.size() + incomplete_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size(), saved_.size() + incomplete_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     sessions_.drop_idle();
     return Errc::ok;
@@ -187,14 +170,8 @@ Errc FragmentProtocol::control(control::Request& request) noexcept {
   const std::size_t room = std::min<std::size_t>(uncut(), 65535);
   const std::size_t cut =
       options_.fragment_size != 0 ? std::min(options_.fragment_size, room - Header::kSize) : room - Header::kSize;
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = cut * options_.fragments;
-    return Errc::ok;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = cut;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::MaximumMessage{cut * options_.fragments})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{cut})) return Errc::ok;
   if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
     // It cuts to what goes uncut below, so that VIP need not keep IP ready for it (RPC in the x-Kernel §3.1).
     advertised->size = cut + Header::kSize;

@@ -42,18 +42,10 @@ void ClientSession::call(Message request, Transaction& transaction, Duration tim
 void ClientSession::cancel(Transaction& transaction) noexcept { peer_.cancel(transaction); }
 
 Errc ClientSession::control(control::Request& request) noexcept {
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = peer_.max_message();
+  if (control::answered(request, control::MaximumMessage{peer_.max_message()})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{peer_.single()})) return Errc::ok;
+  if (control::answered(request, control::RoundTrip{peer_.round_trip().smoothed(), peer_.round_trip().timeout()}))
     return Errc::ok;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = peer_.single();
-    return Errc::ok;
-  }
-  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
-    *round_trip = {peer_.round_trip().smoothed(), peer_.round_trip().timeout()};
-    return Errc::ok;
-  }
   return Session::control(request);
 }
 

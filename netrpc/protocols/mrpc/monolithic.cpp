@@ -175,12 +175,7 @@ std::size_t Monolithic::single(Session& lower) noexcept {
 }
 
 Errc Monolithic::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = peers_.size() + server_.records();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size(), peers_.size() + server_.records())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     sweep(true);
     return Errc::ok;
@@ -188,19 +183,10 @@ Errc Monolithic::control(control::Request& request) noexcept {
   control::Request below = control::OptimumMessage{};
   const bool answered = lower_.control(below) == Errc::ok;
   const std::size_t packet = answered ? packet_of(std::get<control::OptimumMessage>(below).size) : kLargestPacket;
-  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-    advertised->size = packet;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::AdvertisedMaximum{packet})) return Errc::ok;
   const std::size_t data = packet > Header::kSize ? packet - Header::kSize : 1;
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = std::min(kMaxMessage, data * kMaxFragments);
-    return Errc::ok;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = data;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::MaximumMessage{std::min(kMaxMessage, data * kMaxFragments)})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{data})) return Errc::ok;
   return lower_.control(request);
 }
 

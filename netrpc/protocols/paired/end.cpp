@@ -192,11 +192,7 @@ void End::expired() noexcept {
 }
 
 Errc End::control(control::Request& request) noexcept {
-  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
-    round_trip->smoothed = round_trip_.smoothed();
-    round_trip->retransmission_timeout = round_trip_.timeout();
-    return Errc::ok;
-  }
+  if (control::answered(request, control::RoundTrip{round_trip_.smoothed(), round_trip_.timeout()})) return Errc::ok;
   if (std::holds_alternative<control::Authenticated>(request) && lower_) return lower_->control(request);
   return Session::control(request);
 }

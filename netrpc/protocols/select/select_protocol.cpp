@@ -195,12 +195,7 @@ Errc SelectProtocol::settle(control::Request& request) noexcept {
 
 Errc SelectProtocol::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::Commit>(request)) return settle(request);
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size() + requests_.in_use();
-    statistics->state = pools_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size() + requests_.in_use(), pools_.size())) return Errc::ok;
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;  // asked from below
   if (std::holds_alternative<control::DropIdle>(request)) {
     pools_.drop_unused(true);

@@ -24,12 +24,8 @@ struct CallHeader {
 
   void encode(std::byte* to) const noexcept { WireWriter(to).put(rpc_version, program, version, procedure); }
   [[nodiscard]] static CallHeader decode(const std::byte* from) noexcept {
-    WireReader reader(from);
     CallHeader header;
-    header.rpc_version = reader.get<std::uint32_t>();
-    header.program = reader.get<std::uint32_t>();
-    header.version = reader.get<std::uint32_t>();
-    header.procedure = reader.get<std::uint32_t>();
+    WireReader(from).get(header.rpc_version, header.program, header.version, header.procedure);
     return header;
   }
 };
@@ -216,12 +212,7 @@ Errc SunCall::pass_control(TransparentSession& session, control::Request& reques
 }
 
 Errc SunCall::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size() + sessions();
-    statistics->state = pools_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size() + sessions(), pools_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     pools_.drop_unused(true);
     return below().control(request);

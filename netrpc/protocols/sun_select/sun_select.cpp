@@ -250,11 +250,7 @@ Errc SunSelect::pass_completed(TransparentSession& /*session*/, Time /*begun*/, 
 }
 
 Errc SunSelect::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions() + requests_.in_use();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions() + requests_.in_use())) return Errc::ok;
   return ReplyLayer::control(request);
 }
 

@@ -45,10 +45,7 @@ Errc UserProtocol::control(control::Request& request) noexcept {
   const auto operations = operations_;
   if (operations->control)
     if (const Errc answer = operations->control(request); answer != Errc::not_supported) return answer;
-  if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = operations->largest;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::AdvertisedMaximum{operations->largest})) return Errc::ok;
   return Protocol::control(request);
 }
 

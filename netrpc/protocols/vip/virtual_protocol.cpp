@@ -148,11 +148,7 @@ void VirtualProtocol::demux(Session& lower, Message message) noexcept {
 }
 
 Errc VirtualProtocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, sessions_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     sessions_.drop_idle();
     return Errc::ok;

@@ -242,11 +242,7 @@ Errc VipHostsProtocol::control(control::Request& request) noexcept {
     resolve->ethernet = entry->ethernet;
     return Errc::ok;
   }
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->state = table_.size();
-    return Errc::ok;
-  }
+  if (told_statistics(request, 0, table_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     forget_expired();
     return Errc::ok;

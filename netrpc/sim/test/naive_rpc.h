@@ -76,10 +76,7 @@ class NaiveRpc final : public Protocol {
       statistics->state = replies_.size() + calls_.size();
       return Errc::ok;
     }
-    if (auto* const largest = std::get_if<control::MaximumMessage>(&request)) {
-      largest->size = 16000;
-      return Errc::ok;
-    }
+    if (control::answered(request, control::MaximumMessage{16000})) return Errc::ok;
     return Protocol::control(request);
   }
 

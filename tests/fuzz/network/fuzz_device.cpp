@@ -54,18 +54,9 @@ void FuzzDevice::open_disable(Protocol& high, const ParticipantSet& participants
 }
 
 Errc FuzzDevice::control(control::Request& request) noexcept {
-  if (auto* const most = std::get_if<control::MaximumMessage>(&request)) {
-    most->size = kMtu;
-    return Errc::ok;
-  }
-  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = kMtu;
-    return Errc::ok;
-  }
-  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
-    local->host = host().address();
-    return Errc::ok;
-  }
+  if (control::answered(request, control::MaximumMessage{kMtu})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{kMtu})) return Errc::ok;
+  if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
   if (auto* const resolve = std::get_if<control::Resolve>(&request)) {
     resolve->ethernet = ethernet_of(resolve->host);
     return Errc::ok;

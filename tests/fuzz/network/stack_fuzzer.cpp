@@ -90,10 +90,7 @@ class User final : public Protocol {
     waiting_message_.clear();
   }
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
-    if (auto* const most = std::get_if<control::AdvertisedMaximum>(&request)) {
-      most->size = 16384;
-      return Errc::ok;
-    }
+    if (control::answered(request, control::AdvertisedMaximum{16384})) return Errc::ok;
     if (std::holds_alternative<control::Commit>(request)) return answer_later_ ? Errc::system_error : Errc::ok;
     return Protocol::control(request);
   }

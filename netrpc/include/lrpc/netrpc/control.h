@@ -146,4 +146,12 @@ using Request =
                  SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys, Refuse,
                  ClaimedUser, FreedByCancel, Connection, Members, PushFailed, Wanted, Commit, Rollback>;
 
+/// Answers `request` with `answer`, if it is one of that kind. False: it is another.
+template <class Answer>
+[[nodiscard]] bool answered(Request& request, const Answer& answer) noexcept {
+  auto* const asked = std::get_if<Answer>(&request);
+  if (asked != nullptr) *asked = answer;
+  return asked != nullptr;
+}
+
 }  // namespace lrpc::netrpc::control

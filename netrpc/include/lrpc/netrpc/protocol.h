@@ -170,6 +170,16 @@ class Protocol {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  protected:
+  /// For control(): answers Statistics with what has been counted, and this. False: something else is asked.
+  [[nodiscard]] bool told_statistics(control::Request& request, std::size_t sessions,
+                                     std::size_t state = 0) const noexcept {
+    auto* const asked = std::get_if<control::Statistics>(&request);
+    if (asked == nullptr) return false;
+    *asked = counted;
+    asked->sessions = sessions;
+    asked->state = state;
+    return true;
+  }
   /// The answer to control(Statistics), and where a protocol counts.
   control::Statistics counted;
 

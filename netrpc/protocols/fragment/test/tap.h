@@ -72,10 +72,7 @@ class FakePeers {
       using Session::Session;
       Errc push(Message /*message*/) noexcept override { return Errc::ok; }
       Errc control(control::Request& request) noexcept override {
-        if (auto* const local = std::get_if<control::LocalHost>(&request)) {
-          local->host = participants().local.host;
-          return Errc::ok;
-        }
+        if (control::answered(request, control::LocalHost{participants().local.host})) return Errc::ok;
         return Session::control(request);
       }
     };
