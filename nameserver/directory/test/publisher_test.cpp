@@ -24,10 +24,13 @@ namespace network = netpath::NetworkPath;
 class FakeNetworkDomain {
  public:
   struct Path {};
-  Result<network::BindResults, network::Refused> Bind(CallContext&, const String<255>&, const String<255>&,
-                                                      const String<255>&, std::uint16_t, std::uint16_t, std::uint64_t,
-                                                      std::uint32_t, std::uint32_t, const String<255>&, std::uint32_t,
-                                                      const String<255>&) {
+  Result<network::BindResults, network::Refused, network::DeclarationWanted> Bind(
+      CallContext&, const String<255>&, const String<255>&, const String<255>&, std::uint16_t, std::uint16_t,
+      std::uint64_t, std::uint32_t, std::uint32_t, const String<255>&, std::uint32_t, const String<255>&) {
+    return Errc::not_supported;
+  }
+  Result<network::Path, network::Refused> BindDeclared(CallContext&, const String<255>&, const String<255>&,
+                                                       std::uint32_t, std::span<const std::byte>) {
     return Errc::not_supported;
   }
   network::CallResults Call(CallContext&, Path&, std::uint16_t, std::uint32_t, std::span<const std::byte>, Buffer&) {
