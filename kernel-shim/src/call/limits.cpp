@@ -9,8 +9,9 @@ constinit thread_local CallingThread calling_thread;
 namespace {
 
 constexpr std::uint64_t kTogetherUs = 5;
-/// The part of the time since the last look by which ticks and clock may disagree: NTP slews a clock by less.
-constexpr double kApart = 1e-3;
+/// The part of the time since the last look by which ticks and clock may disagree: the first measurement of the rate is
+/// as good as a five-hundredth, and NTP slews a clock by half a thousandth.
+constexpr double kApart = 3e-3;
 
 /// The clock, between two looks at the ticks.
 struct BothClocks {

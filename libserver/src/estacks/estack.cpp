@@ -104,6 +104,7 @@ void EStack::after_call() {
   const shim::Gate gate = astack_->binding->gate();
   const std::uint16_t caller = context_.caller_processor();
   last_used_.store(now.ticks, std::memory_order_relaxed);
+  context_.note_clock(now);
   pool_.processors_.refresh(now.ticks);
   if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes) {
     pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);

@@ -247,6 +247,7 @@ void Poller::poll() {
   std::uint64_t last_hit = shim::ticks();
   std::uint64_t hits_seen = hits();
   mark_ = last_hit;
+  context_.note_clock();
   count_anew(shim::this_moment());
   load_.begin(shim::this_moment());
   noted_ = last_hit;
@@ -262,6 +263,7 @@ void Poller::poll() {
     mark_ = now.ticks;
     if (now.since(looked) > kGapUs) [[unlikely]]
       note_gap(now.since(looked), now);
+    context_.note_clock(now);
     if (policy_.yield_due(now)) offer_processor();
     tell_hits();
     if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
@@ -298,7 +300,6 @@ void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
 void Poller::count_anew(shim::Moment now) noexcept {
   counted_ = now.ticks;
   counted_us_ = shim::thread_microseconds();
-  context_.note_clock();
 }
 
 /// Those that have called since then.

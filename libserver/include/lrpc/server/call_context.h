@@ -135,6 +135,7 @@ class CallContext {
   }
   /// Now and then, between calls (Deadline::note_clock).
   void note_clock() noexcept { limits_.deadline.note_clock(); }
+  void note_clock(shim::Moment now) noexcept { limits_.deadline.note_clock(now); }
   /// Whether anything is to be done at the end of the call: one look for all that few calls need.
   [[nodiscard]] bool anything_to_do() const noexcept { return to_do_ != 0; }
   /// Then: does it, if it is only that the call carried a deadline; else end() and done() are to do it.

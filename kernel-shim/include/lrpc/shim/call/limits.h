@@ -74,10 +74,14 @@ class Deadline {
     const auto ns = static_cast<std::int64_t>(passed * scale_ >> 32);
     return left_ > ns ? left_ - ns : 0;
   }
-  /// Now and then, before begin(): a counter that jumps between begin() and the first look at the clock is found out by
-  /// what the clock says since this look, or since an earlier one of left(). The more recent it is, the smaller a jump
-  /// is found: one of a thousandth of that time. A look at the clock.
+  /// Now and then, before begin(): a look at the clock. A counter that jumps between begin() and the first look at the
+  /// clock is found out by what the clock says since this look, or since an earlier one of left(): a jump of 3 ms for
+  /// each second since then.
   void note_clock() noexcept;
+  /// The same if the last look is a second old.
+  void note_clock(Moment now) noexcept {
+    if (now.since(looked_tick_) >= kNoteUs) note_clock();
+  }
   /// From now on left_by_ticks() is 0.
   void ask_always() noexcept { told_by_ticks_ = 0; }
   /// By the clock; time_point::max() is never.
@@ -88,6 +92,8 @@ class Deadline {
     trusted_ = told_by_ticks_ = kTrustedUs * ticks_per_microsecond();
     scale_ = static_cast<std::uint64_t>(nanoseconds_per_tick() * 0x1p32);
   }
+  static constexpr std::uint64_t kNoteUs = 1'000'000;
+
   std::int64_t look_at_clock() noexcept;
   [[nodiscard]] double passed_since_begin(std::uint64_t tick, Clock::time_point now, double rate) const noexcept;
   [[nodiscard]] std::int64_t left_at_since() const noexcept {
