@@ -90,6 +90,23 @@ TEST(Completion, may_end_before_the_calls_that_it_watches) {
   EXPECT_TRUE(target.finish());
 }
 
+/// It would wait for itself if it did not.
+TEST(Completion, lets_a_call_that_is_watched_again_drop_what_it_was_to_run) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto call = tasks.client->start().NapFor(kUntilLetGo);
+  auto owned = std::make_shared<Nap>(tasks.client->start().NapFor(kUntilLetGo));
+  ASSERT_TRUE(queue->watch(*owned, [] { FAIL(); }));
+  ASSERT_TRUE(queue->watch(call, [owned] { FAIL(); }));
+  owned.reset();
+  bool heard = false;
+  ASSERT_TRUE(queue->watch(call, [&] { heard = true; }));
+  tasks.service.let_all_go();
+  EXPECT_TRUE(eventually([&] { return queue->wait(10ms) != 0; }));
+  EXPECT_TRUE(heard);
+  EXPECT_TRUE(call.finish());
+}
+
 TEST(Completion, of_two_queues_that_watched_a_call_only_the_last_hears_of_it) {
   LocalTasks tasks;
   const auto first = make_queue();

@@ -79,6 +79,16 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
   if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
   if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // it has one queue, the last
   (void)call.execute_here();
+  // A remote call has returned when the call to the network domain has that stands for it.
+  const client::PendingCall& rung =
+      call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
+  const shim::LinkageRecord& limits = *rung.linkage_;
+  Watched watched{.binding = rung.binding_,
+                  .linkage = rung.linkage_,
+                  .called = rung.called_,
+                  .then = std::move(then),
+                  .until = limits.limited ? limits.until : std::chrono::steady_clock::time_point::max(),
+                  .cancellations = limits.limited ? limits.cancellations : nullptr};
   {
     std::lock_guard lock(link_.mutex);
     if (!thread_.running()) {
@@ -86,17 +96,8 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
       const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
       if (!started) return started.error();
     }
-    // A remote call has returned when the call to the network domain has that stands for it.
-    const client::PendingCall& rung =
-        call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
-    const shim::LinkageRecord& limits = *rung.linkage_;
-    watched_.insert_or_assign(
-        call.linkage_, Watched{.binding = rung.binding_,
-                               .linkage = rung.linkage_,
-                               .called = rung.called_,
-                               .then = std::move(then),
-                               .until = limits.limited ? limits.until : std::chrono::steady_clock::time_point::max(),
-                               .cancellations = limits.limited ? limits.cancellations : nullptr});
+    // What was to be run is destroyed without the lock: it may own other calls.
+    std::swap(watched_[call.linkage_], watched);
     std::erase(ready_, call.linkage_);
     if (call.queue_ == nullptr) ++link_.holders;
     call.queue_ = &link_;
