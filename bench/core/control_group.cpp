@@ -40,11 +40,18 @@ Result<Hierarchy> find_hierarchy() {
   return Error{Errc::not_supported, "there is no control group hierarchy for processor time under /sys/fs/cgroup"};
 }
 
+Error cannot(const std::string& what, int error) {
+  const Errc code = error == EPERM || error == EACCES || error == EROFS ? Errc::not_permitted
+                    : error == ENOENT                                   ? Errc::not_supported
+                                                                        : Errc::system_error;
+  return {code, system_error(what, error).message()};
+}
+
 Status write_to(const std::string& path, const std::string& text) {
   errno = 0;
   std::ofstream file(path);
   file << text << std::flush;
-  if (!file) return system_error(fmt::format("write {} to {}", text, path), errno);
+  if (!file) return cannot(fmt::format("write {} to {}", text, path), errno);
   return {};
 }
 
@@ -56,7 +63,7 @@ Result<ControlGroup> ControlGroup::create(const std::string& name, double weight
   // In version 2 a child has the controller's files only if its parent passes the controller on.
   if (hierarchy->version_2) (void)write_to(hierarchy->root + "/cgroup.subtree_control", "+cpu");
   const std::string path = fmt::format("{}/{}{}-{}", hierarchy->root, kPrefix, ::getpid(), name);
-  if (::mkdir(path.c_str(), 0755) != 0) return system_error("mkdir " + path, errno);
+  if (::mkdir(path.c_str(), 0755) != 0) return cannot("mkdir " + path, errno);
   ControlGroup group(path);
   const double ordinary = hierarchy->version_2 ? 100 : 1024;
   const auto file = hierarchy->version_2 ? path + "/cpu.weight" : path + "/cpu.shares";

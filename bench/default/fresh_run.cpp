@@ -168,11 +168,11 @@ Status await(const std::atomic<std::uint32_t>& count, std::uint32_t wanted, std:
   return {};
 }
 
-/// As taskset -p does, for ever: from one processor to the next.
-[[noreturn]] void move_about(pid_t process, const std::vector<Seat>& seats) {
+/// As taskset -p does: from one processor to the next, until the process has gone.
+int move_about(pid_t process, const std::vector<Seat>& seats) {
   for (;;) {
     for (const Seat& seat : seats) {
-      (void)::sched_setaffinity(process, sizeof seat, &seat);
+      if (::sched_setaffinity(process, sizeof seat, &seat) != 0) return 0;
       std::this_thread::sleep_for(FreshRun::kWindow);
     }
   }
@@ -261,7 +261,7 @@ Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& c
   std::vector<Child> movers;
   for (const Child& client : clients) {
     if (situation.where != Situation::Where::moved) break;
-    auto mover = Child::spawn("bench-mover", anywhere, [&]() -> int { move_about(client.pid(), cores.each()); });
+    auto mover = Child::spawn("bench-mover", anywhere, [&] { return move_about(client.pid(), cores.each()); });
     if (!mover) return mover.error();
     movers.push_back(std::move(*mover));
   }

@@ -28,8 +28,8 @@ struct Situation {
   unsigned hogs = 0;
   bool third_party = false;
   enum class Where : std::uint8_t { anywhere, one_processor, apart, server_confined, moved } where = Where::anywhere;
-  double processors = 0;  ///< That clients and servers together may use the time of (a control group's quota); 0: all.
-  double weight = 1;      ///< Of the group that they are in then, in units of the ordinary one.
+  double processors = 0;  ///< Quota of the control group of clients and servers, in processors; 0: none.
+  double weight = 1;      ///< Weight of that group, in units of the ordinary one.
   bool fifo = false;      ///< Callers are SCHED_FIFO.
 };
 

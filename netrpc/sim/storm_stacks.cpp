@@ -116,11 +116,11 @@ namespace {
 
 /// When a protocol sends its request again.
 struct Repeats {
-  Duration first{};       ///< The pause after the first copy, before it has measured any,
-  Duration longest{};     ///< which is doubled up to this,
-  unsigned step = 1;      ///< with every second copy, or with each: 2.
-  Duration give_up{};     ///< No copy after this time, and
-  unsigned most = 1'000;  ///< no more copies than this.
+  Duration first{};            ///< The pause after the first copy, before it has measured any,
+  Duration longest{};          ///< which is doubled up to this,
+  unsigned step = 1;           ///< with every second copy, or with each: 2.
+  Duration give_up{};          ///< No copy after this time, and
+  std::uint64_t most = 1'000;  ///< no more copies than this.
 };
 
 /// Nothing: it leaves that to a layer below.
@@ -143,7 +143,7 @@ std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
                    .longest = given.duration("longest_timeout", paired.longest_timeout),
                    .step = 2,
                    .give_up = Duration::max(),
-                   .most = static_cast<unsigned>(given.number("max_retry", paired.max_retry)) + 1};
+                   .most = 1 + std::min<std::uint64_t>(given.number("max_retry", paired.max_retry), 1'000)};
   }
   if (instance.kind == "REQUEST_REPLY") {
     const RequestReplyOptions pairs;

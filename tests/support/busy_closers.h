@@ -30,8 +30,8 @@ inline std::size_t threads_in_close() {
   return count;
 }
 
-/// Occupies the threads of this process that close for one user: all of them, once this is made. A process forked
-/// before would have copies, and the close of no last copy does not wait.
+/// Occupies the threads of this process that close for one user: all of them, once this is made. One at a time. Do not
+/// fork before it is made: close(2) waits only for the last copy.
 class BusyClosers {
  public:
   explicit BusyClosers(uid_t user = ::geteuid()) {

@@ -8,10 +8,10 @@
 
 namespace lrpc::shim {
 
-/// The pace of one A-stack's caller. A look takes the word's cache line away from a server that is about to return. On
-/// some machines that costs more than a longer delay between two looks loses, on others less, and it changes with where
-/// the two processors are (docs/PERFORMANCE.md). So the pace is found by trial: 1, 2, 4, ... delays between two looks,
-/// kBlocks blocks of calls each. The pace with the quickest block holds for the next kHeldCalls.
+/// The pace of one A-stack's caller. A look takes the word's cache line away from a server that is about to return. A
+/// longer delay between two looks avoids that, but sees the return later. Which of the two costs more depends on the
+/// machine, and on where the two processors are (docs/PERFORMANCE.md). So the pace is found by trial: 1, 2, 4, ...
+/// delays between two looks, kBlocks blocks of calls each. The pace with the quickest block holds for kHeldCalls.
 ///
 /// A peer can only make it choose badly, which costs its own callers Limits::most delays a call.
 class PollPace {

@@ -107,7 +107,7 @@ class AStackList {
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
   /// `moving`: set to whether a thread was at its spares, a few instructions long, so that none of them could be had.
-  /// Null, and not that: each A-stack was seen in use.
+  /// Null, and not that: each A-stack was seen in use, or belongs to another thread for good (stop_leasing()).
   [[nodiscard]] shim::LinkageRecord* take_any(bool& moving) noexcept;
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept {
     bool moving = false;
