@@ -40,16 +40,26 @@ Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddre
   return request;
 }
 
+/// Whether the kernel has looked for a route and says by this errno that there is none: no route at all, or one of type
+/// unreachable, prohibit or blackhole (ip-route(8)). After any other it has not answered.
+bool means_no_route(int error) noexcept {
+  return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, Asker& asker, int interface) {
   std::unique_ptr<Neighbours> made(new Neighbours(host, engine, asker, interface));
   made->discard_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made->discard_ < 0) return system_error("socket(AF_INET)", errno);
-  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1) | RTMGRP_IPV4_ROUTE);
+  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
   made->watching_ = true;
+  auto routes = RouteWatch::make(host, engine);
+  if (!routes) return routes.error();
+  made->routes_ = std::move(routes).value();
+  made->routes_->changed = [it = made.get()](const rtnetlink::RouteNews& route) { it->route_changed(route); };
   rtnetlink::Requests kernel;
   if (auto opened = kernel.open(); !opened) return opened.error();
   made->found_all(all(kernel));
@@ -69,7 +79,8 @@ void Neighbours::use_interface(int index) noexcept {
   ++changes_;
 }
 
-Neighbours::Found Neighbours::find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept {
+std::optional<Neighbours::Found> Neighbours::find(rtnetlink::Requests& kernel, HostAddress host,
+                                                  int interface) noexcept {
   Found found;
   auto route = request_for<rtmsg>(RTM_GETROUTE, RTA_DST, host);
   route.body.rtm_family = AF_INET;
@@ -77,7 +88,7 @@ Neighbours::Found Neighbours::find(rtnetlink::Requests& kernel, HostAddress host
   const int no_route = kernel.ask(route, [&](std::uint16_t type, std::span<const std::byte> payload) {
     found.on_link = rtnetlink::direct_route(type, payload, interface);
   });
-  if (no_route != 0) found.on_link = false;
+  if (no_route != 0 && !means_no_route(no_route)) return std::nullopt;
   if (!found.on_link) return found;
   auto entry = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
   entry.body.ndm_family = AF_INET;
@@ -115,12 +126,17 @@ void Neighbours::nudge(HostAddress host) noexcept {
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!host.known()) return Errc::host_unreachable;
   if (Known* const known = hosts_.resolve(host.value); known != nullptr) {
-    if (!known->route_asked) known->route_asked = ask_for(host);
+    if (!known->routed_here) ask_for(host, known->question);
     ethernet = known->ethernet;
     return Errc::ok;
   }
-  const Silent* const silent = silent_.resolve(host.value);
-  if (silent == nullptr || host_.now() >= silent->until) (void)ask_for(host);
+  try {
+    Silent* silent = silent_.resolve(host.value);
+    if (silent == nullptr && silent_.size() >= kRemembered) forget_silent();
+    if (silent == nullptr) silent = &silent_.bind(host.value, {});
+    ask_for(host, silent->question);
+  } catch (const std::bad_alloc&) {  // the next message asks
+  }
   return Errc::host_unreachable;
 }
 
@@ -134,40 +150,36 @@ bool Neighbours::routed_away(HostAddress host) noexcept {
   return silent != nullptr && silent->away;
 }
 
-/// False: no answer will come; it is to be asked for again. One that may be older than news of routes counts for nothing.
-bool Neighbours::ask_for(HostAddress host) noexcept {
-  if (silent_.size() >= kRemembered) forget_silent();
+bool Neighbours::routed_here(HostAddress host) noexcept {
+  const Known* const known = hosts_.resolve(host.value);
+  return known != nullptr && known->routed_here;
+}
+
+/// What is known of the host until the answer comes is what was: a host that is not there stays so.
+void Neighbours::ask_for(HostAddress host, Question& question) noexcept {
+  if (host_.now() < question.again) return;
+  question = {.again = host_.now() + kRetry, .number = ++questions_};
   try {
-    // What is known of it until the answer comes is what was: a host that is not there stays so.
-    Silent* silent = silent_.resolve(host.value);
-    if (silent == nullptr) silent = &silent_.bind(host.value, {});
-    silent->until = host_.now() + kRetry;
-    silent->news = false;
-    silent->asking =
-        asker_.ask([this, host, interface = interface_, routes = routes_heard_](rtnetlink::Requests& kernel) {
-          return [this, host, interface, routes, answer = find(kernel, host, interface)] {
-            if (interface != interface_) return;
-            if (routes == routes_heard_) return found(host, answer);
-            const bool again = ask_for(host);
-            if (Known* const known = hosts_.resolve(host.value); known != nullptr) known->route_asked = again;
-          };
-        });
-    return silent->asking;
-  } catch (const std::bad_alloc&) {
-    return false;
+    (void)asker_.ask([this, host, number = question.number, interface = interface_](rtnetlink::Requests& kernel) {
+      return [this, host, number, answer = find(kernel, host, interface)] {
+        if (answer) found(host, number, *answer);
+      };
+    });
+  } catch (const std::bad_alloc&) {  // as if the answer were lost
   }
 }
 
-void Neighbours::found(HostAddress host, const Found& found) noexcept {
-  if (!found.on_link && hosts_.resolve(host.value) != nullptr) return leave_to_routes(host);
-  Silent* const silent = silent_.resolve(host.value);
-  if (silent == nullptr || !silent->asking) return;  // it has answered, or is asked for anew
-  silent->asking = false;
-  silent->absent = silent->away = !found.on_link;
-  if (silent->news) {  // what is true now whoever has a message for it asks
-    silent->until = host_.now();
-    return host_.peers().path_changed(host);
+void Neighbours::found(HostAddress host, std::uint64_t question, const Found& found) noexcept {
+  if (Known* const known = hosts_.resolve(host.value); known != nullptr) {
+    if (known->question.number != question) return;
+    known->routed_here = found.on_link;
+    if (!found.on_link) leave_to_routes(host);
+    return;
   }
+  Silent* const silent = silent_.resolve(host.value);
+  if (silent == nullptr || silent->question.number != question) return;
+  silent->question.number = 0;
+  silent->absent = silent->away = !found.on_link;
   if (found.ethernet.known()) return remember(host, found.ethernet);
   if (found.on_link) nudge(host);
 }
@@ -175,27 +187,25 @@ void Neighbours::found(HostAddress host, const Found& found) noexcept {
 void Neighbours::leave_to_routes(HostAddress host) noexcept {
   forget(host);
   try {
-    silent_.bind(host.value, {.until = host_.now() + kRetry, .absent = true, .away = true});
+    silent_.bind(host.value, {.question = {.again = host_.now() + kRetry}, .absent = true, .away = true});
   } catch (const std::bad_alloc&) {  // it is asked for again with the next message
   }
   host_.peers().path_changed(host);
 }
 
-/// Each host that it concerns is asked for again when there is a message for it.
 void Neighbours::route_changed(const rtnetlink::RouteNews& route) noexcept {
-  ++routes_heard_;
   bool known = false;
   hosts_.for_each([&](std::uint64_t key, Known& host) {
     if (!route.leads_to({static_cast<std::uint32_t>(key)})) return;
-    host.route_asked = false;
+    host.routed_here = false;
+    host.question = {};
     known = true;
   });
   if (known) ++changes_;
   silent_.for_each([&](std::uint64_t key, Silent& silent) {
     const HostAddress host{static_cast<std::uint32_t>(key)};
     if (!route.leads_to(host)) return;
-    silent.until = host_.now();
-    silent.absent = silent.away = false;
+    silent = {};
     host_.peers().path_changed(host);
   });
 }
@@ -242,9 +252,12 @@ void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noe
   }
   if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
   const bool failed = (neighbour.state & NUD_FAILED) != 0;
-  if (Silent* const silent = silent_.resolve(neighbour.host.value); silent != nullptr) {
-    silent->news = true;
+  if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
     if (failed) silent->absent = true;
+    if (silent->question.number != 0) {
+      silent->question = {};
+      host_.peers().path_changed(neighbour.host);
+    }
   }
   if (!believed || neighbour.removed || failed) forget(neighbour.host);
   if (!believed && neighbour.usable()) no_longer_silent(neighbour.host);
@@ -259,10 +272,11 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
   }
   const Known* const before = hosts_.resolve(host.value);
   const bool fresh = before == nullptr || before->ethernet != ethernet;
-  const bool route_asked = before != nullptr && before->route_asked;
+  Known known = before != nullptr ? *before : Known{};
+  known.ethernet = ethernet;
   if (before != nullptr && fresh) forget(host);
   try {
-    hosts_.bind(host.value, {ethernet, route_asked});
+    hosts_.bind(host.value, known);
     ethernets_.bind(ethernet.number(), host);
   } catch (const std::bad_alloc&) {
   }
@@ -294,18 +308,17 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
   const bool believed = host_.now() >= believes_from_;
   rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
     if (const auto neighbour = rtnetlink::decode_neighbour(header.nlmsg_type, payload)) learn(*neighbour, believed);
-    if (const auto route = rtnetlink::decode_route(header.nlmsg_type, payload)) route_changed(*route);
   });
 }
 
 /// The news of an address that has changed may be among what was lost, or of a host that has answered: the kernel is
-/// asked again for every host.
+/// asked again for every host. Hosts that routes lead to another way stay so: the news of routes comes separately.
 void Neighbours::receive_failed(int /*error*/) noexcept {
   hosts_.clear();
   ethernets_.clear();
-  forget_silent();
+  silent_.unbind_if([](std::uint64_t, const Silent& silent) { return !silent.away; });
+  host_.peers().path_changed();
   ++changes_;
-  ++routes_heard_;
   believes_from_ = host_.now() + rtnetlink::kOldNews;
   ask_for_all();
 }

@@ -3,17 +3,19 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lrpc/netrpc/map.h"
 #include "netrpc/devices/arp/asker.h"
+#include "netrpc/devices/arp/route_watch.h"
 #include "netrpc/devices/device/interface.h"
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {
 
-/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed; of the routes
-/// to them, too. All use is inside the monitor, and nothing waits there, but for make().
+/// The neighbours on one interface. What has been learnt about them, and about the routes to them, is kept until the
+/// kernel says that it has changed. All use is inside the monitor, and nothing waits there, but for make().
 class Neighbours final : private SocketReader {
  public:
   /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
@@ -34,6 +36,9 @@ class Neighbours final : private SocketReader {
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
   /// Whether the kernel's routes lead to it another way (a gateway, another interface), as far as is known.
   [[nodiscard]] bool routed_away(HostAddress host) noexcept;
+  /// Whether it is known, and the kernel has said that its routes lead to it here. Until then resolve() has to be asked
+  /// with each message: the kernel's answer may have been lost, and is asked for again.
+  [[nodiscard]] bool routed_here(HostAddress host) noexcept;
   /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
   void use_interface(int index) noexcept;
   /// Another number than before: what was resolved before may be wrong now.
@@ -48,23 +53,29 @@ class Neighbours final : private SocketReader {
   /// Hosts remembered; the kernel's table is of this order.
   static constexpr std::size_t kRemembered = 4096;
 
-  /// What the kernel says of a host, and of all.
+  /// What the kernel says of a host.
   struct Found {
     bool on_link = false;
     EthernetAddress ethernet;  ///< Not known: the kernel does not know it either.
   };
+  /// What the kernel says of all hosts.
+  using Table = std::vector<rtnetlink::Neighbour>;
+  /// The last question about a host. Set to {} by news that makes its answer old: then the next message asks again.
+  struct Question {
+    Time again{};              ///< When it may be asked again.
+    std::uint64_t number = 0;  ///< 0: there is none whose answer counts.
+  };
+  /// A host whose Ethernet address is known. It is used at once, before the routes are known: most lead here.
   struct Known {
     EthernetAddress ethernet;
-    bool route_asked = false;  ///< Whether the kernel's routes lead to it here; used at once, for most do.
+    bool routed_here = false;  ///< The kernel has said so.
+    Question question;
   };
-  using Table = std::vector<rtnetlink::Neighbour>;
   /// A host that was asked for.
   struct Silent {
-    Time until{};         ///< When it may be asked for again.
-    bool asking = false;  ///< The kernel has not answered yet.
+    Question question;
     bool absent = false;  ///< It is not on the link, or has not answered there.
     bool away = false;    ///< The kernel's routes lead to it another way.
-    bool news = false;    ///< The kernel has told of it since: its answer is old.
   };
 
   Neighbours(Host& host, UringEngine& engine, Asker& asker, int interface)
@@ -73,13 +84,16 @@ class Neighbours final : private SocketReader {
   void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int error) noexcept override;
 
-  [[nodiscard]] static Found find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
+  /// Nothing: the kernel has not answered.
+  [[nodiscard]] static std::optional<Found> find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
   [[nodiscard]] static Table all(rtnetlink::Requests& kernel);
-  bool ask_for(HostAddress host) noexcept;
-  void found(HostAddress host, const Found& found) noexcept;
+  /// At most once in kRetry: an answer may never come.
+  void ask_for(HostAddress host, Question& question) noexcept;
+  void found(HostAddress host, std::uint64_t question, const Found& found) noexcept;
   void ask_for_all() noexcept;
   void found_all(const Table& table) noexcept;
   void nudge(HostAddress host) noexcept;
+  /// Each host that it leads to is asked for again when there is a message for it.
   void route_changed(const rtnetlink::RouteNews& route) noexcept;
   /// What is known of it is not used any more, nor learnt again, until it is asked for.
   void leave_to_routes(HostAddress host) noexcept;
@@ -98,11 +112,12 @@ class Neighbours final : private SocketReader {
   int discard_ = -1;  ///< A socket of UDP, for nudge().
   bool watching_ = false;
   SocketId news_;
+  std::unique_ptr<RouteWatch> routes_;
   Map<std::uint64_t, Known> hosts_;
   Map<std::uint64_t, HostAddress> ethernets_;
   Map<std::uint64_t, Silent> silent_;
   std::uint64_t changes_ = 0;
-  std::uint64_t routes_heard_ = 0;
+  std::uint64_t questions_ = 0;  ///< The number of the last one.
   Time may_ask_for_all_{};
   bool asking_for_all_ = false;
   std::vector<HostAddress> told_of_;  ///< By news since the kernel was asked for all: its answer may be older.

@@ -129,12 +129,13 @@ class Eth final : public Device, private LinkUser {
     if (arp_ && remote.host.known()) arp_->doubt(remote.host, ethernet_of(peer));
   }
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
-  /// A peer whose host is known is where ARP says; another one where it was. What cannot be resolved goes to where the
-  /// peer was last, and is lost if it is not there any more; but nowhere while the kernel's routes lead another way.
+  /// A peer whose host is known is where ARP says; another one where it was. If ARP does not know the host, messages go
+  /// to where the peer was last, and are lost if it is not there any more. While the kernel's routes lead to the host
+  /// another way, messages go nowhere.
   bool readdress(ProtocolNumber number, Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = peer.found() ? ethernet_of(peer) : EthernetAddress{};
-    const bool resolved = !remote.host.known() || neighbours_->resolve(remote.host, ethernet) == Errc::ok;
-    if (!resolved && neighbours_->routed_away(remote.host)) {
+    if (remote.host.known()) (void)neighbours_->resolve(remote.host, ethernet);
+    if (neighbours_->routed_away(remote.host)) {
       remote.ethernet = {};
       peer = DevicePeer::to_be_found(remote.host);
       return false;
@@ -142,7 +143,7 @@ class Eth final : public Device, private LinkUser {
     if (!ethernet.known()) return false;
     remote.ethernet = ethernet;
     peer = peer_at(ethernet, static_cast<std::uint16_t>(types_ + number));
-    return resolved;
+    return !remote.host.known() || neighbours_->routed_here(remote.host);
   }
   bool may_be_found(HostAddress peer) noexcept override { return neighbours_->may_answer(peer); }
 

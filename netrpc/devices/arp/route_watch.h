@@ -1,0 +1,47 @@
+// Hears from the kernel which hosts may be reached another way from now on.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "netrpc/devices/arp/rtnetlink.h"
+#include "netrpc/devices/engine/uring_engine.h"
+
+namespace lrpc::netrpc {
+
+/// The kernel's news of IPv4 routes, and of the links and addresses that routes need (rtnetlink(7)). It has a socket of
+/// its own, so that a burst of routes costs no other news. Needs no privilege. All use is inside the monitor.
+class RouteWatch final : private SocketReader {
+ public:
+  /// Errors: system_error.
+  static Result<std::unique_ptr<RouteWatch>> make(Host& host, UringEngine& engine);
+  RouteWatch(const RouteWatch&) = delete;
+  RouteWatch& operator=(const RouteWatch&) = delete;
+  ~RouteWatch();
+
+  /// Called with each route that has come, has changed or is gone; with the default route where any may have changed.
+  /// Must not throw.
+  std::function<void(const rtnetlink::RouteNews&)> changed;
+
+ private:
+  /// The kernel tells of a link or an address before it removes the routes that need it.
+  static constexpr Duration kRemoval = std::chrono::seconds(1);
+
+  RouteWatch(Host& host, UringEngine& engine) : host_(host), engine_(engine), again_([this] { tell({}); }) {}
+  void arrived(Message message, std::span<const std::byte> from) noexcept override;
+  void send_failed(int /*error*/) noexcept override {}
+  void receive_failed(int /*error*/) noexcept override { any_changed(); }
+  /// Now, and again when the kernel has removed routes.
+  void any_changed() noexcept;
+  void tell(const rtnetlink::RouteNews& route) const {
+    if (changed) changed(route);
+  }
+
+  Host& host_;
+  UringEngine& engine_;
+  bool watching_ = false;
+  SocketId news_;
+  Event again_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,224 @@
+// Neighbours, beside a kernel whose answers come late, or never.
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "eventually.h"
+#include "netrpc/devices/arp/neighbours.h"
+#include "netrpc/devices/device/test/device_addresses.h"
+#include "netrpc/test_support/real_host.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+constexpr HostAddress kThird{0x0a00004d};
+
+class NeighboursTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    left_.emplace();
+    right_.emplace();
+    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
+    ASSERT_TRUE(testing_lrpc::eventually([&] { return runs("left"); }));
+    left_->ip("neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:02");
+    host_ = std::make_unique<RealHost>(*left_, EngineKind::automatic, "host");
+  }
+  void TearDown() override {
+    if (!host_) return;
+    host_->inside([&] {
+      neighbours_.reset();
+      asker_.reset();
+    });
+  }
+  void make() {
+    host_->inside([&] {
+      auto link = find_interface("left");
+      ASSERT_TRUE(link);
+      index_ = link.value().index;
+      asker_ = std::move(Asker::make(**host_, host_->engine())).value();
+      neighbours_ = std::move(Neighbours::make(**host_, host_->engine(), *asker_, index_)).value();
+    });
+  }
+  /// The kernel answers no question that is asked after this, until `free`.
+  void hold(std::future<void> free) {
+    ask([until = std::make_shared<std::future<void>>(std::move(free))](rtnetlink::Requests&) {
+      until->wait();
+      return Asker::Answer();
+    });
+  }
+  /// Questions that are asked after this get no answer.
+  void close_requests() {
+    ask([](rtnetlink::Requests& kernel) {
+      std::destroy_at(&kernel);
+      std::construct_at(&kernel);
+      return Asker::Answer();
+    });
+  }
+  void open_requests() {
+    ask([](rtnetlink::Requests& kernel) {
+      EXPECT_TRUE(kernel.open());
+      return Asker::Answer();
+    });
+  }
+  /// Returns when what was asked before has been answered.
+  void settle() {
+    bool answered = false;
+    ask([&answered](rtnetlink::Requests&) { return [&answered] { answered = true; }; });
+    EXPECT_TRUE(host_->wait([&] { return answered; }));
+  }
+  Errc resolve_inside(HostAddress host) {
+    EthernetAddress ethernet;
+    return neighbours_->resolve(host, ethernet);
+  }
+  Errc resolve(HostAddress host) {
+    Errc outcome = Errc::ok;
+    host_->inside([&] { outcome = resolve_inside(host); });
+    return outcome;
+  }
+  template <class Condition>
+  bool comes_true(Condition condition) {
+    return testing_lrpc::eventually([&] {
+      host_->wait([] { return false; }, std::chrono::milliseconds(10));
+      bool yes = false;
+      host_->inside([&] { yes = condition(); });
+      return yes;
+    });
+  }
+  /// More than the kernel keeps for a socket.
+  void change_often(const std::string& what) {
+    const std::string file = testing::TempDir() + "often." + std::to_string(::getpid());
+    {
+      std::ofstream batch(file);
+      for (int i = 0; i < 2000; ++i) batch << what << i % 10 << "\n";
+    }
+    left_->ip("-batch " + file);
+    ::unlink(file.c_str());
+  }
+
+  std::optional<Namespace> left_;
+  std::optional<Namespace> right_;
+  std::unique_ptr<RealHost> host_;
+  std::unique_ptr<Asker> asker_;
+  std::unique_ptr<Neighbours> neighbours_;
+  int index_ = 0;
+
+ private:
+  /// The kernel notices a link's carrier a moment after it is up, and has no more news of it then.
+  bool runs(const char* link) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, link, IFNAMSIZ - 1);
+    left_->run([&] {
+      const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+      EXPECT_EQ(::ioctl(any, SIOCGIFFLAGS, &request), 0);
+      ::close(any);
+    });
+    return (request.ifr_flags & IFF_RUNNING) != 0;
+  }
+  void ask(Asker::Question question) {
+    host_->inside([&] { ASSERT_TRUE(asker_->ask(std::move(question))); });
+  }
+};
+
+TEST_F(NeighboursTest, a_known_neighbour_stays_known_when_the_kernel_does_not_say_where_its_route_leads) {
+  make();
+  close_requests();
+  EXPECT_EQ(resolve(kB), Errc::ok);
+  settle();
+  EXPECT_EQ(resolve(kB), Errc::ok);
+  host_->inside([&] { EXPECT_FALSE(neighbours_->routed_away(kB)); });
+}
+
+TEST_F(NeighboursTest, a_host_that_the_kernel_says_nothing_about_is_not_taken_for_routed_away) {
+  make();
+  host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
+  close_requests();
+  EXPECT_EQ(resolve(kB), Errc::host_unreachable);
+  settle();
+  host_->inside([&] {
+    EXPECT_FALSE(neighbours_->routed_away(kB));
+    EXPECT_TRUE(neighbours_->may_answer(kB));
+  });
+}
+
+TEST_F(NeighboursTest, an_answer_about_a_route_that_never_comes_is_asked_for_again) {
+  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+  make();
+  close_requests();
+  EXPECT_EQ(resolve(kB), Errc::ok);
+  settle();
+  host_->inside([&] { EXPECT_FALSE(neighbours_->routed_here(kB)) << "so that its sessions go on asking"; });
+  open_requests();
+  EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
+}
+
+TEST_F(NeighboursTest, hosts_without_a_way_are_not_on_the_link) {
+  make();
+  for (const char* const type : {"unreachable", "prohibit", "blackhole"}) {
+    left_->ip(std::string("route add ") + type + " 10.0.0.2/32");
+    EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); })) << type;
+    left_->ip("route del 10.0.0.2/32");
+    EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::ok; })) << type;
+  }
+}
+
+TEST_F(NeighboursTest, an_answer_counts_when_routes_to_other_hosts_have_changed_meanwhile) {
+  left_->ip("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:00:77");
+  make();
+  host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
+  ASSERT_TRUE(comes_true([&] { return resolve_inside(kThird) == Errc::ok && neighbours_->routed_here(kThird); }));
+  std::promise<void> free;
+  hold(free.get_future());
+  EXPECT_EQ(resolve(kB), Errc::host_unreachable);
+  left_->ip("route add 10.0.0.77/32 dev left");
+  EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_here(kThird); }));
+  free.set_value();
+  settle();
+  EXPECT_EQ(resolve(kB), Errc::ok);
+}
+
+TEST_F(NeighboursTest, lost_news_of_routes_costs_no_neighbour) {
+  make();
+  std::promise<void> free;
+  hold(free.get_future());
+  std::uint64_t before = 0;
+  host_->inside([&] { before = neighbours_->changes(); });
+  change_often("route replace 192.0.2.0/24 dev left mtu 100");
+  EXPECT_TRUE(comes_true([&] { return neighbours_->changes() != before; }));
+  EXPECT_EQ(resolve(kB), Errc::ok);
+  free.set_value();
+}
+
+TEST_F(NeighboursTest, lost_news_of_neighbours_brings_none_back_that_routes_lead_to_another_way) {
+  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+  make();
+  ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
+  const std::uint32_t before = (*host_)->peers().path_changes();
+  change_often("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0");
+  EXPECT_TRUE(comes_true([&] { return (*host_)->peers().path_changes() != before; }));
+  EXPECT_TRUE(comes_true([&] { return resolve_inside(kThird) == Errc::ok; }));
+  EXPECT_EQ(resolve(kB), Errc::host_unreachable);
+}
+
+TEST_F(NeighboursTest, routes_are_asked_for_again_when_a_link_goes_down) {
+  left_->ip("link add spare type veth peer name other");
+  left_->ip("address add 10.8.0.1/24 dev spare");
+  left_->ip("link set spare up");
+  left_->ip("link set other up");
+  left_->ip("route add 10.0.0.2/32 via 10.8.0.254");
+  make();
+  ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); }));
+  left_->ip("link set spare down");
+  EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_away(kB); }));
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::test
