@@ -127,10 +127,11 @@ bool SunClient::knows(std::string_view name, std::string_view host) const noexce
   return find(name, host) != nullptr;
 }
 
-Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted wanted) {
+Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted) {
   const SunImport& import = *find(wanted.name, wanted.host);
   auto declared = declarations_.compiled(wanted.user, wanted.declaration);
   if (!declared) return declared.error();
+  wanted.kept = *declared;  // as long as somebody has it, it is not compiled again
   const stubgen::Interface& interface = **declared;
   if (import.version != 0 && import.version != interface.major)
     return Error{Errc::version_mismatch,
@@ -166,8 +167,9 @@ Status SunClient::fits(const stubgen::Interface& interface, const Place& place, 
     const Shepherd inside(host().monitor());
     if (netrpc::control::ask(below(place.transport), carried) != Errc::ok) return {};
   }
+  sun::ArgumentSizes sizes;
   for (const stubgen::Procedure& procedure : interface.procedures)
-    if (const std::uint64_t most = sun::most_arguments(procedure); most > carried.size)
+    if (const std::uint64_t most = sizes.most(procedure); most > carried.size)
       return Error{
           Errc::limit_reached,
           fmt::format("procedure {}.{}: its arguments may take {} bytes in XDR, and {} are the most that go to {}",

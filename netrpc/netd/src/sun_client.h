@@ -36,7 +36,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
 
   // ---- ForeignServers ----
   [[nodiscard]] bool knows(std::string_view name, std::string_view host) const noexcept override;
-  [[nodiscard]] Result<std::unique_ptr<netpath::ForeignBinding>> bind(Wanted wanted) override;
+  [[nodiscard]] Result<std::unique_ptr<netpath::ForeignBinding>> bind(Wanted& wanted) override;
 
  private:
   /// A version of a program, and where it is.

@@ -36,7 +36,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
   const auto address = resolve(host.str());
   if (!address) return raise(refusal(address.error()));
   const uid_t user = context.caller().uid;
-  ForeignServers::Wanted wanted{name.str(), host.str(), *address, user, {}};
+  ForeignServers::Wanted wanted{name.str(), host.str(), *address, user, {}, {}};
   wanted.declaration.assign(reinterpret_cast<const char*>(declaration.data()), declaration.size());  // a private copy
   const auto began = Clock::now();
   for (;;) {

@@ -25,9 +25,10 @@ class Abroad final : public ForeignServers {
   bool knows(std::string_view name, std::string_view host) const noexcept override {
     return name == "abroad" && host == "10.0.0.9";
   }
-  Result<std::unique_ptr<ForeignBinding>> bind(Wanted wanted) override {
+  Result<std::unique_ptr<ForeignBinding>> bind(Wanted& wanted) override {
     const std::lock_guard lock(mutex);
-    asked.push_back(std::move(wanted));
+    asked.push_back(wanted);
+    wanted.kept = std::make_shared<int>();
     if (not_there > 0) return --not_there, Error{Errc::name_unknown, "not yet"};
     return std::make_unique<Bound>(*this);
   }
@@ -108,7 +109,9 @@ TEST_F(ForeignServer, is_waited_for_as_long_as_an_import_waits_for_a_name) {
   EXPECT_EQ(import_abroad().code(), Errc::name_unknown);
   const auto client = import_abroad({.timeout = kPatience});
   EXPECT_TRUE(client) << client.error().message();
-  EXPECT_EQ(abroad.asked.size(), 3U);
+  ASSERT_EQ(abroad.asked.size(), 3U);
+  EXPECT_EQ(abroad.asked[1].kept, nullptr) << "it is of another import";
+  EXPECT_NE(abroad.asked[2].kept, nullptr) << "the declaration is compiled once for an import";
 }
 
 TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls_among_those_to_a_host) {

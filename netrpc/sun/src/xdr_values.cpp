@@ -225,26 +225,6 @@ bool unpack(const Procedure& procedure, Goes goes, const std::vector<stubgen::By
 /// Of an error, which has no image of its own if it has no fields.
 std::size_t packed_size(const Type& error) { return error.fields.empty() ? 0 : error.size; }
 
-/// The most bytes that a value takes.
-std::uint64_t most_in_xdr(const Type& named) {
-  const Type& type = named.resolved();
-  switch (type.kind) {
-    case TypeKind::integer:
-    case TypeKind::enumeration: return in_xdr(type).bits / 8;
-    case TypeKind::floating: return type.size;
-    case TypeKind::record: {
-      std::uint64_t size = 0;
-      for (const stubgen::Field& field : type.fields) size += most_in_xdr(*field.type);
-      return size;
-    }
-    case TypeKind::string:
-    case TypeKind::bytes: return kLengthWord + netrpc::xdr_padded(type.bound);
-    case TypeKind::array:
-      return stubgen::is_xdr_opaque(type) ? netrpc::xdr_padded(type.bound) : type.bound * most_in_xdr(*type.target);
-    default: return 4;  // bool, byte
-  }
-}
-
 }  // namespace
 
 bool pack_arguments(const Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
@@ -283,11 +263,35 @@ std::optional<std::uint16_t> pack_results(const Procedure& procedure, std::span<
   return static_cast<std::uint16_t>(status);
 }
 
-std::uint64_t most_arguments(const Procedure& procedure) {
+std::uint64_t ArgumentSizes::most(const Procedure& procedure) {
   std::uint64_t size = 0;
   for (const Parameter& parameter : procedure.parameters)
-    if (parameter.is_in()) size += most_in_xdr(*parameter.type);
+    if (parameter.is_in()) size += most_of(*parameter.type);
   return size;
+}
+
+/// The depth is bounded by limits::kMaxNesting.
+std::uint64_t ArgumentSizes::most_of(const Type& named) {
+  ++looked_;
+  const Type& type = named.resolved();
+  if (const auto known = known_.find(&type); known != known_.end()) return known->second;
+  std::uint64_t size = 4;  // bool, byte
+  switch (type.kind) {
+    case TypeKind::integer:
+    case TypeKind::enumeration: size = in_xdr(type).bits / 8; break;
+    case TypeKind::floating: size = type.size; break;
+    case TypeKind::record:
+      size = 0;
+      for (const stubgen::Field& field : type.fields) size += most_of(*field.type);
+      break;
+    case TypeKind::string:
+    case TypeKind::bytes: size = kLengthWord + netrpc::xdr_padded(type.bound); break;
+    case TypeKind::array:
+      size = stubgen::is_xdr_opaque(type) ? netrpc::xdr_padded(type.bound) : type.bound * most_of(*type.target);
+      break;
+    default: break;
+  }
+  return known_[&type] = size;
 }
 
 }  // namespace lrpc::sun

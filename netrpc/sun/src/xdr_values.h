@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "lrpc/netrpc/xdr.h"
@@ -44,7 +45,21 @@ struct Scratch {
 [[nodiscard]] std::optional<std::uint16_t> pack_results(const stubgen::Procedure& procedure,
                                                         std::span<const std::byte> xdr, Scratch& scratch,
                                                         std::vector<std::byte>& packed);
-/// The most bytes that the arguments take in XDR.
-[[nodiscard]] std::uint64_t most_arguments(const stubgen::Procedure& procedure);
+/// How long arguments may be in XDR. Types are shared between procedures and lie within each other many times over: each
+/// is measured once, so the work on an interface is bounded by the length of its declaration. For one interface, which
+/// outlives it.
+class ArgumentSizes {
+ public:
+  /// The most bytes that the arguments of `procedure` take.
+  [[nodiscard]] std::uint64_t most(const stubgen::Procedure& procedure);
+  /// How many types have been looked at, again included: the work so far.
+  [[nodiscard]] std::size_t looked() const noexcept { return looked_; }
+
+ private:
+  [[nodiscard]] std::uint64_t most_of(const stubgen::Type& named);
+
+  std::unordered_map<const stubgen::Type*, std::uint64_t> known_;
+  std::size_t looked_ = 0;
+};
 
 }  // namespace lrpc::sun

@@ -43,7 +43,7 @@ class Echo {
     back.clear();
     ASSERT_TRUE(unpack_arguments(procedure(), packed_, scratch_, back));
     EXPECT_EQ(back.bytes(), xdr.bytes());
-    EXPECT_LE(xdr.bytes().size(), most_arguments(procedure()));
+    EXPECT_LE(xdr.bytes().size(), ArgumentSizes().most(procedure()));
     std::vector<std::byte> results;
     ASSERT_EQ(pack_results(procedure(), xdr.bytes(), scratch_, results), 0);
     EXPECT_EQ(results, packed_);
@@ -227,8 +227,24 @@ TEST(XdrValues, the_most_that_arguments_take_is_counted_by_their_types) {
       "interface T version 1.0 { enum E : uint8 { A = 0 } enum W : uint64 { B = 0xffff_ffff_ffff_ffff }"
       "record R { a: uint8; s: string<5>; }"
       "procedure P(a: bool, b: byte, c: E, d: W, e: float64, f: R[2], in g: bytes<7>, in h: byte[5]) -> (i: int32); }");
-  EXPECT_EQ(most_arguments(interface.procedures.front()),
+  EXPECT_EQ(ArgumentSizes().most(interface.procedures.front()),
             4U + 4U + 4U + 8U + 8U + 2U * (4U + 4U + 8U) + (4U + 8U) + 8U);
+}
+
+/// Records of two of each other, down to 2^13 integers, in many procedures.
+TEST(XdrValues, the_most_that_arguments_take_is_found_by_looking_at_each_part_of_the_declaration_once) {
+  constexpr std::size_t kDepth = 13;
+  constexpr std::size_t kProcedures = 500;
+  std::string text = "interface T version 1.0 { record R0 { a: uint8; b: uint8; }";
+  for (std::size_t i = 1; i < kDepth; ++i) {
+    const std::string half = "R" + std::to_string(i - 1);
+    text += "record R" + std::to_string(i) + " { a: " + half + "; b: " + half + "; }";
+  }
+  for (std::size_t i = 0; i < kProcedures; ++i) text += "procedure P" + std::to_string(i) + "(a: R12);";
+  const auto interface = compiled(text + "}");
+  ArgumentSizes sizes;
+  for (const Procedure& procedure : interface.procedures) EXPECT_EQ(sizes.most(procedure), 4U << kDepth);
+  EXPECT_LE(sizes.looked(), 2 * kDepth + kProcedures);
 }
 
 TEST(XdrValues, whatever_comes_ends_within_its_declaration) {

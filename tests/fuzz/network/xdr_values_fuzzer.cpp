@@ -47,7 +47,7 @@ void attack_client(const stubgen::Procedure& procedure, std::span<const std::byt
   require(*status == 0 && results == *packed, "and means the same by it");
   netrpc::XdrWriter sent;
   require(unpack_arguments(procedure, *packed, scratch, sent), "what is packed can be sent");
-  require(sent.bytes().size() <= most_arguments(procedure), "and is no longer than was promised");
+  require(sent.bytes().size() <= ArgumentSizes().most(procedure), "and is no longer than was promised");
 }
 
 void attack(fuzz::Input input) {

@@ -42,12 +42,14 @@ class ForeignServers {
     HostAddress address = 0;  ///< Its address.
     uid_t user = 0;           ///< Who imports.
     std::string declaration;  ///< Of the client's interface: hostile.
+    /// What bind() has made of the declaration, for the next bind() of the same import. At first null.
+    std::shared_ptr<const void> kept{};
   };
   /// Whether `name@host` is such a server. Does not block.
   [[nodiscard]] virtual bool knows(std::string_view name, std::string_view host) const noexcept = 0;
   /// Blocks for some seconds at most. Errors are for whoever imports, with a text; name_unknown: the server may be
   /// there later. Throws std::bad_alloc alone. Precondition: knows(name, host).
-  [[nodiscard]] virtual Result<std::unique_ptr<ForeignBinding>> bind(Wanted wanted) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<ForeignBinding>> bind(Wanted& wanted) = 0;
 };
 
 }  // namespace lrpc::netpath
