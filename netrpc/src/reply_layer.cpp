@@ -1,5 +1,6 @@
 #include "reply_layer.h"
 
+#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/host.h"
@@ -8,16 +9,24 @@ namespace lrpc::netrpc {
 
 void ReplyLayer::pass_call(TransparentSession& session, Message request, Transaction& transaction,
                            Duration timeout) noexcept {
+  Call* const call = take(transaction);
+  if (call == nullptr) return transaction.completed(Errc::limit_reached, {});
+  call->session = SessionRef(&session);
+  call->user = &transaction;
+  call->begun = host().now();
+  TransparentProtocol::pass_call(session, std::move(request), *call, timeout);
+}
+
+/// Null: there is no memory for one.
+ReplyLayer::Call* ReplyLayer::take(const Transaction& user) noexcept try {
   if (free_ == nullptr) {
     all_.push_back(std::make_unique<Call>(*this));
     free_ = all_.back().get();
   }
-  Call& call = *std::exchange(free_, free_->next_free);
-  call.session = SessionRef(&session);
-  call.user = &transaction;
-  call.begun = host().now();
-  calls_.bind(&transaction, &call);
-  TransparentProtocol::pass_call(session, std::move(request), call, timeout);
+  calls_.bind(&user, free_);
+  return std::exchange(free_, free_->next_free);
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 ReplyLayer::Call* ReplyLayer::find(const TransparentSession& session, const Transaction& transaction) noexcept {

@@ -13,6 +13,7 @@ class ReplyLayer : public TransparentProtocol {
  public:
   using TransparentProtocol::TransparentProtocol;
 
+  /// Without memory for it a call is completed with limit_reached; it was not sent.
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override;
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
@@ -50,6 +51,7 @@ class ReplyLayer : public TransparentProtocol {
     ReplyLayer& layer_;
   };
 
+  [[nodiscard]] Call* take(const Transaction& user) noexcept;
   [[nodiscard]] Call* find(const TransparentSession& session, const Transaction& transaction) noexcept;
   /// What the user is told of a reply.
   [[nodiscard]] Errc seen(Call& call, Errc outcome, Message& reply) noexcept;

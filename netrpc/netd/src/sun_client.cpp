@@ -46,19 +46,19 @@ class SunClient::Binding final : public netpath::ForeignBinding {
   Returned call(const CallContext* caller, std::uint16_t number, std::span<const std::byte> image, milliseconds limit,
                 std::span<std::byte> results) noexcept override try {
     if (number >= interface_->procedures.size()) return {server::failed(Errc::bad_procedure), 0};
+    if (client_.host().short_of_memory()) return {server::failed(Errc::limit_reached), 0};
     const stubgen::Procedure& procedure = interface_->procedures[number];
-    sun::Scratch scratch;
     netrpc::XdrWriter arguments;
-    if (!sun::unpack_arguments(procedure, image, scratch, arguments))
-      return {server::failed(Errc::argument_out_of_range), 0};
+    if (!write_arguments(procedure, image, arguments)) return {server::failed(Errc::argument_out_of_range), 0};
     Place place = place_;
     if (Status known = find_port(place, limit); !known) return told(known.code(), known.error().message(), results);
     std::vector<std::byte> bytes;
-    const Errc outcome = client_.call(place, stubgen::xdr_number(number), arguments.bytes(), limit, caller, bytes);
+    const Errc outcome = client_.call(place, stubgen::xdr_number(number), std::move(arguments), limit, caller, bytes);
     if (outcome != Errc::ok) {
       if (asks_ && may_have_moved(outcome)) port_ = 0;
       return told(call_error(outcome), why_failed(outcome, place.version, bytes), results);
     }
+    sun::Scratch scratch;
     std::vector<std::byte> packed;
     const auto status = sun::pack_results(procedure, bytes, scratch, packed);
     if (!status || packed.size() > results.size())
@@ -70,6 +70,12 @@ class SunClient::Binding final : public netpath::ForeignBinding {
   }
 
  private:
+  /// Keeps nothing but `arguments`: the call may wait long. False: as sun::unpack_arguments() has it.
+  [[nodiscard]] static bool write_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> image,
+                                            netrpc::XdrWriter& arguments) {
+    sun::Scratch scratch;
+    return sun::unpack_arguments(procedure, image, scratch, arguments);
+  }
   /// A server that was started again may have another port.
   [[nodiscard]] Status find_port(Place& place, milliseconds limit) {
     place.port = port_;
@@ -128,6 +134,7 @@ bool SunClient::knows(std::string_view name, std::string_view host) const noexce
 }
 
 Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted) {
+  if (host().short_of_memory()) return Error{Errc::limit_reached, "this machine's network domain is short of memory"};
   const SunImport& import = *find(wanted.name, wanted.host);
   auto declared = declarations_.compiled(wanted.user, wanted.declaration);
   if (!declared) return declared.error();
@@ -189,7 +196,7 @@ Status SunClient::ping(const Place& place, const std::string& at) {
 
 // ---- calls ----
 
-Errc SunClient::call(const Place& place, std::uint32_t number, std::span<const std::byte> arguments, Duration timeout,
+Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, Duration timeout,
                      const CallContext* caller, std::vector<std::byte>& reply) {
   netrpc::ParticipantSet to;
   to.remote.host = place.host;
@@ -202,7 +209,8 @@ Errc SunClient::call(const Place& place, std::uint32_t number, std::span<const s
   if (!calling_) return Errc::call_failed;
   const auto session = below(place.transport).open(*this, to);
   if (!session) return session.code();
-  Message request = Message::copy_of_long(host().pool(), arguments);
+  Message request = Message::copy_of_long(host().pool(), arguments.bytes());
+  arguments = {};
   if (!request.allocated()) return Errc::limit_reached;
   netrpc::AwaitedReply waiting(host());
   (*session)->call(std::move(request), waiting, timeout);

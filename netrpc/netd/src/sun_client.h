@@ -15,6 +15,7 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/path/foreign.h"
+#include "lrpc/netrpc/xdr.h"
 #include "sun_programs.h"
 
 namespace lrpc::netd {
@@ -60,7 +61,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
   /// Transaction::completed() says. Blocks, at most `timeout` (0: as long as REQUEST_REPLY waits), and not much longer
   /// than `caller` waits (null: nobody does). Errors, besides those of completed(): call_cancelled.
-  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, std::span<const std::byte> arguments,
+  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments,
                           netrpc::Duration timeout, const CallContext* caller, std::vector<std::byte>& reply);
 
   const Below below_;

@@ -1,6 +1,7 @@
 #include "netrpc/protocols/select/channel_pool.h"
 
 #include <algorithm>
+#include <new>
 
 namespace lrpc::netrpc {
 
@@ -62,17 +63,24 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
   ++waiting_;
 }
 
+Errc ChannelPool::open_another() noexcept try {
+  Result<SessionRef> channel = below_.open(high_, participants_);
+  if (channel) free_ = &add_slot(std::move(*channel));
+  return channel.code();
+} catch (const std::bad_alloc&) {
+  return Errc::limit_reached;
+}
+
 /// Null with Errc::ok: all are in use.
 ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
   if (free_ == nullptr) [[unlikely]] {
     if (slots_.size() == limit_) return nullptr;
-    Result<SessionRef> channel = below_.open(high_, participants_);
-    if (!channel) {
+    const Errc opened = open_another();
+    if (opened != Errc::ok) {
       // With fewer channels than wished it goes on; without any it cannot.
-      if (slots_.empty()) outcome = channel.error().code;
+      if (slots_.empty()) outcome = opened;
       return nullptr;
     }
-    free_ = &add_slot(std::move(*channel));
   }
   Slot* const slot = std::exchange(free_, free_->next_free);
   ++in_use_;

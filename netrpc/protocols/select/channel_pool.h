@@ -75,6 +75,8 @@ class ChannelPool {
     if (outcome != Errc::ok) reply.clear();
     return outcome;
   }
+  /// Errors: those of open(), limit_reached (no memory).
+  [[nodiscard]] Errc open_another() noexcept;
   [[nodiscard]] Slot* take_slot(Errc& outcome) noexcept;
   void free_slot(Slot& slot) noexcept;
   [[nodiscard]] Slot& add_slot(SessionRef channel);

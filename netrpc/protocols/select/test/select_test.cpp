@@ -321,6 +321,7 @@ class HeldChannels final : public Protocol {
  public:
   explicit HeldChannels(Host& host) : Protocol(host, "held") {}
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (no_memory) throw std::bad_alloc();
     return SessionRef(new Channel(*this, high, participants));
   }
   void complete_next() {
@@ -329,6 +330,7 @@ class HeldChannels final : public Protocol {
     next->completed(Errc::ok, Message(host().pool()));
   }
   bool fail_at_once = false;
+  bool no_memory = false;
   std::deque<Transaction*> held;
 
  private:
@@ -375,6 +377,29 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
   EXPECT_TRUE(cancelled);
   EXPECT_EQ(first.completions, 1);
   EXPECT_FALSE(pool.busy());
+}
+
+TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_memory_for_another) {
+  SimHosts net(1);
+  const Shepherd inside(net[0].monitor());
+  HeldChannels below(net[0].host());
+  SinkProtocol high(net[0].host());
+  ChannelPool pool(high, below, {}, 2, 16, [](Message& /*reply*/) noexcept { return Errc::ok; });
+  TestCall refused;
+  TestCall first;
+  TestCall second;
+  below.no_memory = true;
+  pool.call(Message(net[0].pool()), refused, kNoLimit);
+  EXPECT_EQ(refused.outcome, Errc::limit_reached);
+  below.no_memory = false;
+  pool.call(Message(net[0].pool()), first, kNoLimit);
+  below.no_memory = true;
+  pool.call(Message(net[0].pool()), second, kNoLimit);
+  EXPECT_FALSE(second.done());
+  below.complete_next();
+  below.complete_next();
+  EXPECT_EQ(first.outcome, Errc::ok);
+  EXPECT_EQ(second.outcome, Errc::ok);
 }
 
 }  // namespace
