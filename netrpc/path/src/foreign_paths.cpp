@@ -38,12 +38,12 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
   const uid_t user = context.caller().uid;
   ForeignServers::Wanted wanted{name.str(), host.str(), *address, user, {}, {}};
   wanted.declaration.assign(reinterpret_cast<const char*>(declaration.data()), declaration.size());  // a private copy
+  const Loads loads = loads_to(*address, user, claim.of_user);
   const auto began = Clock::now();
   for (;;) {
-    auto bound = options_.foreign->bind(wanted);
+    auto bound = bind_foreign(wanted, loads);
     if (bound) {
-      auto path = claim.keep(
-          std::make_shared<Path>(*this, *address, loads_to(*address, user, claim.of_user), 0, context.binding_id()));
+      auto path = claim.keep(std::make_shared<Path>(*this, *address, loads, 0, context.binding_id()));
       path->foreign = *std::move(bound);
       {
         std::lock_guard lock(mutex_);
@@ -55,6 +55,14 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
     if (bound.code() != Errc::name_unknown || !in_time || context.abandoned()) return raise(refusal(bound.error()));
     std::this_thread::sleep_for(kForeignPause);
   }
+}
+
+/// What it asks the host counts among the calls to it; `loads.of_user` counts the import already.
+Result<std::unique_ptr<ForeignBinding>> PathService::bind_foreign(ForeignServers::Wanted& wanted, const Loads& loads) {
+  const HostTurn turn(loads, options_.max_calls_to_host);
+  if (!turn.granted())
+    return Error{Errc::limit_reached, "as many calls to host '" + wanted.host + "' are under way as there may be"};
+  return options_.foreign->bind(wanted);
 }
 
 NetworkPath::CallResults PathService::call_foreign(const CallContext* caller, const Path& path, std::uint16_t number,

@@ -152,6 +152,9 @@ class PathService {
 
   // Of servers that speak another protocol (foreign_paths.cpp).
 
+  /// Errors: those of ForeignServers::bind(), limit_reached.
+  [[nodiscard]] Result<std::unique_ptr<ForeignBinding>> bind_foreign(ForeignServers::Wanted& wanted,
+                                                                     const Loads& loads);
   /// `caller` null: nobody waits for it.
   [[nodiscard]] static NetworkPath::CallResults call_foreign(const CallContext* caller, const Path& path,
                                                              std::uint16_t number, std::chrono::milliseconds limit,

@@ -38,13 +38,25 @@ class Share {
   const bool granted_;
 };
 
+/// Its part of the loads of one host: first of the user's, then of everybody's.
+class HostTurn {
+ public:
+  HostTurn(const PathService::Loads& loads, std::size_t most_to_host, bool wanted = true) noexcept
+      : of_user_to_host_(*loads.of_user_to_host, half(most_to_host), 1, wanted),
+        to_host_(*loads.to_host, most_to_host, 1, of_user_to_host_.granted()) {}
+  [[nodiscard]] bool granted() const noexcept { return to_host_.granted(); }
+
+ private:
+  const Share of_user_to_host_;
+  const Share to_host_;
+};
+
 /// Its part of all loads that its path counts in: first of the user's, then of everybody's.
 class Turn {
  public:
   Turn(const PathService::Loads& loads, std::size_t most_to_host) noexcept
       : of_user_(*loads.of_user, half(PathService::kMaxEStacks), loads.hosts),
-        of_user_to_host_(*loads.of_user_to_host, half(most_to_host), 1, of_user_.granted()),
-        to_host_(*loads.to_host, most_to_host, 1, of_user_to_host_.granted()) {
+        to_host_(loads, most_to_host, of_user_.granted()) {
     if (loads.to_members != nullptr)
       to_members_.emplace(*loads.to_members, PathService::kMaxEStacks, loads.hosts, to_host_.granted());
   }
@@ -52,8 +64,7 @@ class Turn {
 
  private:
   const Share of_user_;
-  const Share of_user_to_host_;
-  const Share to_host_;
+  const HostTurn to_host_;
   std::optional<Share> to_members_;
 };
 

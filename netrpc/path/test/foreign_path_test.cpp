@@ -115,14 +115,17 @@ TEST_F(ForeignServer, is_waited_for_as_long_as_an_import_waits_for_a_name) {
 }
 
 TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls_among_those_to_a_host) {
-  restart({.max_calls_to_host = 2, .max_paths = 4});
+  restart({.max_calls_to_host = 2, .max_paths = 6});
   auto first = import_abroad();
   auto second = import_abroad();
   ASSERT_TRUE(first);
   ASSERT_TRUE(second);
-  const auto third = import_abroad();
-  EXPECT_EQ(third.code(), Errc::limit_reached);
+  auto third = import_abroad();
+  ASSERT_TRUE(third);
+  EXPECT_EQ(import_abroad().code(), Errc::limit_reached);
   EXPECT_EQ(import().code(), Errc::limit_reached);
+  third = Errc::call_failed;
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 2; }));
 
   std::latch called{1};
   std::latch go_on{1};
@@ -134,6 +137,9 @@ TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls
   std::thread other([&] { EXPECT_TRUE(first->Null()); });
   called.wait();
   EXPECT_EQ(second->Null().code(), Errc::limit_reached);
+  const std::size_t asked = abroad.asked.size();
+  EXPECT_EQ(import_abroad().code(), Errc::limit_reached) << "an import asks the host, too";
+  EXPECT_EQ(abroad.asked.size(), asked);
   go_on.count_down();
   other.join();
 }
