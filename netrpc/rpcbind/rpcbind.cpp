@@ -162,7 +162,8 @@ constexpr std::size_t kMostResults = 128;  // more than a port or an address has
 }
 
 Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
-                                   std::uint32_t version, Duration timeout, SunTransport transport) {
+                                   std::uint32_t version, Duration timeout, SunTransport transport,
+                                   const std::function<bool()>& gone) {
   const Time until = sun.host().now() + std::min<Duration>(timeout, std::chrono::hours(24));
   const Shepherd inside(sun.host().monitor());
   ParticipantSet participants;
@@ -180,7 +181,7 @@ Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress ho
     Message question = Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version, transport));
     if (!question.allocated()) return Error{Errc::limit_reached, "no buffer for the question to rpcbind"};
     Message reply;
-    outcome = call_and_wait_inside(**session, std::move(question), reply, left);
+    outcome = call_and_wait_inside(**session, std::move(question), reply, left, gone);
     if (outcome == Errc::version_mismatch) continue;
     if (outcome != Errc::ok) break;
     std::vector<std::byte> results(std::min<std::size_t>(reply.size(), kMostResults));

@@ -26,8 +26,6 @@ using std::chrono::milliseconds;
 
 /// Of an import, for the answers of rpcbind and of the program.
 constexpr Duration kPatience = std::chrono::seconds(5);
-/// So often a call is looked at whose caller may have gone.
-constexpr Duration kLook = milliseconds(250);
 
 }  // namespace
 
@@ -47,13 +45,14 @@ class SunClient::Binding final : public netpath::ForeignBinding {
                 std::span<std::byte> results) noexcept override try {
     if (number >= interface_->procedures.size()) return {server::failed(Errc::bad_procedure), 0};
     if (client_.host().short_of_memory()) return {server::failed(Errc::limit_reached), 0};
+    const Asker asker{caller, limit.count() == 0 ? netrpc::Time::max() : client_.host().now() + limit};
     const stubgen::Procedure& procedure = interface_->procedures[number];
     netrpc::XdrWriter arguments;
     if (!write_arguments(procedure, image, arguments)) return {server::failed(Errc::argument_out_of_range), 0};
     Place place = place_;
-    if (Status known = find_port(place, limit); !known) return told(known.code(), known.error().message(), results);
+    if (Status known = find_port(place, asker); !known) return told(known.code(), known.error().message(), results);
     std::vector<std::byte> bytes;
-    const Errc outcome = client_.call(place, stubgen::xdr_number(number), std::move(arguments), limit, caller, bytes);
+    const Errc outcome = client_.call(place, stubgen::xdr_number(number), std::move(arguments), asker, bytes);
     if (outcome != Errc::ok) {
       if (asks_ && may_have_moved(outcome)) port_ = 0;
       return told(call_error(outcome), why_failed(outcome, place.version, bytes), results);
@@ -77,12 +76,14 @@ class SunClient::Binding final : public netpath::ForeignBinding {
     return sun::unpack_arguments(procedure, image, scratch, arguments);
   }
   /// A server that was started again may have another port.
-  [[nodiscard]] Status find_port(Place& place, milliseconds limit) {
+  [[nodiscard]] Status find_port(Place& place, const Asker& asker) {
     place.port = port_;
     if (place.port != 0) return {};
-    const auto port =
-        client_.ask_rpcbind(place, at_, limit.count() == 0 ? kPatience : std::min<Duration>(limit, kPatience));
-    if (!port) return Error{Errc::call_failed, port.error().message()};
+    const auto port = client_.ask_rpcbind(place, at_, client_.patient(asker));
+    if (!port) {
+      const bool late = client_.host().now() >= asker.until || port.code() == Errc::call_cancelled;
+      return Error{late ? Errc::call_aborted : Errc::call_failed, port.error().message()};
+    }
     port_ = place.port = *port;
     return {};
   }
@@ -148,7 +149,7 @@ Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted)
       {wanted.address}, import.port, import.program, static_cast<std::uint32_t>(interface.major), import.transport};
   const std::string at = "host '" + wanted.host + "'";
   if (import.port == 0) {
-    const auto port = ask_rpcbind(place, at, kPatience);
+    const auto port = ask_rpcbind(place, at, patient({}));
     if (!port) return port.error();
     place.port = *port;
   }
@@ -157,11 +158,16 @@ Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted)
   return std::make_unique<Binding>(*this, place, import.port == 0, at, *std::move(declared));
 }
 
-Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::string& at, Duration timeout) {
+SunClient::Asker SunClient::patient(const Asker& asker) const {
+  return {asker.caller, std::min(asker.until, host().now() + kPatience)};
+}
+
+Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::string& at, const Asker& asker) {
   const WaitingHere here;
-  auto port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version, timeout,
-                                   place.transport);
+  auto port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version,
+                                   asker.until - host().now(), place.transport, [&] { return gone(asker); });
   if (port) return port;
+  if (port.code() == Errc::call_cancelled) return port;
   if (port.code() == Errc::name_unknown)
     return Error{Errc::name_unknown,
                  fmt::format("{}: rpcbind does not know the Sun RPC program {:#x}", at, place.program)};
@@ -187,7 +193,7 @@ Status SunClient::fits(const stubgen::Interface& interface, const Place& place, 
 /// Procedure 0 of every program does nothing (RFC 5531 §12.1).
 Status SunClient::ping(const Place& place, const std::string& at) {
   std::vector<std::byte> reply;
-  const Errc outcome = call(place, 0, {}, kPatience, nullptr, reply);
+  const Errc outcome = call(place, 0, {}, patient({}), reply);
   if (outcome == Errc::ok) return {};
   if (outcome == Errc::call_aborted)
     return Error{Errc::remote_unavailable, fmt::format("{} does not answer Sun RPC at port {}", at, place.port)};
@@ -196,8 +202,8 @@ Status SunClient::ping(const Place& place, const std::string& at) {
 
 // ---- calls ----
 
-Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, Duration timeout,
-                     const CallContext* caller, std::vector<std::byte>& reply) {
+Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
+                     std::vector<std::byte>& reply) {
   netrpc::ParticipantSet to;
   to.remote.host = place.host;
   to.remote.port = place.port;
@@ -212,20 +218,14 @@ Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter
   Message request = Message::copy_of_long(host().pool(), arguments.bytes());
   arguments = {};
   if (!request.allocated()) return Errc::limit_reached;
-  netrpc::AwaitedReply waiting(host());
-  (*session)->call(std::move(request), waiting, timeout);
-  const auto over = [&] { return waiting.done() || !calling_; };
-  // The protocols keep the deadline. Whoever does not wait any more has nothing sent again either.
-  while (!over() && (caller == nullptr || !caller->abandoned()))
-    (void)host().engine().wait(host(), over, host().now() + kLook);
-  if (!waiting.done()) {
-    (*session)->cancel(waiting);
-    return calling_ ? Errc::call_cancelled : Errc::call_failed;
-  }
-  Message answer = waiting.take_reply();
+  const Duration left = asker.until == netrpc::Time::max() ? Duration(kNoLimit) : asker.until - host().now();
+  Message answer;
+  const Errc outcome =
+      netrpc::call_and_wait_inside(**session, std::move(request), answer, left, [&] { return gone(asker); });
+  if (outcome == Errc::call_cancelled && !calling_) return Errc::call_failed;
   reply.resize(answer.size());
   answer.copy_to(reply);
-  return waiting.outcome();
+  return outcome;
 }
 
 }  // namespace lrpc::netd

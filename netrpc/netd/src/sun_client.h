@@ -48,6 +48,11 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
     std::uint32_t version = 0;
     netrpc::SunTransport transport = netrpc::SunTransport::udp;
   };
+  /// For whom another host is asked, null: for nobody who could go; and until when.
+  struct Asker {
+    const CallContext* caller = nullptr;
+    netrpc::Time until = netrpc::Time::max();
+  };
   class Binding;
 
   [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
@@ -55,14 +60,19 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
     return transport == netrpc::SunTransport::tcp ? *below_.tcp : *below_.udp;
   }
   /// Errors have a text for whoever imports. `at`: "host 'NAME'".
-  [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, netrpc::Duration timeout);
+  [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, const Asker& asker);
   [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
   [[nodiscard]] Status ping(const Place& place, const std::string& at);
   /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
-  /// Transaction::completed() says. Blocks, at most `timeout` (0: as long as REQUEST_REPLY waits), and not much longer
-  /// than `caller` waits (null: nobody does). Errors, besides those of completed(): call_cancelled.
-  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments,
-                          netrpc::Duration timeout, const CallContext* caller, std::vector<std::byte>& reply);
+  /// Transaction::completed() says. Blocks, at most until the asker's deadline and as long as REQUEST_REPLY waits, and
+  /// not much longer than the asker's caller waits. Errors, besides those of completed(): call_aborted (the deadline),
+  /// call_cancelled.
+  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
+                          std::vector<std::byte>& reply);
+  /// At most kPatience from now.
+  [[nodiscard]] Asker patient(const Asker& asker) const;
+  /// Whether nobody waits for the answer. Inside the monitor.
+  [[nodiscard]] bool gone(const Asker& asker) const { return !calling_ || (asker.caller && asker.caller->abandoned()); }
 
   const Below below_;
   const std::vector<SunImport> imports_;

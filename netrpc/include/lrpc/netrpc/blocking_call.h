@@ -1,6 +1,7 @@
 // A call from a thread that wants to wait for it.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "lrpc/netrpc/host.h"
@@ -35,5 +36,10 @@ class AwaitedReply : public Transaction {
 [[nodiscard]] Errc call_and_wait(Session& session, Message request, Message& reply, Duration timeout);
 /// The same from inside the monitor, which is let go meanwhile.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout);
+/// The same for somebody who may go meanwhile: `gone()`, inside the monitor, is asked before anything is sent, whenever the
+/// thread is woken, and four times a second; it throws nothing. Once it is true the call is cancelled, and ends with
+/// call_cancelled. `reply` is also that of a version_mismatch.
+[[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout,
+                                        const std::function<bool()>& gone);
 
 }  // namespace lrpc::netrpc

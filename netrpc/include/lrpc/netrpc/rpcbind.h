@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "lrpc/netrpc/address.h"
@@ -55,14 +56,16 @@ class RpcbindRegistration {
   RpcbindOptions options_;
 };
 
-/// Asks the rpcbind of `host`, at port 111, for the port of a version of a program over `transport`: in rpcbind's version
-/// 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same host, in
-/// whose name it is asked. The thread is not inside the monitor. Blocks up to `timeout`. Errors: name_unknown (the program is not
-/// registered, or there is no rpcbind at that port), version_mismatch (no version of rpcbind in common), bad_message,
-/// limit_reached, call_aborted (the time is over), those of Protocol::open() and Transaction::completed().
+/// Asks the rpcbind of `host`, at port 111, for the port of a version of a program over `transport`: in rpcbind's
+/// version 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same
+/// host, in whose name it is asked. `gone`: as call_and_wait_inside() has it. The thread is not inside the monitor.
+/// Blocks up to `timeout`. Errors: name_unknown (the program is not registered, or there is no rpcbind at that port),
+/// version_mismatch (no version of rpcbind in common), bad_message, limit_reached, call_aborted (the time is over),
+/// call_cancelled (`gone`), those of Protocol::open() and Transaction::completed().
 /// rpcbind may know only another version of the program: a call to that ends with version_mismatch.
-[[nodiscard]] Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
-                                                 std::uint32_t version, Duration timeout = std::chrono::seconds(5),
-                                                 SunTransport transport = SunTransport::udp);
+[[nodiscard]] Result<std::uint16_t> rpcbind_port(
+    Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program, std::uint32_t version,
+    Duration timeout = std::chrono::seconds(5), SunTransport transport = SunTransport::udp,
+    const std::function<bool()>& gone = [] { return false; });
 
 }  // namespace lrpc::netrpc
