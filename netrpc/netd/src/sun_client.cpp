@@ -26,6 +26,8 @@ using std::chrono::milliseconds;
 
 /// Of an import, for the answers of rpcbind and of the program.
 constexpr Duration kPatience = std::chrono::seconds(5);
+/// So often somebody is looked at who waits for another one's question and may have gone.
+constexpr Duration kLook = milliseconds(250);
 
 }  // namespace
 
@@ -162,15 +164,59 @@ SunClient::Asker SunClient::patient(const Asker& asker) const {
   return {asker.caller, std::min(asker.until, host().now() + kPatience)};
 }
 
+/// A question to rpcbind: others who have the same one wait for its end.
+class SunClient::Asking {
+ public:
+  using Question = std::pair<sun::FoundPorts::Program, std::uint32_t>;
+  Asking(SunClient& client, Question question) : client_(client), question_(question) {}
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() {
+    if (!begun_) return;
+    const Shepherd inside(client_.host().monitor());
+    client_.asking_.erase(question_);
+    client_.host().engine().wake(client_.host());
+  }
+  /// Blocks while the same is asked already. The answer, unless this one has begun. Errors: call_aborted (the
+  /// deadline), call_cancelled.
+  [[nodiscard]] Result<std::uint16_t> begin(const Asker& asker) {
+    netrpc::Host& host = client_.host();
+    const Shepherd inside(host.monitor());
+    const auto late = [&] { return client_.gone(asker) || host.now() >= asker.until; };
+    const auto ready = [&] { return !client_.asking_.contains(question_) || late(); };
+    while (!ready()) (void)host.engine().wait(host, ready, std::min(asker.until, host.now() + kLook));
+    if (client_.asking_.contains(question_)) return client_.gone(asker) ? Errc::call_cancelled : Errc::call_aborted;
+    if (const auto port = client_.ports_.fresh(question_.first, question_.second, host.now())) return *port;
+    begun_ = client_.asking_.insert(question_).second;
+    return std::uint16_t{0};
+  }
+  [[nodiscard]] bool begun() const noexcept { return begun_; }
+
+ private:
+  SunClient& client_;
+  const Question question_;
+  bool begun_ = false;
+};
+
 Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::string& at, const Asker& asker) {
   const WaitingHere here;
-  auto port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version,
-                                   asker.until - host().now(), place.transport, [&] { return gone(asker); });
-  if (port) return port;
-  if (port.code() == Errc::call_cancelled) return port;
-  if (port.code() == Errc::name_unknown)
+  const sun::FoundPorts::Program program{place.host, place.program, place.transport};
+  Asking asking(*this, {program, place.version});
+  auto port = asking.begin(asker);
+  if (asking.begun()) {
+    port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version,
+                                asker.until - host().now(), place.transport, [&] { return gone(asker); });
+    if (port || port.code() == Errc::name_unknown) {
+      const Shepherd inside(host().monitor());
+      if (!ports_.note(program, place.version, port ? *port : std::uint16_t{0}, host().now()))
+        return Error{Errc::remote_unavailable, at + ": rpcbind names another port too often"};
+    }
+  }
+  if (port && *port != 0) return port;
+  if (port || port.code() == Errc::name_unknown)
     return Error{Errc::name_unknown,
                  fmt::format("{}: rpcbind does not know the Sun RPC program {:#x}", at, place.program)};
+  if (port.code() == Errc::call_cancelled) return port;
   return Error{Errc::remote_unavailable, at + ": " + port.error().message()};
 }
 

@@ -6,12 +6,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "declarations.h"
+#include "found_ports.h"
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/path/foreign.h"
@@ -54,12 +57,13 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
     netrpc::Time until = netrpc::Time::max();
   };
   class Binding;
+  class Asking;
 
   [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
   [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
     return transport == netrpc::SunTransport::tcp ? *below_.tcp : *below_.udp;
   }
-  /// Errors have a text for whoever imports. `at`: "host 'NAME'".
+  /// The answers are shared by all who ask. Errors have a text for whoever imports. `at`: "host 'NAME'".
   [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, const Asker& asker);
   [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
   [[nodiscard]] Status ping(const Place& place, const std::string& at);
@@ -77,7 +81,11 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   const Below below_;
   const std::vector<SunImport> imports_;
   sun::Declarations declarations_;
-  bool calling_ = true;  ///< Inside the monitor.
+  // Inside the monitor.
+  bool calling_ = true;
+  sun::FoundPorts ports_;
+  std::set<std::pair<sun::FoundPorts::Program, std::uint32_t>>
+      asking_;  ///< Programs and versions: rpcbind is asked now.
 };
 
 }  // namespace lrpc::netd

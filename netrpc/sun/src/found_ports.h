@@ -1,0 +1,53 @@
+// What the rpcbinds of other hosts have said of their programs' ports: for all bindings together, so that one that names
+// another port each time is asked seldom, and leads to few ports. Pure: time is passed in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/clock.h"
+#include "lrpc/netrpc/rpcbind.h"
+
+namespace lrpc::sun {
+
+/// One thread at a time. Work is bounded by what was asked within the last kKept. Throws std::bad_alloc alone.
+class FoundPorts {
+ public:
+  /// An answer serves everybody for so long.
+  static constexpr netrpc::Duration kFresh = std::chrono::seconds(1);
+  /// A port counts for so long after it was named: longer than the channels to it are kept.
+  static constexpr netrpc::Duration kKept = std::chrono::minutes(2);
+  /// Ports that a host may name for a program within kKept.
+  static constexpr std::size_t kMostPorts = 8;
+
+  struct Program {
+    netrpc::HostAddress host;
+    std::uint32_t program = 0;
+    netrpc::SunTransport transport = netrpc::SunTransport::udp;
+    friend auto operator<=>(const Program&, const Program&) = default;
+  };
+  /// The answer of less than kFresh ago; 0: no port that may be used. nullopt: rpcbind is to be asked.
+  [[nodiscard]] std::optional<std::uint16_t> fresh(const Program& program, std::uint32_t version,
+                                                   netrpc::Time now) const;
+  /// Notes what rpcbind has answered; 0: it does not know the program. False: it has named too many ports, and this one
+  /// may not be used.
+  [[nodiscard]] bool note(const Program& program, std::uint32_t version, std::uint16_t port, netrpc::Time now);
+
+ private:
+  struct Answer {
+    std::uint16_t port = 0;
+    netrpc::Time at{};
+  };
+  struct Said {
+    std::map<std::uint32_t, Answer> by_version;
+    std::map<std::uint16_t, netrpc::Time> ports;
+  };
+  void forget(netrpc::Time now);
+
+  std::map<Program, Said> said_;
+};
+
+}  // namespace lrpc::sun

@@ -1,0 +1,41 @@
+// How often rpcbinds are asked, and to how many ports they lead.
+#include "found_ports.h"
+
+#include <gtest/gtest.h>
+
+namespace lrpc::sun {
+namespace {
+
+using netrpc::Time;
+using std::chrono::milliseconds;
+
+constexpr FoundPorts::Program kProgram{{0x0a070002}, 0x20000097};
+constexpr FoundPorts::Program kOther{{0x0a070002}, 0x20000098};
+constexpr Time kStart = Time(std::chrono::hours(1));
+
+TEST(FoundPorts, are_asked_for_again_when_an_answer_is_a_second_old) {
+  FoundPorts ports;
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart), std::nullopt);
+  ASSERT_TRUE(ports.note(kProgram, 1, 4000, kStart));
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart + milliseconds(999)), 4000);
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart + FoundPorts::kFresh), std::nullopt);
+  EXPECT_EQ(ports.fresh(kProgram, 2, kStart), std::nullopt) << "another version may have another port";
+  EXPECT_EQ(ports.fresh(kOther, 1, kStart), std::nullopt);
+  ASSERT_TRUE(ports.note(kOther, 1, 0, kStart));
+  EXPECT_EQ(ports.fresh(kOther, 1, kStart), 0) << "that it is not registered is an answer, too";
+}
+
+TEST(FoundPorts, of_a_program_are_few_at_one_time) {
+  FoundPorts ports;
+  std::uint16_t port = 4000;
+  for (std::size_t i = 0; i < FoundPorts::kMostPorts; ++i) EXPECT_TRUE(ports.note(kProgram, 1, port++, kStart));
+  EXPECT_FALSE(ports.note(kProgram, 1, port, kStart));
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart), 0);
+  EXPECT_FALSE(ports.note(kProgram, 2, port, kStart)) << "versions share them";
+  EXPECT_TRUE(ports.note(kProgram, 1, 4000, kStart)) << "it is one of those";
+  EXPECT_TRUE(ports.note(kOther, 1, port, kStart));
+  EXPECT_TRUE(ports.note(kProgram, 1, port, kStart + FoundPorts::kKept)) << "the others are forgotten by now";
+}
+
+}  // namespace
+}  // namespace lrpc::sun
