@@ -28,6 +28,8 @@ using std::chrono::milliseconds;
 constexpr Duration kPatience = std::chrono::seconds(5);
 /// So often somebody is looked at who waits for another one's question and may have gone.
 constexpr Duration kLook = milliseconds(250);
+/// Of the host's buffers, for requests under way; one user gets half of it.
+constexpr std::size_t kPartOfBuffers = 8;
 
 }  // namespace
 
@@ -35,8 +37,10 @@ constexpr Duration kLook = milliseconds(250);
 
 class SunClient::Binding final : public netpath::ForeignBinding {
  public:
-  Binding(SunClient& client, Place place, bool asks, std::string at, std::shared_ptr<const stubgen::Interface> declared)
+  Binding(SunClient& client, uid_t user, Place place, bool asks, std::string at,
+          std::shared_ptr<const stubgen::Interface> declared)
       : client_(client),
+        user_(user),
         place_(place),
         asks_(asks),
         at_(std::move(at)),
@@ -47,7 +51,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
                 std::span<std::byte> results) noexcept override try {
     if (number >= interface_->procedures.size()) return {server::failed(Errc::bad_procedure), 0};
     if (client_.host().short_of_memory()) return {server::failed(Errc::limit_reached), 0};
-    const Asker asker{caller, limit.count() == 0 ? netrpc::Time::max() : client_.host().now() + limit};
+    const Asker asker{user_, caller, limit.count() == 0 ? netrpc::Time::max() : client_.host().now() + limit};
     const stubgen::Procedure& procedure = interface_->procedures[number];
     netrpc::XdrWriter arguments;
     if (!write_arguments(procedure, image, arguments)) return {server::failed(Errc::argument_out_of_range), 0};
@@ -97,6 +101,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
   }
 
   SunClient& client_;
+  const uid_t user_;
   const Place place_;
   const bool asks_;  ///< rpcbind, for the port.
   const std::string at_;
@@ -151,17 +156,17 @@ Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted)
       {wanted.address}, import.port, import.program, static_cast<std::uint32_t>(interface.major), import.transport};
   const std::string at = "host '" + wanted.host + "'";
   if (import.port == 0) {
-    const auto port = ask_rpcbind(place, at, patient({}));
+    const auto port = ask_rpcbind(place, at, patient({.user = wanted.user}));
     if (!port) return port.error();
     place.port = *port;
   }
   if (Status small = fits(interface, place, at); !small) return small.error();
-  if (Status there = ping(place, at); !there) return there.error();
-  return std::make_unique<Binding>(*this, place, import.port == 0, at, *std::move(declared));
+  if (Status there = ping(place, at, wanted.user); !there) return there.error();
+  return std::make_unique<Binding>(*this, wanted.user, place, import.port == 0, at, *std::move(declared));
 }
 
 SunClient::Asker SunClient::patient(const Asker& asker) const {
-  return {asker.caller, std::min(asker.until, host().now() + kPatience)};
+  return {asker.user, asker.caller, std::min(asker.until, host().now() + kPatience)};
 }
 
 /// A question to rpcbind: others who have the same one wait for its end.
@@ -237,9 +242,9 @@ Status SunClient::fits(const stubgen::Interface& interface, const Place& place, 
 }
 
 /// Procedure 0 of every program does nothing (RFC 5531 §12.1).
-Status SunClient::ping(const Place& place, const std::string& at) {
+Status SunClient::ping(const Place& place, const std::string& at, uid_t user) {
   std::vector<std::byte> reply;
-  const Errc outcome = call(place, 0, {}, patient({}), reply);
+  const Errc outcome = call(place, 0, {}, patient({.user = user}), reply);
   if (outcome == Errc::ok) return {};
   if (outcome == Errc::call_aborted)
     return Error{Errc::remote_unavailable, fmt::format("{} does not answer Sun RPC at port {}", at, place.port)};
@@ -247,6 +252,35 @@ Status SunClient::ping(const Place& place, const std::string& at) {
 }
 
 // ---- calls ----
+
+/// A request's part of the host's buffers, to the end of the scope. Inside the monitor.
+class SunClient::Buffers {
+ public:
+  Buffers(SunClient& client, uid_t user, const Message& request)
+      : of_all_(client.buffers_), user_(user), size_(request.footprint()) {
+    const std::size_t most = client.host().pool().limit() / kPartOfBuffers;
+    std::size_t all = size_;
+    for (const auto& [other, bytes] : of_all_) all += bytes;
+    if (all > most || of_all_[user] + size_ > most / 2) return;
+    of_all_[user] += size_;
+    granted_ = true;
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  ~Buffers() {
+    const auto mine = of_all_.find(user_);
+    if (mine == of_all_.end()) return;
+    if (granted_) mine->second -= size_;
+    if (mine->second == 0) of_all_.erase(mine);
+  }
+  [[nodiscard]] bool granted() const noexcept { return granted_; }
+
+ private:
+  std::map<uid_t, std::size_t>& of_all_;
+  const uid_t user_;
+  const std::size_t size_;
+  bool granted_ = false;
+};
 
 Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
                      std::vector<std::byte>& reply) {
@@ -264,6 +298,8 @@ Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter
   Message request = Message::copy_of_long(host().pool(), arguments.bytes());
   arguments = {};
   if (!request.allocated()) return Errc::limit_reached;
+  const Buffers buffers(*this, asker.user, request);
+  if (!buffers.granted()) return Errc::limit_reached;
   const Duration left = asker.until == netrpc::Time::max() ? Duration(kNoLimit) : asker.until - host().now();
   Message answer;
   const Errc outcome =

@@ -2,9 +2,12 @@
 // values are turned into XDR here (netrpc/sun), and calls go out through SUN_SELECTs.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -53,11 +56,13 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   };
   /// For whom another host is asked, null: for nobody who could go; and until when.
   struct Asker {
+    uid_t user = 0;
     const CallContext* caller = nullptr;
     netrpc::Time until = netrpc::Time::max();
   };
   class Binding;
   class Asking;
+  class Buffers;
 
   [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
   [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
@@ -66,7 +71,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   /// The answers are shared by all who ask. Errors have a text for whoever imports. `at`: "host 'NAME'".
   [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, const Asker& asker);
   [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
-  [[nodiscard]] Status ping(const Place& place, const std::string& at);
+  [[nodiscard]] Status ping(const Place& place, const std::string& at, uid_t user);
   /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
   /// Transaction::completed() says. Blocks, at most until the asker's deadline and as long as REQUEST_REPLY waits, and
   /// not much longer than the asker's caller waits. Errors, besides those of completed(): call_aborted (the deadline),
@@ -83,6 +88,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   sun::Declarations declarations_;
   // Inside the monitor.
   bool calling_ = true;
+  std::map<uid_t, std::size_t> buffers_;  ///< Bytes of the requests under way, by users.
   sun::FoundPorts ports_;
   std::set<std::pair<sun::FoundPorts::Program, std::uint32_t>>
       asking_;  ///< Programs and versions: rpcbind is asked now.
