@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/session_cache.h"
@@ -70,7 +69,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
       return told(Errc::bad_result, "Sun RPC: the server's results are not those of the declaration", results);
     if (!packed.empty()) std::memcpy(results.data(), packed.data(), packed.size());
     return {*status, packed.size()};
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // out of memory
     return {server::failed(Errc::call_failed), 0};
   }
 
