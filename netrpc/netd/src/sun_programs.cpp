@@ -62,7 +62,9 @@ Result<SunImport> parse_sun_import(const std::string& text) {
     program->remove_suffix(4);
   }
   auto host = take_behind(name, '@');
+  const bool versioned = program->find('/') != std::string_view::npos;
   if (!host || !may_be_named(name) || !read_program(*program, parsed.program, parsed.version)) return wrong;
+  if (versioned && parsed.version == 0) return wrong;  // 0 would stand for none
   if (const auto port = take_behind(*host, ':')) {
     const auto number = number_in(*port);
     if (!number || *number == 0 || *number > 0xffff) return wrong;

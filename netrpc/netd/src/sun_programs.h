@@ -27,7 +27,7 @@ struct SunImport {
   std::uint16_t port = 0;     ///< 0: that host's rpcbind is asked. Over TCP never 0.
   netrpc::SunTransport transport = netrpc::SunTransport::udp;
 };
-/// "NAME@HOST[:PORT]=PROGRAM[/VERSION][,tcp]", numbers as above. Errors: invalid_argument.
+/// "NAME@HOST[:PORT]=PROGRAM[/VERSION][,tcp]", numbers as above, and none of them 0. Errors: invalid_argument.
 [[nodiscard]] Result<SunImport> parse_sun_import(const std::string& text);
 
 }  // namespace lrpc::netd

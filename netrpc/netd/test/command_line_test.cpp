@@ -156,7 +156,7 @@ TEST(NetdCommandLine, says_what_is_wrong_with_a_sun_rpc_program_to_import) {
   const std::string check = kNetd + " --insecure --udp --address 127.0.0.1 --check --sun-import ";
   for (const std::string wrong : {"files", "files@host", "files@host=", "files@host=0", "@host=5", "files@=5",
                                   "files=5", "files@host:=5", "files@host:0=5", "files@host:65536=5", "files@host=5/x",
-                                  "files@host=5,udp", "lrpc.files@host=5", "a@b@host=5"}) {
+                                  "files@host=5,udp", "files@host=5/0", "lrpc.files@host=5", "a@b@host=5"}) {
     const Ran refused = run(check + wrong);
     EXPECT_EQ(refused.status, 1) << wrong;
     EXPECT_NE(refused.output.find("--sun-import: '" + wrong + "': write NAME@HOST"), std::string::npos)
