@@ -107,8 +107,6 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   }
   const auto address = resolve(host.str());
   if (!address) return raise(refusal(address.error()));
-  if (*address >> 28 == 0xe)  // groups have such addresses in the graph
-    return raise(refusal({Errc::invalid_argument, "host '" + host.str() + "' is a multicast address, and no host"}));
   if (options_.own_address != 0 && *address == options_.own_address) {
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));

@@ -8,8 +8,9 @@
 #include <cstring>
 
 namespace lrpc::netpath {
+namespace {
 
-Result<HostAddress> resolve(const std::string& host) {
+Result<HostAddress> looked_up(const std::string& host) {
   in_addr dotted{};
   if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
   if (host.find(':') != std::string::npos)
@@ -24,6 +25,15 @@ Result<HostAddress> resolve(const std::string& host) {
   std::memcpy(&address, found->ai_addr, sizeof address);
   freeaddrinfo(found);
   return HostAddress{ntohl(address.sin_addr.s_addr)};
+}
+
+}  // namespace
+
+Result<HostAddress> resolve(const std::string& host) {
+  auto address = looked_up(host);
+  if (address && *address >> 28 == 0xe)
+    return Error{Errc::invalid_argument, "host '" + host + "' is a multicast address, and no host"};
+  return address;
 }
 
 }  // namespace lrpc::netpath

@@ -19,11 +19,11 @@ using lrpc::netpath::ForeignBinding;
 using lrpc::netpath::ForeignServers;
 namespace wire = lrpc::netpath::NetworkPath;
 
-/// One server, "abroad@10.0.0.9", whose every call returns what it is told to.
+/// One server, "abroad@10.0.0.9", also by a multicast address, whose every call returns what it is told to.
 class Abroad final : public ForeignServers {
  public:
   bool knows(std::string_view name, std::string_view host) const noexcept override {
-    return name == "abroad" && host == "10.0.0.9";
+    return name == "abroad" && (host == "10.0.0.9" || host == "224.0.0.9");
   }
   Result<std::unique_ptr<ForeignBinding>> bind(Wanted& wanted) override {
     const std::lock_guard lock(mutex);
@@ -153,6 +153,7 @@ TEST_F(ForeignServer, is_bound_once_for_a_binding_and_nothing_else_is_bound_by_a
     return refused != nullptr ? static_cast<Errc>(refused->code) : path.code();
   };
   EXPECT_EQ(bind("files", "10.0.0.2"), Errc::invalid_argument);
+  EXPECT_EQ(bind("abroad", "224.0.0.9"), Errc::invalid_argument) << "that is a group, and no host";
   EXPECT_EQ(bind("abroad", "10.0.0.9"), Errc::ok);
   EXPECT_EQ(bind("abroad", "10.0.0.9"), Errc::invalid_argument);
 }
