@@ -49,7 +49,9 @@ std::string why_failed(Errc outcome, std::uint32_t version, std::span<const std:
     case Errc::host_unreachable: return "Sun RPC: there is no way to the host";
     case Errc::message_too_long: return "Sun RPC: the arguments are longer than a message";
     case Errc::call_failed: return "Sun RPC: the server does not answer, or has failed (SYSTEM_ERR)";
-    default: return {};
+    case Errc::call_aborted:
+    case Errc::call_cancelled: return {};
+    default: return "Sun RPC: " + std::string(describe(outcome));
   }
 }
 
