@@ -34,10 +34,10 @@ struct GraphTops {
 
 /// `service`: the instance for calls; empty: the last that gives a transaction service, other than Sun RPC's and what
 /// those stand on. `sun`: programs are served through every SUN_SELECT, and called through the last that can. Errors:
-/// invalid_argument (there is none; or calls through it, or through a GROUP, are not at most once, or not with one peer a host; or a
-/// GROUP stands on what cannot call groups, on what may wait for ever, or on another AUTH; or its members cannot be a
-/// group's; or a USER's options are wrong, or its name another USER's). The text may begin with the number of
-/// a line, as those of GraphDescription::parse(). A pure function.
+/// invalid_argument (there is none; or calls through it, or through a GROUP, are not at most once, or not with one peer
+/// a host; or a GROUP stands on what cannot call groups, on what may wait for ever, or on another AUTH; or its members
+/// cannot be a group's; or a USER's options are wrong, or its name another USER's). The text may begin with the number
+/// of a line, as those of GraphDescription::parse(). A pure function.
 [[nodiscard]] Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service,
                                             const SunUse& sun);
 

@@ -8,8 +8,8 @@
 
 namespace lrpc::netpath {
 
-/// What a binding takes of its user's and everybody's shares. Given back at the end of the scope, unless a path has been
-/// made, which gives it back itself.
+/// What a binding takes of its user's and everybody's shares. Given back at the end of the scope, unless a path has
+/// been made, which gives it back itself.
 class PathService::Claim {
  public:
   /// `paths`: how many it is to lead to. The service outlives it.

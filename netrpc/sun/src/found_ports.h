@@ -1,5 +1,5 @@
-// What the rpcbinds of other hosts have said of their programs' ports: for all bindings together, so that one that names
-// another port each time is asked seldom, and leads to few ports. Pure: time is passed in.
+// What the rpcbinds of other hosts have said of their programs' ports: for all bindings together, so that one that
+// names another port each time is asked seldom, and leads to few ports. Pure: time is passed in.
 #pragma once
 
 #include <cstddef>

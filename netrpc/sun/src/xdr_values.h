@@ -45,9 +45,9 @@ struct Scratch {
 [[nodiscard]] std::optional<std::uint16_t> pack_results(const stubgen::Procedure& procedure,
                                                         std::span<const std::byte> xdr, Scratch& scratch,
                                                         std::vector<std::byte>& packed);
-/// How long arguments may be in XDR. Types are shared between procedures and lie within each other many times over: each
-/// is measured once, so the work on an interface is bounded by the length of its declaration. For one interface, which
-/// outlives it.
+/// How long arguments may be in XDR. Types are shared between procedures and lie within each other many times over:
+/// each is measured once, so the work on an interface is bounded by the length of its declaration. For one interface,
+/// which outlives it.
 class ArgumentSizes {
  public:
   /// The most bytes that the arguments of `procedure` take.
