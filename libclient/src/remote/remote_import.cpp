@@ -268,7 +268,10 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
   inner.gate = options.gate;
   if (options.watcher) inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
   auto client = wire::Client::import(shim::kNetworkName, inner);
-  if (client || client.code() != Errc::name_unknown) return client;
+  const Errc code = client.code();
+  if (code == Errc::interface_mismatch || code == Errc::version_mismatch || code == Errc::hash_mismatch)
+    return Error{Errc::version_mismatch, "lrpc-netd and this program are of different versions of lrpc"};
+  if (code != Errc::name_unknown) return client;
   return Error{Errc::remote_unavailable,
                "no network domain here: start lrpc-netd with the same nameserver (as root or with CAP_NET_RAW, or "
                "over UDP without)"};

@@ -50,6 +50,16 @@ struct Answers {
   std::int32_t Question(lrpc::CallContext&) { return 42; }
 };
 
+TEST_F(TwoHosts, say_so_when_the_client_and_its_network_domain_are_of_different_versions) {
+  here_->stop_broker();
+  ChattyService chatty;
+  lrpc::Server server({.nameserver = here_->socket()});
+  ASSERT_TRUE(Chatty::export_to(server, std::string(lrpc::shim::kNetworkName), chatty));  // it speaks something else
+  const auto client = import();
+  EXPECT_EQ(client.code(), Errc::version_mismatch);
+  EXPECT_EQ(client.error().message(), "lrpc-netd and this program are of different versions of lrpc");
+}
+
 TEST_F(TwoHosts, carry_the_text_of_an_error_that_a_procedure_returns) {
   ChattyService chatty;
   lrpc::Server server({.nameserver = there_->socket()});
