@@ -47,6 +47,10 @@ class Lookups : public ::testing::Test {
   FakeEtcd etcd_;
   Etcd connection_{etcd_.options()};
   Said said_;
+  void have(const PublishedName& name) {
+    const std::lock_guard lock(mutex_);
+    own_name_ = name;
+  }
   std::mutex mutex_;
   std::optional<PublishedName> own_name_;
   LookupService service_{connection_,
@@ -100,14 +104,14 @@ TEST_F(Lookups, use_no_entry_that_is_not_right_and_say_so_once) {
 
 TEST_F(Lookups, believe_this_machine_and_not_etcd_about_its_own_names) {
   publish(published("files", "10.0.0.1", 2));
-  own_name_ = published("files", "10.0.0.1");
+  have(published("files", "10.0.0.1"));
   EXPECT_EQ(look_up("files").value().hosts.str(), "10.0.0.1");
 }
 
 TEST_F(Lookups, give_what_etcd_said_last_while_it_is_down_and_say_why_of_other_names) {
   publish(published("files", "10.0.0.2"));
   EXPECT_EQ(refusal_of("files"), Errc::ok);
-  own_name_ = published("mine", "10.0.0.1");
+  have(published("mine", "10.0.0.1"));
   etcd_.set_down(true);
   const auto answer = look_up("files");
   ASSERT_TRUE(answer) << answer.error().message();

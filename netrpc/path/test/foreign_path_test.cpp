@@ -26,18 +26,28 @@ class Abroad final : public ForeignServers {
     return name == "abroad" && (host == "10.0.0.9" || host == "224.0.0.9");
   }
   Result<std::unique_ptr<ForeignBinding>> bind(Wanted& wanted) override {
-    const std::lock_guard lock(mutex);
-    asked.push_back(wanted);
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(wanted);
     wanted.kept = std::make_shared<int>();
-    if (not_there > 0) return --not_there, Error{Errc::name_unknown, "not yet"};
+    if (not_there_ > 0) return --not_there_, Error{Errc::name_unknown, "not yet"};
     return std::make_unique<Bound>(*this);
   }
 
-  std::mutex mutex;
-  std::vector<Wanted> asked;
-  int not_there = 0;  ///< How many times it is not there.
-  /// What a call does; outside the mutex.
-  std::function<ForeignBinding::Returned(std::span<const std::byte> image, std::span<std::byte> results)> call;
+  using Call = std::function<ForeignBinding::Returned(std::span<const std::byte> image, std::span<std::byte> results)>;
+  /// What a call does from now on.
+  void answer_by(Call call) {
+    const std::lock_guard lock(mutex_);
+    call_ = std::move(call);
+  }
+  /// How many times it is not there.
+  void be_away(int times) {
+    const std::lock_guard lock(mutex_);
+    not_there_ = times;
+  }
+  [[nodiscard]] std::vector<Wanted> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
 
  private:
   class Bound final : public ForeignBinding {
@@ -45,12 +55,21 @@ class Abroad final : public ForeignServers {
     explicit Bound(Abroad& abroad) : abroad_(abroad) {}
     Returned call(const CallContext*, std::uint16_t, std::span<const std::byte> image, milliseconds,
                   std::span<std::byte> results) noexcept override {
-      return abroad_.call(image, results);
+      return abroad_.call()(image, results);
     }
 
    private:
     Abroad& abroad_;
   };
+  [[nodiscard]] Call call() {
+    const std::lock_guard lock(mutex_);
+    return call_;
+  }
+
+  std::mutex mutex_;
+  std::vector<Wanted> asked_;
+  int not_there_ = 0;
+  Call call_;
 };
 
 class ForeignServer : public TwoHosts {
@@ -71,13 +90,13 @@ class ForeignServer : public TwoHosts {
 
 TEST_F(ForeignServer, is_told_the_declaration_which_other_imports_do_not_send) {
   ASSERT_TRUE(import());
-  EXPECT_TRUE(abroad.asked.empty());
+  EXPECT_TRUE(abroad.asked().empty());
   auto client = import_abroad();
   ASSERT_TRUE(client) << client.error().message();
-  ASSERT_EQ(abroad.asked.size(), 1U);
-  EXPECT_EQ(abroad.asked[0].declaration, Conformance::kPdl.text);
-  EXPECT_EQ(abroad.asked[0].address, 0x0a00'0009U);
-  EXPECT_EQ(abroad.asked[0].user, ::getuid());
+  ASSERT_EQ(abroad.asked().size(), 1U);
+  EXPECT_EQ(abroad.asked()[0].declaration, Conformance::kPdl.text);
+  EXPECT_EQ(abroad.asked()[0].address, 0x0a00'0009U);
+  EXPECT_EQ(abroad.asked()[0].user, ::getuid());
   EXPECT_EQ(here_->broker().statistics().paths, 1U);
   client = Errc::call_failed;
   EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
@@ -86,32 +105,32 @@ TEST_F(ForeignServer, is_told_the_declaration_which_other_imports_do_not_send) {
 TEST_F(ForeignServer, returns_results_and_errors_with_their_texts) {
   auto client = import_abroad();
   ASSERT_TRUE(client);
-  abroad.call = [](std::span<const std::byte> image, std::span<std::byte> results) -> ForeignBinding::Returned {
+  abroad.answer_by([](std::span<const std::byte> image, std::span<std::byte> results) -> ForeignBinding::Returned {
     EXPECT_EQ(image.size(), 8U);
     results[0] = std::byte{42};
     std::fill_n(results.begin() + 1, 3, std::byte{0});
     return {0, 4};
-  };
+  });
   EXPECT_EQ(client->Add(1, 2).value(), 42);
-  abroad.call = [](std::span<const std::byte>, std::span<std::byte> results) -> ForeignBinding::Returned {
+  abroad.answer_by([](std::span<const std::byte>, std::span<std::byte> results) -> ForeignBinding::Returned {
     results[0] = std::byte{'x'};
     return {static_cast<std::uint16_t>(lrpc::server::failed(Errc::not_permitted) | lrpc::shim::call_status::kTold), 1};
-  };
+  });
   const auto refused = client->Add(1, 2);
   EXPECT_EQ(refused.code(), Errc::not_permitted);
   EXPECT_EQ(refused.error().message(), "x");
-  abroad.call = [](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned { return {0, 3}; };
+  abroad.answer_by([](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned { return {0, 3}; });
   EXPECT_EQ(client->Add(1, 2).code(), Errc::call_failed) << "no image of an int32 has three bytes";
 }
 
 TEST_F(ForeignServer, is_waited_for_as_long_as_an_import_waits_for_a_name) {
-  abroad.not_there = 2;
+  abroad.be_away(2);
   EXPECT_EQ(import_abroad().code(), Errc::name_unknown);
   const auto client = import_abroad({.timeout = kPatience});
   EXPECT_TRUE(client) << client.error().message();
-  ASSERT_EQ(abroad.asked.size(), 3U);
-  EXPECT_EQ(abroad.asked[1].kept, nullptr) << "it is of another import";
-  EXPECT_NE(abroad.asked[2].kept, nullptr) << "the declaration is compiled once for an import";
+  ASSERT_EQ(abroad.asked().size(), 3U);
+  EXPECT_EQ(abroad.asked()[1].kept, nullptr) << "it is of another import";
+  EXPECT_NE(abroad.asked()[2].kept, nullptr) << "the declaration is compiled once for an import";
 }
 
 TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls_among_those_to_a_host) {
@@ -129,17 +148,17 @@ TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls
 
   std::latch called{1};
   std::latch go_on{1};
-  abroad.call = [&](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned {
+  abroad.answer_by([&](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned {
     called.count_down();
     go_on.wait();
     return {0, 0};
-  };
+  });
   std::thread other([&] { EXPECT_TRUE(first->Null()); });
   called.wait();
   EXPECT_EQ(second->Null().code(), Errc::limit_reached);
-  const std::size_t asked = abroad.asked.size();
+  const std::size_t asked = abroad.asked().size();
   EXPECT_EQ(import_abroad().code(), Errc::limit_reached) << "an import asks the host, too";
-  EXPECT_EQ(abroad.asked.size(), asked);
+  EXPECT_EQ(abroad.asked().size(), asked);
   go_on.count_down();
   other.join();
 }
