@@ -1,6 +1,5 @@
 // SELECT over CHANNEL on simulated wires.
 #include "lrpc/netrpc/blocking_call.h"
-#include "netrpc/protocols/select/channel_pool.h"
 #include "netrpc/protocols/select/select_header.h"
 #include "netrpc/protocols/select/test/select_hosts.h"
 
@@ -314,92 +313,6 @@ TEST(SelectTest, its_kind_checks_its_options) {
   EXPECT_TRUE(kind.make(parts));
   parts.options.set("channels", "0");
   EXPECT_EQ(kind.make(parts).code(), Errc::invalid_argument);
-}
-
-/// A layer below whose calls the test completes; or which completes them at once, as failed.
-class HeldChannels final : public Protocol {
- public:
-  explicit HeldChannels(Host& host) : Protocol(host, "held") {}
-  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
-    if (no_memory) throw std::bad_alloc();
-    return SessionRef(new Channel(*this, high, participants));
-  }
-  void complete_next() {
-    Transaction* const next = held.front();
-    held.pop_front();
-    next->completed(Errc::ok, Message(host().pool()));
-  }
-  bool fail_at_once = false;
-  bool no_memory = false;
-  std::deque<Transaction*> held;
-
- private:
-  class Channel final : public Session {
-   public:
-    using Session::Session;
-    void call(Message /*request*/, Transaction& transaction, Duration /*timeout*/) noexcept override {
-      auto& channels = static_cast<HeldChannels&>(protocol());
-      if (channels.fail_at_once) return transaction.completed(Errc::host_unreachable, {});
-      channels.held.push_back(&transaction);
-    }
-  };
-};
-
-TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_completed_any_more) {
-  SimHosts net(1);
-  const Shepherd inside(net[0].monitor());
-  HeldChannels below(net[0].host());
-  SinkProtocol high(net[0].host());
-  ChannelPool pool(high, below, {}, 1, 16, [](Message& /*reply*/) noexcept { return Errc::ok; });
-  bool cancelled = false;
-  struct First final : Transaction {
-    explicit First(const bool& gone) : cancelled(gone) {}
-    void completed(Errc /*outcome*/, Message /*reply*/) noexcept override {
-      EXPECT_FALSE(cancelled);
-      ++completions;
-    }
-    const bool& cancelled;
-    int completions = 0;
-  } first(cancelled);
-  struct Second final : Transaction {
-    explicit Second(std::function<void()> cancel) : then(std::move(cancel)) {}
-    void completed(Errc /*outcome*/, Message /*reply*/) noexcept override { then(); }
-    std::function<void()> then;
-  } second([&] {
-    pool.cancel(first);
-    cancelled = true;
-    EXPECT_TRUE(pool.busy()) << "its owner could let go of it meanwhile";
-  });
-  pool.call(Message(net[0].pool()), first, kNoLimit);
-  pool.call(Message(net[0].pool()), second, kNoLimit);
-  below.fail_at_once = true;  // what waits fails as soon as the channel is free
-  below.complete_next();
-  EXPECT_TRUE(cancelled);
-  EXPECT_EQ(first.completions, 1);
-  EXPECT_FALSE(pool.busy());
-}
-
-TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_memory_for_another) {
-  SimHosts net(1);
-  const Shepherd inside(net[0].monitor());
-  HeldChannels below(net[0].host());
-  SinkProtocol high(net[0].host());
-  ChannelPool pool(high, below, {}, 2, 16, [](Message& /*reply*/) noexcept { return Errc::ok; });
-  TestCall refused;
-  TestCall first;
-  TestCall second;
-  below.no_memory = true;
-  pool.call(Message(net[0].pool()), refused, kNoLimit);
-  EXPECT_EQ(refused.outcome, Errc::limit_reached);
-  below.no_memory = false;
-  pool.call(Message(net[0].pool()), first, kNoLimit);
-  below.no_memory = true;
-  pool.call(Message(net[0].pool()), second, kNoLimit);
-  EXPECT_FALSE(second.done());
-  below.complete_next();
-  below.complete_next();
-  EXPECT_EQ(first.outcome, Errc::ok);
-  EXPECT_EQ(second.outcome, Errc::ok);
 }
 
 }  // namespace

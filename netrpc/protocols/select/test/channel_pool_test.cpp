@@ -1,0 +1,102 @@
+// ChannelPool over channels whose calls the test completes.
+#include "netrpc/protocols/select/channel_pool.h"
+
+#include <functional>
+#include <utility>
+
+#include "netrpc/protocols/select/test/select_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+/// A layer below whose calls the test completes; or which completes them at once, as failed.
+class HeldChannels final : public Protocol {
+ public:
+  explicit HeldChannels(Host& host) : Protocol(host, "held") {}
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (no_memory) throw std::bad_alloc();
+    return SessionRef(new Channel(*this, high, participants));
+  }
+  void complete_next() {
+    Transaction* const next = held.front();
+    held.pop_front();
+    next->completed(Errc::ok, Message(host().pool()));
+  }
+  bool fail_at_once = false;
+  bool no_memory = false;
+  std::deque<Transaction*> held;
+
+ private:
+  class Channel final : public Session {
+   public:
+    using Session::Session;
+    void call(Message /*request*/, Transaction& transaction, Duration /*timeout*/) noexcept override {
+      auto& channels = static_cast<HeldChannels&>(protocol());
+      if (channels.fail_at_once) return transaction.completed(Errc::host_unreachable, {});
+      channels.held.push_back(&transaction);
+    }
+  };
+};
+
+/// A pool of at most so many of them.
+struct HeldPool {
+  explicit HeldPool(unsigned channels)
+      : pool(high, below, {}, channels, 16, [](Message& /*reply*/) noexcept { return Errc::ok; }) {}
+  SimHosts net{1};
+  const Shepherd inside{net[0].monitor()};
+  HeldChannels below{net[0].host()};
+  SinkProtocol high{net[0].host()};
+  ChannelPool pool;
+};
+
+TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_completed_any_more) {
+  HeldPool held(1);
+  bool cancelled = false;
+  struct First final : Transaction {
+    explicit First(const bool& gone) : cancelled(gone) {}
+    void completed(Errc /*outcome*/, Message /*reply*/) noexcept override {
+      EXPECT_FALSE(cancelled);
+      ++completions;
+    }
+    const bool& cancelled;
+    int completions = 0;
+  } first(cancelled);
+  struct Second final : Transaction {
+    explicit Second(std::function<void()> cancel) : then(std::move(cancel)) {}
+    void completed(Errc /*outcome*/, Message /*reply*/) noexcept override { then(); }
+    std::function<void()> then;
+  } second([&] {
+    held.pool.cancel(first);
+    cancelled = true;
+    EXPECT_TRUE(held.pool.busy()) << "its owner could let go of it meanwhile";
+  });
+  held.pool.call(Message(held.net[0].pool()), first, kNoLimit);
+  held.pool.call(Message(held.net[0].pool()), second, kNoLimit);
+  held.below.fail_at_once = true;  // what waits fails as soon as the channel is free
+  held.below.complete_next();
+  EXPECT_TRUE(cancelled);
+  EXPECT_EQ(first.completions, 1);
+  EXPECT_FALSE(held.pool.busy());
+}
+
+TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_memory_for_another) {
+  HeldPool held(2);
+  TestCall refused;
+  TestCall first;
+  TestCall second;
+  held.below.no_memory = true;
+  held.pool.call(Message(held.net[0].pool()), refused, kNoLimit);
+  EXPECT_EQ(refused.outcome, Errc::limit_reached);
+  held.below.no_memory = false;
+  held.pool.call(Message(held.net[0].pool()), first, kNoLimit);
+  held.below.no_memory = true;
+  held.pool.call(Message(held.net[0].pool()), second, kNoLimit);
+  EXPECT_FALSE(second.done());
+  held.below.complete_next();
+  held.below.complete_next();
+  EXPECT_EQ(first.outcome, Errc::ok);
+  EXPECT_EQ(second.outcome, Errc::ok);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc
