@@ -12,8 +12,9 @@ namespace lrpc::netrpc::storm {
 
 /// The share of the calls that may end without an answer (those whose caller has crashed are not counted), from 0 to 1.
 /// At 1 the setting says nothing. Three parts:
-///   - The network. A call fails when each of its tries is lost, of which the stack makes `tries`. A try crosses one wire
-///     each way, or three between segments. Lost is also what is cut off by a partition, or comes too late to be of use.
+///   - The network. A call fails when each of its tries is lost, of which the stack makes `tries`. A try crosses one
+///     wire each way, or three between segments. Lost is also what is cut off by a partition, or comes too late to be
+///     of use.
 ///   - Large messages. A protocol that cannot ask for single packets sends six of them at each try, on the average. One
 ///     call in seven has such a message, if they may be that large.
 ///   - Crashes. One fails the calls that are under way to that host: `at_once` of each host that calls it, of which

@@ -16,8 +16,8 @@ namespace {
 
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
-/// Between two looks while another thread is at idle A-stacks for a moment: the watcher, which wakes those that wait when
-/// it puts them back, or their owner, which wakes nobody after it has taken one of several.
+/// Between two looks while another thread is at idle A-stacks for a moment: the watcher, which wakes those that wait
+/// when it puts them back, or their owner, which wakes nobody after it has taken one of several.
 constexpr std::chrono::milliseconds kHeldLook{1};
 
 /// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.

@@ -1,4 +1,5 @@
-// Links and routes that change under a running lrpc-netd, which is in its sandbox: it follows them, and its bindings stay.
+// Links and routes that change under a running lrpc-netd, which is in its sandbox: it follows them, and its bindings
+// stay.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -163,8 +164,8 @@ INSTANTIATE_TEST_SUITE_P(Over, ChangingLinks,
                                            Over{"EthernetWithoutIoUring", "", {"--backend", "epoll"}}),
                          [](const auto& over) { return over.param.name; });
 
-/// Between the machines there is a router as well. Over their common link nothing of IP comes through, so that what does
-/// has gone over the Ethernet.
+/// Between the machines there is a router as well. Over their common link nothing of IP comes through, so that what
+/// does has gone over the Ethernet.
 class ChangingRoutes : public Changing {
  protected:
   void SetUp() override {

@@ -64,8 +64,8 @@ class UserProtocol final : public Protocol {
 };
 
 /// The operations of a UserLayer; what is not given passes on unchanged. `lower` is the session below; `session` is the
-/// layer's own, that the protocol above is handed. Called inside the monitor; must not throw. `timeout` may be kNoLimit,
-/// to which nothing can be added: deadline_after() knows it.
+/// layer's own, that the protocol above is handed. Called inside the monitor; must not throw. `timeout` may be
+/// kNoLimit, to which nothing can be added: deadline_after() knows it.
 struct UserLayerOperations {
   std::function<Errc(Session& lower, Message message)> push{};
   std::function<void(Session& session, Protocol& high, Message message)> demux{};

@@ -92,8 +92,8 @@ class Session {
   /// system_error; that the message was sent says nothing about its arrival.
   [[nodiscard]] virtual Errc push(Message message) noexcept;
   /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`:
-  /// from now on; kNoLimit: none (but the protocol's own idea of when a peer is gone). One that is not over zero is over:
-  /// the call ends as call_aborted, and nothing is sent.
+  /// from now on; kNoLimit: none (but the protocol's own idea of when a peer is gone). A timeout of zero or less is
+  /// over: the call ends as call_aborted, and nothing is sent.
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
   /// Gives a call up: its completed() will not be called any more. The peer may still execute it. No effect on one that
   /// is not outstanding here.

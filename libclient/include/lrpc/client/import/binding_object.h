@@ -24,8 +24,8 @@ namespace lrpc {
 /// What a call does when all A-stacks of its class are in use (LRPC §5.2).
 enum class AStackSupply : std::uint8_t {
   wait,  ///< Wait until an earlier call finishes.
-  /// Return Errc::no_astack, without waiting for a call. While another thread is at idle A-stacks for a moment, waits for
-  /// that, at most for as long as the call may take.
+  /// Return Errc::no_astack, without waiting for a call. While another thread is at idle A-stacks for a moment, waits
+  /// for that, at most for as long as the call may take.
   fail,
   /// Ask the server for more: secondary A-stacks, in regions beyond the primary one, which go back when nobody has used
   /// them for a while (ImportOptions::grown_idle). Wait while it does not give any: it has limits (ServerOptions). Not
