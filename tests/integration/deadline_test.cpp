@@ -301,7 +301,8 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
       },
       [&] { return last.service.abandonments != 0; });
   EXPECT_TRUE(eventually([&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
-  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually(
+      [&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0 && service_.holding_behind == 0; }));
 }
 
 TEST_P(Deadlines, of_the_caller_end_the_wait_for_an_astack_of_the_server_behind_it) {
@@ -315,7 +316,9 @@ TEST_P(Deadlines, of_the_caller_end_the_wait_for_an_astack_of_the_server_behind_
   EXPECT_EQ(last.service.holding, 8U) << "nothing was called";
   last.service.released = true;
   for (auto& one : all) EXPECT_TRUE(one.finish());
-  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; })) << "no procedure uses the server behind";
+  // The count says nothing new, but ThreadSanitizer does not see calls as synchronisation.
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0 && service_.holding_behind == 0; }))
+      << "no procedure uses the server behind";
 }
 
 TEST_P(Deadlines, of_the_caller_that_are_over_let_its_procedure_call_nobody_and_say_so) {

@@ -58,8 +58,10 @@ class LimitsService {
     return Limits::LeftBehindResults{.limited = left->limited, .nanoseconds = left->nanoseconds};
   }
   lrpc::Result<void> HoldBehind(CallContext&, std::uint32_t milliseconds) {
+    ++holding_behind;
     const auto held = behind.load()->Hold(milliseconds);
     behind_ended = static_cast<int>(held.code());
+    --holding_behind;
     if (!held) return held.error();
     return {};
   }
@@ -87,6 +89,7 @@ class LimitsService {
   std::atomic<std::uint32_t> abandonments{0};
   std::atomic<std::uint32_t> noted{0};
   std::atomic<std::int64_t> last_left{-2};  ///< -1: no deadline.
+  std::atomic<std::uint32_t> holding_behind{0};
   std::atomic<int> behind_ended{-1};
   std::atomic<bool> released{false};
 };
