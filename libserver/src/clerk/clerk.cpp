@@ -31,7 +31,6 @@ Clerk::Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shi
 
 /// The connection to the nameserver; a new one if there is none. Connects without the lock: that may take a while.
 Result<std::shared_ptr<NameserverLink>> Clerk::linked() {
-  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   {
     std::lock_guard lock(mutex_);
     if (link_ != nullptr) return link_;
@@ -116,27 +115,24 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
   if (Status left = wait_until_left(name); !left) return left.error();
   auto link = linked();
   if (!link) return link.error();
-  std::uint64_t id = 0;
-  ExportedName exported(std::move(name), std::move(interface));
-  shim::BinderMessage request = export_request(0, exported.name(), *exported.interface()->pdl);
-  {
-    std::lock_guard lock(mutex_);
-    id = ++last_export_;
-    exports_.emplace(id, std::move(exported));
-  }
+  shim::BinderMessage request = export_request(0, name, *interface->pdl);
+  std::unique_lock lock(mutex_);
+  const std::uint64_t id = ++last_export_;
+  exports_.emplace(id, ExportedName(std::move(name), std::move(interface)));
+  lock.unlock();
+  const auto forget = [&] {
+    lock.lock();
+    exports_.erase(id);
+  };
   Answer answer = Errc::limit_reached;
   try {
     answer = ask(**link, id, std::move(request));  // B1
-    if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
   } catch (const std::bad_alloc&) {
-    std::lock_guard lock(mutex_);
-    exports_.erase(id);
+    forget();
     throw;
   }
-  {
-    std::lock_guard lock(mutex_);
-    exports_.erase(id);
-  }
+  if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
+  forget();
   return answer ? why_not(*answer) : answer.error();
 }
 
@@ -221,7 +217,7 @@ void Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id 
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
     on_bind_request(link, std::move(message));
   } else if (std::holds_alternative<shim::PollerPage>(message.body)) {
-    on_poller_page(std::move(message));
+    if (message.fds.size() == 1) grant_.attach(std::move(message.fds.front()));
   } else {
     on_answer(link, std::move(message));
   }
@@ -299,9 +295,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim
 /// A withdrawal whose answer nobody waits for, but for who exports the name again.
 void Clerk::withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered,
                                  std::string name) {
-  shim::BinderMessage request;
-  request.request = ++last_request_;
-  request.body = shim::WithdrawRequest{registered};
+  shim::BinderMessage request{++last_request_, shim::WithdrawRequest{registered}, {}, {}};
   asked_.emplace(request.request, Asked{.export_id = 0, .waiting = std::nullopt, .leaving = std::move(name)});
   try {
     link->send_soon(std::move(request));
@@ -370,15 +364,6 @@ void Clerk::register_missing() {
 
 // ---- The processor allocator, on the watcher's thread ----
 
-void Clerk::on_poller_page(shim::BinderMessage message) noexcept {
-  // What is no page, or cannot be mapped, leaves this server to its own rule: it polls for its calls all the same.
-  if (message.fds.size() != 1) return;
-  try {
-    (void)grant_.attach(std::move(message.fds.front()));
-  } catch (const std::bad_alloc&) {
-  }
-}
-
 void Clerk::wake_allocator() {
   std::shared_ptr<NameserverLink> link;
   {
@@ -406,10 +391,8 @@ void Clerk::on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::B
                                  : Result<std::uint64_t>(Error{Errc::name_unknown, "the name has been withdrawn"});
   } catch (const std::bad_alloc&) {
   }
-  shim::BinderMessage reply;
-  reply.request = message.request;
-  reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};
-  link->send_soon(std::move(reply));
+  std::string text = bound ? std::string() : bound.error().message();
+  link->send_soon({message.request, shim::BindReply{request.binding_id, bound.code(), std::move(text)}, {}, {}});
   if (bound) bindings_.expect_call(*bound);
 }
 

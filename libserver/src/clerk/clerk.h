@@ -74,7 +74,6 @@ class Clerk {
   void on_retry();
   void retry_later_locked() noexcept;
   [[nodiscard]] bool anything_missing_locked() const;
-  void on_poller_page(shim::BinderMessage message) noexcept;
   void on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
 

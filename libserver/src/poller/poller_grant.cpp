@@ -1,8 +1,10 @@
 #include "poller_grant.h"
 
+#include <new>
 #include <utility>
 
 namespace lrpc::server {
+
 bool PollerGrant::hot_call() noexcept {
   // First counted, then looked: an allocator that falls asleep says so first and then looks at the counters once more.
   page_->counters.hot_calls.fetch_add(1, std::memory_order_seq_cst);
@@ -42,11 +44,14 @@ void PollerGrant::wake_allocator() noexcept {
   if (woken_.exchange(epoch, std::memory_order_relaxed) != epoch) wake_();
 }
 
-Status PollerGrant::attach(UniqueFd page) {
-  if (Status put = page_.put(std::move(page)); !put) return put;
+void PollerGrant::attach(UniqueFd page) noexcept {
+  try {
+    if (Status put = page_.put(std::move(page)); !put) return;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   woken_.store(0, std::memory_order_relaxed);
   attached_.store(true, std::memory_order_relaxed);
-  return {};
 }
 
 void PollerGrant::detach() noexcept {

@@ -32,8 +32,8 @@ class PollerGrant {
   void end_polling(bool evicted) noexcept;
 
   // On the watcher's thread, or before it runs.
-  /// The page that a nameserver has sent. An error leaves the domain to its own rule.
-  Status attach(UniqueFd page);
+  /// What a nameserver has sent as a page. What is none, or cannot be mapped, leaves the domain to its own rule.
+  void attach(UniqueFd page) noexcept;
   /// The nameserver is gone, and its rulings with it.
   void detach() noexcept;
 
