@@ -29,7 +29,7 @@ class Loopback {
     auto client = Client::import_over(std::move(pair->second), options);
     if (!client) return client.error();
     loopback->client_ = std::make_unique<Client>(std::move(*client));
-    client::BindingObject& object = loopback->client_->binding().object();
+    client::BindingObject& object = detail::StubAccess::object(loopback->client_->binding());
     const Server::InlineHalf half = loopback->server_.inline_half(object.id());
     if (half.serve == nullptr) return Error{Errc::not_supported, "the server offers no inline half for the binding"};
     object.set_inline_server({half.serve, half.server});
@@ -37,7 +37,9 @@ class Loopback {
   }
 
   [[nodiscard]] Client& client() noexcept { return *client_; }
-  [[nodiscard]] client::BindingObject& binding() noexcept { return client_->binding().object(); }
+  [[nodiscard]] client::BindingObject& binding() noexcept {
+    return lrpc::detail::StubAccess::object(client_->binding());
+  }
   [[nodiscard]] Impl& impl() noexcept { return impl_; }
 
  private:

@@ -24,7 +24,7 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
 
   /// The trap gate's client seals itself, as late as it can: the benchmark library looks around before the first block.
   void resume() override {
-    if (gate_ != shim::Gate::trap || client_->binding().object().sealed()) return;
+    if (gate_ != shim::Gate::trap || lrpc::detail::StubAccess::object(client_->binding()).sealed()) return;
     const Status sealed = seal(client_->binding(), {.allow = {"sched_setaffinity", "getrusage", "clock_gettime"}});
     if (!sealed) seal_failure_ = sealed.error();
   }

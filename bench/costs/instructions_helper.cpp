@@ -34,7 +34,7 @@ std::span<ServedAStack> astacks_of(BenchLoopback& loopback) {
 }
 
 struct ServerHalf {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   std::span<ServedAStack> astacks;
 
   explicit ServerHalf(BenchLoopback& loopback) : astacks(astacks_of(loopback)) {}
@@ -44,7 +44,7 @@ struct ServerHalf {
 
 /// One Null call as its stub makes it (bench.client.h), with the server's half where the transfer is.
 inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
-  lrpc::client::BindingObject& object = client.binding().object();
+  lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client.binding());
   if (object.remote()) [[unlikely]]
     return lrpc::Errc::remote_unavailable;
   lrpc::client::Call call(object, 0);
@@ -64,7 +64,7 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
 /// The same as a call that is started and finished later.
 inline lrpc::Result<void> started_null(::Bench::Client& client, ServerHalf& server) {
   auto pending = client.start().Null();
-  server.serve(server.astacks[pending.call().astack()]);
+  server.serve(server.astacks[lrpc::detail::StubAccess::call(pending).astack()]);
   return pending.finish();
 }
 

@@ -79,7 +79,7 @@ struct EntryFuzzer::Parts {
   void* const impl;
   const std::span<const HandlePlace> handles;
   std::shared_ptr<server::ServedBinding> binding;
-  CallContext context;
+  server::PrimedContext context;
   std::unique_ptr<std::byte[]> image;
   std::byte* tail = nullptr;
   std::map<std::uint32_t, std::vector<std::uint64_t>> granted;  ///< By tag.

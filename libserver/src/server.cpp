@@ -45,7 +45,7 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   return interface;
 }
 
-void serve_inline_in(server::ServedBinding& served, std::uint32_t astack, CallContext& context) {
+void serve_inline_in(server::ServedBinding& served, std::uint32_t astack, server::PrimedContext& context) {
   if (astack < served.astacks().size()) [[likely]] {
     (void)server::serve(served.astacks()[astack], context);
   } else {
@@ -56,7 +56,7 @@ void serve_inline_in(server::ServedBinding& served, std::uint32_t astack, CallCo
 
 /// A procedure calls the binding that it was called through: its own context is still wanted.
 [[gnu::cold, gnu::noinline]] void serve_nested_inline(server::ServedBinding& served, std::uint32_t astack) {
-  CallContext context;
+  server::PrimedContext context;
   serve_inline_in(served, astack, context);
 }
 

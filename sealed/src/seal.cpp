@@ -25,7 +25,7 @@ std::ptrdiff_t threads_of_this_process() {
 }  // namespace
 
 Status seal(Binding& binding, const SealOptions& options) {
-  client::BindingObject& object = binding.object();
+  client::BindingObject& object = detail::StubAccess::object(binding);
   if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
   if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};
   if (const auto threads = threads_of_this_process(); threads > 1) {

@@ -195,7 +195,7 @@ void abandon_one() {
 // ---- The server ----
 
 void be_estack(bool leaves_when_idle = false) {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   ServedAStack& astack = world().served;
   astack.estack.store(reinterpret_cast<lrpc::server::EStack*>(&context));
   world().head.attached.store(1, std::memory_order_seq_cst);
@@ -230,7 +230,7 @@ void be_clerk() {
 /// As Poller says, and in the order of its demote(): the kernel fences for the callers, or it refuses that and they are
 /// told.
 void poll_for(PolledHint hint, bool promised) {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   ServedAStack& astack = world().served;
   world().head.polled.store(hint.bits(), std::memory_order_release);
   for (int scans = 0; scans < 2; ++scans) {
@@ -243,7 +243,7 @@ void poll_for(PolledHint hint, bool promised) {
 }
 /// The end of it alone: what the callers do meanwhile is found in fewer departures.
 void stop_polling_without_fence() {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   lrpc::shim::take_hint_back(world().head);
   (void)lrpc::shim::fence_before_last_look(false);
   (void)serve<Scanner::poller>(world().served, context);
@@ -263,12 +263,12 @@ void take_procedures_away() {
   world().given_back = lrpc::server::none_executes({&world().served, 1});
 }
 void serve_what_is_rung() {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   (void)serve(world().served, context);
 }
 /// It is there until the binding is revoked.
 void be_revoked_estack() {
-  lrpc::CallContext context;
+  lrpc::server::PrimedContext context;
   while (!world().served_revoked.load(std::memory_order_relaxed)) {
     if (serve(world().served, context) != lrpc::server::Served::nothing) continue;
     lrpc::shim::park_estack(world().head, world().served.linkage, world().leave, world().served_revoked,

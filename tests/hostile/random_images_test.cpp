@@ -35,7 +35,7 @@ class RandomImages : public testing::Test {
     ASSERT_NE(half.serve, nullptr);
     object().set_inline_server({half.serve, half.server});
   }
-  lrpc::client::BindingObject& object() { return client_->binding().object(); }
+  lrpc::client::BindingObject& object() { return lrpc::detail::StubAccess::object(client_->binding()); }
 
   lrpc::Server server_{{.pollers = 0}};
   ConformanceService service_{&server_, "/nonexistent/lrpcd.sock"};

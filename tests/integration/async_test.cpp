@@ -218,8 +218,8 @@ TEST(StartedCallsInline, are_served_when_they_are_finished) {
   LocalTasks tasks({.gate = Gate::none});
   Tasks::Client& client = *tasks.client;
   EXPECT_EQ(client.start().Add(1, 2).finish().code(), Errc::call_failed) << "nobody serves it yet";
-  const auto half = tasks.server.inline_half(client.binding().object().id());
-  client.binding().object().set_inline_server({half.serve, half.server});
+  const auto half = tasks.server.inline_half(lrpc::detail::StubAccess::object(client.binding()).id());
+  lrpc::detail::StubAccess::object(client.binding()).set_inline_server({half.serve, half.server});
   auto sum = client.start().Add(1, 2);
   EXPECT_FALSE(sum.ready());
   EXPECT_EQ(sum.finish().value(), 3);
@@ -228,8 +228,8 @@ TEST(StartedCallsInline, are_served_when_they_are_finished) {
 TEST(StartedCallsInline, give_their_astack_back_when_they_are_dropped) {
   LocalTasks tasks({.gate = Gate::none, .supply = lrpc::AStackSupply::fail});
   Tasks::Client& client = *tasks.client;
-  const auto half = tasks.server.inline_half(client.binding().object().id());
-  client.binding().object().set_inline_server({half.serve, half.server});
+  const auto half = tasks.server.inline_half(lrpc::detail::StubAccess::object(client.binding()).id());
+  lrpc::detail::StubAccess::object(client.binding()).set_inline_server({half.serve, half.server});
   for (std::uint32_t i = 0; i < 50; ++i) {
     const auto dropped = client.start().Check(i);
   }
@@ -299,7 +299,7 @@ TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares
       for (auto& nap : naps) EXPECT_TRUE(nap.finish());
     }
     // As if it had lost its processor just there.
-    auto& moving = tasks.client->binding().object().astacks(0).own_lease().moving;
+    auto& moving = lrpc::detail::StubAccess::object(tasks.client->binding()).astacks(0).own_lease().moving;
     moving.store(1);
     at_spares.count_down();
     std::this_thread::sleep_for(50ms);

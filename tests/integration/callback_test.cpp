@@ -47,7 +47,8 @@ class Callbacks : public testing::Test {
                             Chatter::Callback::Entry_<ChatterListener>::kStubs_, &listener_);
   }
   lrpc::Status offer(int fd) {
-    return shim::offer_on_bell(client_->binding().object().bell(), shim::BellMessage::callback, fd);
+    return shim::offer_on_bell(lrpc::detail::StubAccess::object(client_->binding()).bell(), shim::BellMessage::callback,
+                               fd);
   }
   /// What the server met when it tried to call back, waiting so long at most.
   Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs,
@@ -236,7 +237,7 @@ TEST_F(Callbacks, are_not_made_over_what_is_no_socket_pair) {
 
 /// Offers one end of a pair and waits until it is accepted.
 lrpc::UniqueFd offer_pair(Chatter::Client& client) {
-  auto kept = client.binding().offer_callback();
+  auto kept = lrpc::detail::StubAccess::offer_callback(client.binding());
   EXPECT_TRUE(kept) << kept.error().message();
   return kept ? *std::move(kept) : lrpc::UniqueFd();
 }
@@ -307,7 +308,7 @@ TEST(CallbackOffers, to_a_server_that_declares_no_callback_are_dropped) {
   lrpc::Server server;
   auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
-  EXPECT_EQ(client->binding().offer_callback().code(), Errc::peer_gone);
+  EXPECT_EQ(lrpc::detail::StubAccess::offer_callback(client->binding()).code(), Errc::peer_gone);
   EXPECT_TRUE(client->Null());
 }
 

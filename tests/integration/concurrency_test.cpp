@@ -177,7 +177,7 @@ TEST_P(StuckBinding, that_ends_while_its_calls_are_stuck_does_not_hold_up_anothe
     ASSERT_TRUE(stuck);
     std::thread caller([&] { EXPECT_EQ(stuck->SleepFor(1).code(), Errc::call_failed); });
     while (service_.stuck < 1) std::this_thread::sleep_for(1ms);
-    stuck->binding().object().revoke();
+    lrpc::detail::StubAccess::object(stuck->binding()).revoke();
     caller.join();
   }
   for (int i = 0; i < 1'000; ++i) ASSERT_EQ(other->Add(i, 2).value(), i + 2);

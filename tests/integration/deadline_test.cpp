@@ -31,7 +31,7 @@ class Deadlines : public testing::TestWithParam<Gate> {
   /// Makes a call that says to have `left` ns. As ring() does, but nobody here looks at the deadline. Its status.
   std::uint16_t call_with(std::uint64_t left, std::uint16_t number, std::string_view name) {
     EXPECT_EQ(Limits::kPdl.procedures[number].name, name);
-    lrpc::client::BindingObject& object = client_.binding().object();
+    lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client_.binding());
     lrpc::client::PendingCall call(object, Limits::kPdl.procedures[number].astack_class);
     EXPECT_TRUE(call.taken());
     const lrpc::shim::AStack& astack = call.placed();
@@ -383,7 +383,7 @@ INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kRepeatedGates), ga
 
 TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   LocalLimits limits({.gate = Gate::none});
-  lrpc::client::BindingObject& object = limits.client->binding().object();
+  lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(limits.client->binding());
   const auto half = limits.server.inline_half(object.id());
   object.set_inline_server({half.serve, half.server});
   {

@@ -23,7 +23,7 @@ bool a_hint_comes(Conformance::Client& client, bool fenced) {
   return eventually([&] {
     for (int i = 0; i < 1000; ++i) {
       auto call = client.start().Add(1, 2);
-      const lrpc::shim::PolledHint hint(call.call().linkage().astack.head->polled.load());
+      const lrpc::shim::PolledHint hint(lrpc::detail::StubAccess::call(call).linkage().astack.head->polled.load());
       EXPECT_EQ(call.finish().value(), 3);
       if (hint.polled() && hint.polled_and_fenced() == fenced) return true;
     }

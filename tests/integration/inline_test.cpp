@@ -42,7 +42,7 @@ struct InlineCalls : testing::Test {
     auto imported = bind_privately(server, service, {.gate = lrpc::Gate::none});
     if (!imported) return;
     client = std::make_unique<Conformance::Client>(*std::move(imported));
-    auto& object = client->binding().object();
+    auto& object = lrpc::detail::StubAccess::object(client->binding());
     const auto half = server.inline_half(object.id());
     object.set_inline_server({half.serve, half.server});
   }

@@ -109,7 +109,9 @@ struct LocalLimits {
     client = std::make_unique<Limits::Client>(*std::move(imported));
   }
   ~LocalLimits() { service.released = true; }
-  [[nodiscard]] std::size_t in_quarantine() const { return client->binding().object().in_quarantine(); }
+  [[nodiscard]] std::size_t in_quarantine() const {
+    return lrpc::detail::StubAccess::object(client->binding()).in_quarantine();
+  }
   /// Makes a call that ends early, again and again, until its procedure has begun: a call may also end before that.
   template <class Call, class Begun>
   void until_it_begins(const Call& call, const Begun& begun) const {

@@ -54,7 +54,7 @@ TEST(NoLimit, a_private_import_that_would_not_wait_for_its_answer_is_refused) {
 TEST(NoLimit, is_what_the_longest_durations_of_an_import_mean) {
   LocalLimits world({.timeout = kNoLimit, .grown_idle = kNoLimit, .call_timeout = kNoLimit});
   EXPECT_TRUE(world.client->Once(3));
-  EXPECT_FALSE(world.client->binding().object().times_calls());
+  EXPECT_FALSE(lrpc::detail::StubAccess::object(world.client->binding()).times_calls());
   LocalLimits almost({.timeout = std::chrono::milliseconds::max() - 1ms,
                       .grown_idle = std::chrono::milliseconds::max() - 1ms,
                       .call_timeout = std::chrono::milliseconds::max() - 1ms});

@@ -155,7 +155,7 @@ TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_
   auto region = shim::Region::map(*std::move(memory), *std::move(layout));
   ASSERT_TRUE(region);
 
-  const auto in_quarantine = [&] { return client->binding().object().in_quarantine(); };
+  const auto in_quarantine = [&] { return lrpc::detail::StubAccess::object(client->binding()).in_quarantine(); };
   const std::uint16_t astack_class = Tasks::kPdl.procedures[5].astack_class;
   const std::size_t count = Tasks::kPdl.classes[astack_class].count;
   while (in_quarantine() < count) ASSERT_TRUE(client->Log(1, "nobody executes this"));

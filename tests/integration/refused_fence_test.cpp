@@ -33,7 +33,7 @@ void call_in_every_way(Tasks::Client& client, int& polled) {
     ASSERT_EQ(client.Add(1, static_cast<std::int32_t>(i)).value(), static_cast<std::int32_t>(i + 1));
     {
       auto call = client.start().Add(2, 2);
-      if (PolledHint(call.call().linkage().astack.head->polled.load()).polled()) ++polled;
+      if (PolledHint(lrpc::detail::StubAccess::call(call).linkage().astack.head->polled.load()).polled()) ++polled;
       ASSERT_EQ(call.finish().value(), 4);
     }
     (void)client.start().Add(3, 3);  // dropped
@@ -114,7 +114,7 @@ PolledHint wrong_hint(Tasks::Client& client, bool fences) {
   EXPECT_TRUE(eventually([&] {
     for (int i = 0; i < 1000; ++i) {
       auto call = client.start().Add(1, 2);
-      const PolledHint hint(call.call().linkage().astack.head->polled.load());
+      const PolledHint hint(lrpc::detail::StubAccess::call(call).linkage().astack.head->polled.load());
       if (hint.polled()) ++polled;
       if (hint.polled() && hint.polled_and_fenced() != fences) wrong = hint;
       EXPECT_EQ(call.finish().value(), 3);
@@ -159,7 +159,7 @@ TEST(WithoutFences, DISABLED_pollers_say_so_from_some_moment_on) {
   // Its next stint but one says so at the latest; from then on it holds.
   ASSERT_TRUE(eventually([&] {
     auto call = tasks.client->start().Add(1, 2);
-    const PolledHint hint(call.call().linkage().astack.head->polled.load());
+    const PolledHint hint(lrpc::detail::StubAccess::call(call).linkage().astack.head->polled.load());
     EXPECT_TRUE(call.finish());
     return hint.polled() && !hint.polled_and_fenced();
   }));

@@ -127,7 +127,7 @@ void count_under_signals(Conformance::Client& client, bool restart) {
 
 void registers_full_of_garbage(Conformance::Client& client) {
   std::mt19937_64 random(4711);
-  const auto binding = lrpc::shim::in_registers(client.binding().object().nonce());
+  const auto binding = lrpc::shim::in_registers(lrpc::detail::StubAccess::object(client.binding()).nonce());
   for (int i = 0; i < 20'000; ++i) {
     lrpc::shim::TrapRegisters registers{{random(), random()}, random(), random(), random()};
     if (i % 2 == 0) registers.binding = binding;
@@ -151,7 +151,7 @@ bool obeys_too_well(std::uint64_t procedure) {
 /// it is a call, so this binding is good for nothing afterwards.
 void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto nonce = lrpc::shim::in_registers(client.binding().object().nonce());
+  const auto nonce = lrpc::shim::in_registers(lrpc::detail::StubAccess::object(client.binding()).nonce());
   const auto layout = lrpc::shim::RegionLayout::of(Conformance::kPdl.classes);
   EXPECT(layout);
   if (!layout) return;
@@ -159,7 +159,7 @@ void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
   std::byte* base = nullptr;
   {
     // The first class's A-stacks are small and lie at the front of the region's first page.
-    const lrpc::client::Call call(client.binding().object(), 0);
+    const lrpc::client::Call call(lrpc::detail::StubAccess::object(client.binding()), 0);
     base = call.image() - reinterpret_cast<std::uintptr_t>(call.image()) % kPage;
   }
   const auto store = [](std::byte* at, std::uint64_t bits) {

@@ -58,7 +58,7 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
   });
   if (!service.wait_stuck()) {
     service.go();
-    client->binding().object().revoke();
+    lrpc::detail::StubAccess::object(client->binding()).revoke();
     caller.join();
     GTEST_SKIP() << "no poller has come by";
   }

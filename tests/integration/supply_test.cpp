@@ -113,9 +113,9 @@ TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
   auto client = bind_privately(*server, service, {.gate = lrpc::Gate::none});
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->Null().code(), Errc::call_failed) << "nobody serves it yet";
-  const auto half = server->inline_half(client->binding().object().id());
+  const auto half = server->inline_half(lrpc::detail::StubAccess::object(client->binding()).id());
   ASSERT_NE(half.serve, nullptr);
-  client->binding().object().set_inline_server({half.serve, half.server});
+  lrpc::detail::StubAccess::object(client->binding()).set_inline_server({half.serve, half.server});
   ASSERT_TRUE(client->Null());
   EXPECT_EQ(service.seen, 1U);
   EXPECT_EQ(lrpc::client::nesting_depth(), 0U);

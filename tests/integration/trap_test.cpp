@@ -199,7 +199,7 @@ TEST_F(Trap, denies_a_sealed_program_more_astacks_and_serves_it_with_what_it_has
 TEST_F(Trap, has_no_growth_for_a_client_that_asks_all_the_same) {
   auto client = world_.import("host", {.gate = Gate::trap});
   ASSERT_TRUE(client) << client.error().message();
-  const int bell = client->binding().object().bell();
+  const int bell = lrpc::detail::StubAccess::object(client->binding()).bell();
   auto line = lrpc::shim::ask_for_growth(bell, {.astack_class = 0, .place = 0, .count = 1});
   ASSERT_TRUE(line) << line.error().message();
   const auto answer = lrpc::shim::receive_growth(line->get(), kPatience);
@@ -298,7 +298,7 @@ TEST_F(TrapOfAChild, serves_no_process_but_the_one_that_was_bound) {
       in_a_child([](const std::string& nameserver) {
         auto client = import_by_trap(nameserver);
         if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
-        const auto id = lrpc::shim::in_registers(client->binding().object().nonce());
+        const auto id = lrpc::shim::in_registers(lrpc::detail::StubAccess::object(client->binding()).nonce());
         const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (impostor == 0) {
           syscall(SYS_exit_group,
@@ -338,7 +338,9 @@ bool a_thread_waits_in_ioctl() {
   const auto listener =
       static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
   if (!client || listener < 0) _exit(1);
-  if (!lrpc::shim::offer_on_bell(client->binding().object().bell(), lrpc::shim::BellMessage::trap, listener)) _exit(1);
+  if (!lrpc::shim::offer_on_bell(lrpc::detail::StubAccess::object(client->binding()).bell(),
+                                 lrpc::shim::BellMessage::trap, listener))
+    _exit(1);
   if (fork() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);

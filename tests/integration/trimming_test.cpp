@@ -109,7 +109,7 @@ TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
 TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_alone) {
   const auto bind = [&] {
     client_ = std::make_unique<Conformance::Client>(bind_privately(server_, service_).value());
-    return &client_->binding().object();
+    return &lrpc::detail::StubAccess::object(client_->binding());
   };
   std::unique_ptr<Conformance::Client> next;
   const lrpc::client::BindingObject* ended = nullptr;
@@ -122,8 +122,8 @@ TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_
   if (next == nullptr) GTEST_SKIP() << "this allocator uses no address again";
   bind();
   ASSERT_EQ(fill(), lrpc::Errc::ok) << "later, so it is trimmed later";
-  EXPECT_TRUE(eventually([&] { return client_->binding().object().trims() >= 2; }));
-  EXPECT_EQ(next->binding().object().trims(), 0U) << "it has used no tail";
+  EXPECT_TRUE(eventually([&] { return lrpc::detail::StubAccess::object(client_->binding()).trims() >= 2; }));
+  EXPECT_EQ(lrpc::detail::StubAccess::object(next->binding()).trims(), 0U) << "it has used no tail";
 }
 
 }  // namespace

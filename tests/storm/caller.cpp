@@ -233,7 +233,7 @@ bool Caller::call_several(Client& client, const Terms& terms) {
     if (queue && *queue) (void)(*queue)->watch(one.pending(), [&told] { ++told; });
   }
   if (queue && *queue) {
-    const InCall waiting("CompletionQueue::wait", 0, &client.binding().object());
+    const InCall waiting("CompletionQueue::wait", 0, &lrpc::detail::StubAccess::object(client.binding()));
     (void)(*queue)->wait(std::chrono::milliseconds(20));
   }
   bool good = true;

@@ -112,7 +112,7 @@ class Crowd {
   }
 
   static void serve_callbacks(Bound& bound, Server& own_domain, Listener& listener) {
-    const InCall waiting("serve_callbacks", 0, &bound.client->binding().object());
+    const InCall waiting("serve_callbacks", 0, &lrpc::detail::StubAccess::object(bound.client->binding()));
     const Status served = bound.client->serve_callbacks(own_domain, listener);
     bound.terms.callbacks = served.has_value();
     const bool fits = served || served.code() == Errc::binding_revoked || served.code() == Errc::peer_gone ||
@@ -156,7 +156,7 @@ class Crowd {
 
 /// A binding that rests has all its A-stacks: takes each of them, and puts them back.
 void take_all_astacks(Client& client) {
-  client::BindingObject& object = client.binding().object();
+  client::BindingObject& object = lrpc::detail::StubAccess::object(client.binding());
   const auto classes = Storm::kPdl.classes;
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(classes.size()); ++i) {
     const InCall waiting("taking all A-stacks", 0, &object);
@@ -242,7 +242,7 @@ int run_survivor_client(const Orders& orders) {
         (void)caller.call(*steady, {.survivor = true, .shared = true, .lasting = true});
         if (random.chance(10)) (void)caller.burst(*growing, {.survivor = true, .lasting = true}, random.between(5, 40));
         if (fault_is(Fault::lost_astack) && !std::exchange(lost, true))
-          (void)steady->binding().object().astacks(0).take_any();
+          (void)lrpc::detail::StubAccess::object(steady->binding()).astacks(0).take_any();
         pause_for(random.below(5000));
         if (fault_is(Fault::hang) && random.chance(5)) hang(steady->binding());
         if (fault_is(Fault::kept_binding) && kept.size() < 3)

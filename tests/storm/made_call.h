@@ -34,14 +34,16 @@ inline constexpr const char* kNoNetworkEnd = ", though no network domain has end
 class MadeCall {
  public:
   MadeCall(const char* what, const Binding& binding)
-      : what_(what), number_(new_call()), waiting_(std::in_place, what, number_, &binding.object()) {
+      : what_(what),
+        number_(new_call()),
+        waiting_(std::in_place, what, number_, &lrpc::detail::StubAccess::object(binding)) {
     if (number_ < kMostCalls) ledger().fates[number_].store(Fate::made);
   }
   /// What is passed as the call's number.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   /// The thread does not wait any more: started calls.
   void under_way() { waiting_.reset(); }
-  void awaited(const Binding& binding) { waiting_.emplace(what_, number_, &binding.object()); }
+  void awaited(const Binding& binding) { waiting_.emplace(what_, number_, &lrpc::detail::StubAccess::object(binding)); }
   void fate(Fate fate) const {
     if (number_ < kMostCalls) ledger().fates[number_].store(fate);
   }

@@ -183,7 +183,7 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
   if (!parts) return parts.error();
   auto object = client::BindingObject::create(*std::move(parts));
   if (!object) return object.error();
-  return Binding(*std::move(object));
+  return detail::StubAccess::bind<Binding>(*std::move(object));
 }
 
 Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {

@@ -84,7 +84,7 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
   // As a stub calls, and not as a starter does: who waits for the return at once may hand its processor over meanwhile.
-  Call call(binding_.object(), descriptor.astack_class);
+  Call call(detail::StubAccess::object(binding_), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.linkage().astack;
   if (astack.tail != nullptr) (void)call.tail();
@@ -93,8 +93,8 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   // What a stub would say. A server may return any status: no_astack and binding_revoked from here are to say that it
   // was not called.
   if ((status & shim::call_status::kFailed) != 0)
-    status =
-        static_cast<std::uint16_t>(failed(why_failed(binding_.object(), status)) | (status & shim::call_status::kTold));
+    status = static_cast<std::uint16_t>(failed(why_failed(detail::StubAccess::object(binding_), status)) |
+                                        (status & shim::call_status::kTold));
   const auto shape = PackedShape::of_status(descriptor, status);
   if (!shape && (status & shim::call_status::kFailed) == 0) return failed(Errc::call_failed);
   if (!shape) return fail_with_text(astack, status, results, size);
@@ -109,7 +109,7 @@ std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byt
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
-  PendingCall call(binding_.object(), descriptor.astack_class);
+  PendingCall call(detail::StubAccess::object(binding_), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   if (!unpack(PackedShape::of_call(descriptor), arguments, call.placed())) {
     call.put_back();

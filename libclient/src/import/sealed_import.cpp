@@ -54,7 +54,7 @@ Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const Impor
   auto object = BindingObject::create(std::move(parts));
   if (!object) return object.error();
   (*object)->set_sealed();
-  return Binding(*std::move(object));
+  return detail::StubAccess::bind<Binding>(*std::move(object));
 }
 
 }  // namespace lrpc::client

@@ -54,7 +54,7 @@ Result<advice::LookupResults> look_up(advice::Client& directory, std::string_vie
                                       const Wait& wait) {
   const milliseconds left = wait.left();
   const auto wait_ms = static_cast<std::uint32_t>(std::min(left, kWaitOfOneCall).count());
-  directory.binding().object().set_call_timeout(patience_with_directory(wait.whole(), left));
+  detail::StubAccess::object(directory.binding()).set_call_timeout(patience_with_directory(wait.whole(), left));
   auto answer =
       directory.Lookup(name, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash, wait_ms);
   if (const auto* refused = answer.raised<advice::Refused>()) {

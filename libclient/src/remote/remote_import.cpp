@@ -105,12 +105,14 @@ class NetworkedPath final : public RemotePath {
     Slot& slot = slot_of(linkage);
     slot.results = Buffer(results_of(linkage));
     auto started = inner_.start().Call(path_, procedure, limit_ms(), *image, slot.results);
-    if (!started.call().taken()) return started.call().error();
+    if (const auto& call = detail::StubAccess::call(started); !call.taken()) return call.error();
     slot.procedure = procedure;
     slot.started.emplace(std::move(started));
     return Errc::ok;
   }
-  PendingCall& started(const LinkageRecord& linkage) noexcept override { return slot_of(linkage).started->call(); }
+  PendingCall& started(const LinkageRecord& linkage) noexcept override {
+    return detail::StubAccess::call(*slot_of(linkage).started);
+  }
   std::uint16_t finish(LinkageRecord& linkage) noexcept override {
     Slot& slot = slot_of(linkage);
     if (owner_->revoked() && !slot.started->ready()) {  // ready() has said so: nobody waits for this one any more
@@ -122,7 +124,7 @@ class NetworkedPath final : public RemotePath {
     return settle(slot.procedure, linkage, std::move(result), slot.results);
   }
   void drop(LinkageRecord& linkage) noexcept override { slot_of(linkage).started.reset(); }
-  void let_go() noexcept override { inner_.binding().object().end(); }
+  void let_go() noexcept override { detail::StubAccess::object(inner_.binding()).end(); }
 
   bool grow(std::uint16_t place) noexcept override {
     secondary_slots_[place].reset(new (std::nothrow) Slot[shim::kMostAStacksInSecondary]);
@@ -131,7 +133,9 @@ class NetworkedPath final : public RemotePath {
   void shrink(std::uint16_t place) noexcept override { secondary_slots_[place].reset(); }
 
   /// Both the network domain's limit and, should it not answer, our own: limit_ms() reads it there.
-  void set_call_timeout(milliseconds timeout) noexcept override { inner_.binding().object().set_call_timeout(timeout); }
+  void set_call_timeout(milliseconds timeout) noexcept override {
+    detail::StubAccess::object(inner_.binding()).set_call_timeout(timeout);
+  }
 
   /// Once, before the first call: the Binding Object that owns this.
   void belong_to(BindingObject& owner) noexcept { owner_ = &owner; }
@@ -153,7 +157,7 @@ class NetworkedPath final : public RemotePath {
   }
   /// What a call has now, rounded up, as the network domain is told: it is our own wait that ends in time. 0: no limit.
   [[nodiscard]] std::uint32_t limit_ms() noexcept {
-    const milliseconds timeout = inner_.binding().object().call_timeout();
+    const milliseconds timeout = detail::StubAccess::object(inner_.binding()).call_timeout();
     const auto left = CallScope::remaining();
     if (!left) return timeout == kNoLimit ? 0 : wire_ms(timeout);
     const milliseconds rounded = std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1));
@@ -312,7 +316,7 @@ Result<Binding> make(wire::Client inner, const wire::BindResults& bound, HangUp 
   if (!layout) return layout.error();
   auto region = shim::Region::private_to_this_domain(*std::move(layout));
   if (!region) return region.error();
-  inner.binding().object().set_call_timeout(options.call_timeout);
+  detail::StubAccess::object(inner.binding()).set_call_timeout(options.call_timeout);
 
   BindingParts parts;
   parts.server = shim::kNobodyHere;
@@ -330,7 +334,7 @@ Result<Binding> make(wire::Client inner, const wire::BindResults& bound, HangUp 
   auto object = BindingObject::create(std::move(parts));
   if (!object) return object.error();
   networked.belong_to(**object);
-  return Binding(*std::move(object));
+  return detail::StubAccess::bind<Binding>(*std::move(object));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ bool sayable(const CallContext& context, Errc code) noexcept {
 std::uint16_t failed(const CallContext& context, Errc code, const std::string* text) noexcept {
   const bool as_it_is = sayable(context, code);
   const std::uint16_t status = failed(as_it_is ? code : Errc::call_failed);
-  const auto room = context.told_room();
+  const auto room = detail::StubAccess::told_room(context);
   bool told = text != nullptr && shim::put_told(room, *text);
   if (!told && !as_it_is) {
     std::array<char, shim::kMostTold + 1> words{};

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "lrpc/server/call_context.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/call/step.h"
+#include "primed_context.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -62,7 +62,7 @@ inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
 [[gnu::cold, gnu::noinline]] void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept;
 
 /// Enters the entry stub. An exception that escapes the procedure is call-failed; the server lives.
-inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, CallContext& context) noexcept {
+inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedContext& context) noexcept {
   try {
     return stub(astack.impl, context);
   } catch (...) {
@@ -72,7 +72,7 @@ inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, CallConte
 }
 
 /// finish(), where the call leaves more to do.
-[[gnu::noinline]] inline void finish_and_clean(ServedAStack& astack, CallContext& context,
+[[gnu::noinline]] inline void finish_and_clean(ServedAStack& astack, PrimedContext& context,
                                                std::uint16_t status) noexcept {
   finish(astack, context.end() ? status : failed(Errc::call_aborted));
   context.done();
@@ -96,7 +96,7 @@ inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, CallConte
 /// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
 /// time.
 template <Scanner kScanner = Scanner::estack>
-inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
+inline Served serve(ServedAStack& astack, PrimedContext& context) noexcept {
   // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
   const std::uint64_t seen = astack.linkage.look();
   if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;

@@ -12,10 +12,10 @@
 #include <span>
 #include <vector>
 
+#include "call/primed_context.h"
 #include "call/served_binding.h"
 #include "estack_policy.h"
 #include "estack_shares.h"
-#include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "poller/domain_processors.h"
 
@@ -51,7 +51,7 @@ class EStack {
   std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
   std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
-  CallContext context_;
+  PrimedContext context_;
   EStackPolicy policy_;
   bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
 

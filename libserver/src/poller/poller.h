@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
+#include "call/primed_context.h"
 #include "call/served_binding.h"
 #include "domain_processors.h"
-#include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/thread.h"
 #include "poller_grant.h"
@@ -146,7 +146,7 @@ class Poller {
   std::uint64_t slow_looked_ = 0;  ///< involuntary_switches() when a call last seemed slow.
   std::uint64_t counted_ = 0;      ///< ticks() when thread_microseconds() were counted_us_.
   std::uint64_t counted_us_ = 0;
-  CallContext context_;
+  PrimedContext context_;
 };
 
 }  // namespace lrpc::server

@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
+#include "call/primed_context.h"
 #include "call/served_binding.h"
-#include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/trap/trap.h"
@@ -61,7 +61,7 @@ class TrapServer {
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
     std::atomic<State> state{State::serving};
-    CallContext context;
+    PrimedContext context;
   };
 
   /// What is let go of once the lock is, and their bindings with them: their threads may go on for long.

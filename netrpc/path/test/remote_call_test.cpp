@@ -244,9 +244,9 @@ TEST_F(TwoHosts, take_another_deadline_for_the_calls_from_now_on) {
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_TRUE(client->SleepFor(100));
-  client->binding().object().set_call_timeout(milliseconds(50));
+  lrpc::detail::StubAccess::object(client->binding()).set_call_timeout(milliseconds(50));
   EXPECT_TRUE(eventually([&] { return client->SleepFor(300).code() == Errc::call_aborted; }));
-  client->binding().object().set_call_timeout(lrpc::kNoLimit);
+  lrpc::detail::StubAccess::object(client->binding()).set_call_timeout(lrpc::kNoLimit);
   EXPECT_TRUE(client->SleepFor(100));
 }
 

@@ -99,9 +99,9 @@ void CallStub::emit_call() {
   if (procedure_.one_way) code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
   head(result_type(procedure_), ") noexcept {");
   if (procedure_.one_way) {
-    forward(fmt::format("return lrpc::client::send<{}>(", type_), "binding_.object()", false);
+    forward(fmt::format("return lrpc::client::send<{}>(", type_), "lrpc::detail::StubAccess::object(binding_)", false);
   } else {
-    forward("return lrpc::client::invoke(", "binding_.object()", true);
+    forward("return lrpc::client::invoke(", "lrpc::detail::StubAccess::object(binding_)", true);
   }
 }
 

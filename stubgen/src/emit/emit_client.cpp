@@ -40,11 +40,11 @@ void emit_binding(Code& code, const Interface& interface) {
   code.line("explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}");
   code.line();
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
-  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }");
+  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }");
   code.line();
   if (std::ranges::any_of(interface.procedures, collates)) {
     code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.");
-    code.line("[[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }");
+    code.line("[[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }");
     code.line();
   }
   code.line("/// The binding that the calls go through. Owned by this Client.");
@@ -57,13 +57,15 @@ void emit_serve_callbacks(Code& code) {
        {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
         "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
         "/// binding; again only when an earlier `server` is gone.",
-        "/// Errors: those of Binding::offer_callback() and Server::serve_over()."})
+        "/// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none), "
+        "not_supported",
+        "/// (a remote binding), timed_out, system_error, and those of Server::serve_over()."})
     code.line(line);
   code.line("template <Callback::Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Status serve_callbacks(",
             {"lrpc::Server& server", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
-  code.line("auto offered = binding_.offer_callback();");
+  code.line("auto offered = lrpc::detail::StubAccess::offer_callback(binding_);");
   code.line("if (!offered) return offered.error();");
   code.list("return server.serve_over(",
             {"std::move(*offered)", "Callback::kPdl", "Callback::Entry_<Impl_>::kStubs_", "std::addressof(impl)",

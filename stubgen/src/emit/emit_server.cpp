@@ -85,8 +85,10 @@ void EntryStub::head() {
   code_.line("/// Entry stub of procedure {}, {}.", identifier_, procedure_.name);
   code_.open(
       fmt::format("static std::uint16_t {}(void* {}, lrpc::CallContext& {}) {{", procedure_.name, impl_, context_));
-  if (touches_image(procedure_)) code_.line("std::byte* const {} = {}.image();", image_, context_);
-  if (procedure_.tail_size != 0) code_.line("std::byte* const {} = {}.tail();", tail_, context_);
+  if (touches_image(procedure_))
+    code_.line("std::byte* const {} = lrpc::detail::StubAccess::image({});", image_, context_);
+  if (procedure_.tail_size != 0)
+    code_.line("std::byte* const {} = lrpc::detail::StubAccess::tail({});", tail_, context_);
 }
 
 void EntryStub::copy_arguments() {
@@ -139,7 +141,8 @@ void EntryStub::copy_bytes_argument(const Parameter& parameter) {
   }
   const std::string size =
       parameter.is_out() ? constant(parameter) + ".bound" : fmt::format("{}->size()", found(parameter));
-  code_.line("const std::span<std::byte> {} = {}.scratch({});", copied(parameter), context_, size);
+  code_.line("const std::span<std::byte> {} = lrpc::detail::StubAccess::scratch({}, {});", copied(parameter), context_,
+             size);
   code_.guard(fmt::format("{}.size() < {}", copied(parameter), size),
               "return lrpc::server::failed(lrpc::Errc::limit_reached);");
   code_.open(fmt::format("if (!{}->empty()) {{", found(parameter)));
@@ -316,7 +319,7 @@ void emit_callback_function(Code& code) {
   code.line("    const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),");
   code.line("                                          .call_timeout = std::chrono::seconds(10)}) {");
   code.indent();
-  code.line("return context.callback_port().bound<Callback::Client>(options);");
+  code.line("return lrpc::detail::StubAccess::callback_port(context).bound<Callback::Client>(options);");
   code.close();
   code.line();
 }

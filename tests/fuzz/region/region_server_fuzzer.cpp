@@ -184,7 +184,7 @@ void run(Input input) {
     std::atomic<bool> stop{false};
     std::thread beside;
     if (gate == shim::Gate::none) {
-      client->binding().object().set_inline_server({&Inline::serve, &inlined});
+      lrpc::detail::StubAccess::object(client->binding()).set_inline_server({&Inline::serve, &inlined});
     } else {
       beside = std::thread([&, script = input.rest()] { serve_beside(server, script, stop); });
     }

@@ -44,7 +44,8 @@ class WatchfulService : public testing_lrpc::ConformanceService {
     const auto in = [&](const std::byte* shared, std::size_t size) {
       return shared != nullptr && !data.empty() && data.data() >= shared && data.data() < shared + size;
     };
-    require(!in(call.image(), 64) && !in(call.tail(), Conformance::layout::kSum_data.bound),
+    require(!in(lrpc::detail::StubAccess::image(call), 64) &&
+                !in(lrpc::detail::StubAccess::tail(call), Conformance::layout::kSum_data.bound),
             "bytes are copied before they are used");
     return ConformanceService::Sum(call, data);
   }

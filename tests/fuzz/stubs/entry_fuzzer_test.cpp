@@ -98,7 +98,7 @@ TEST(EntryFuzzerDeathTest, ends_for_a_result_of_bytes_that_breaks_its_bound) {
     const lrpc::ProcedureDescriptor& called = Conformance::kPdl.procedures[procedure("SmallBytes")];
     for (const lrpc::VariableParameter& variable : called.variable_parameters) {
       const std::uint32_t length = variable.bound + 1;
-      std::memcpy(context.image() + variable.length_offset, &length, sizeof length);
+      std::memcpy(lrpc::detail::StubAccess::image(context) + variable.length_offset, &length, sizeof length);
     }
     return 0;
   };
@@ -116,7 +116,7 @@ TEST(EntryFuzzerDeathTest, ends_for_one_step_behind_the_image_where_a_sanitizer_
   if (!kWatched) GTEST_SKIP() << "not built with AddressSanitizer";
   EXPECT_DEATH(run_with([](void*, lrpc::CallContext& context) -> std::uint16_t {
                  const std::uint32_t end = Conformance::kPdl.procedures[procedure("Fill")].image_size;
-                 lrpc::fuzz::look_at_bytes(std::span(context.image() + end, 1));
+                 lrpc::fuzz::look_at_bytes(std::span(lrpc::detail::StubAccess::image(context) + end, 1));
                  return 0;
                }),
                "AddressSanitizer");

@@ -176,7 +176,7 @@ void one_thread(Work::Client& client, Shared* shared) {
     const lrpc::CallScope scope{20ms};
     check(client.Slow(60'000).code() == lrpc::Errc::call_aborted, "a deadline ends a call");
   }
-  while (client.binding().object().in_quarantine() != 0) std::this_thread::sleep_for(1ms);
+  while (lrpc::detail::StubAccess::object(client.binding()).in_quarantine() != 0) std::this_thread::sleep_for(1ms);
   must(client.Tell(1), "Tell");
   must(client.Null(), "Null");
 }

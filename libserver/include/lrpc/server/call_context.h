@@ -18,6 +18,7 @@
 #include "lrpc/shim/call/limits.h"
 #include "lrpc/shim/call/linkage.h"
 #include "lrpc/shim/call/value.h"
+#include "lrpc/shim/stub_access.h"
 
 namespace lrpc {
 
@@ -25,6 +26,7 @@ namespace server {
 
 struct ServedAStack;
 class ServedBinding;
+class PrimedContext;
 
 /// The head of a ServedAStack: its linkage record, at the address that the call path has at hand, and where the
 /// arguments of a call lie, which generated stubs look at.
@@ -80,23 +82,11 @@ class CallContext {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> remaining() const noexcept;
   /// The processor the caller says it called from; a hint (shim::kNoProcessor if it did not say).
   [[nodiscard]] std::uint16_t caller_processor() const noexcept { return shim::CallWord(word_).processor(); }
-
-  /// The procedure's identifier: its place in the PDL.
-  [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
-
   /// Whether the caller says that it yields its processor while it waits; a hint.
   [[nodiscard]] bool caller_yields() const noexcept { return shim::CallWord(word_).caller_yields(); }
 
-  /// For generated stubs: the argument image and the out-of-band tail. The client may change them at any time.
-  [[nodiscard]] std::byte* image() const noexcept { return place_->image; }
-  [[nodiscard]] std::byte* tail() const noexcept { return place_->tail; }
-  /// Where the text of an error may be put (told_text.h). The client may change it at any time.
-  [[nodiscard]] std::span<std::byte> told_room() const noexcept;
-  /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
-  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
-    to_do_ |= kGiveScratchBack;
-    return scratch_.take(size);
-  }
+  /// The procedure's identifier: its place in the PDL.
+  [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
   /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, or its user
@@ -115,57 +105,30 @@ class CallContext {
   [[nodiscard]] std::shared_ptr<T> close(H handle) {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
   }
-  [[nodiscard]] server::HandleTable& handles() const noexcept;
-  /// For generated code: the way back to the caller, see <Interface>::callback().
-  [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
-
-  // For the call path:
-
-  /// Primes the context for one call.
-  void prime(const server::ArgumentPlace& astack, shim::CallWord word) noexcept {
-    place_ = &astack;
-    word_ = word.bits();
-  }
-  /// The call carries a deadline, and `left` is what its caller says that it has left: believed as far as
-  /// Deadline::kMost, for a liar can only hurry itself. What this thread calls meanwhile inherits it.
-  void begin_limited(std::uint64_t left) noexcept {
-    limits_.deadline.begin(left);
-    around_ = std::exchange(shim::calling_thread.limits, &limits_);
-    to_do_ = kEndLimited;
-  }
-  /// Now and then, between calls (Deadline::note_clock).
-  void note_clock() noexcept { limits_.deadline.note_clock(); }
-  void note_clock(shim::Moment now) noexcept { limits_.deadline.note_clock(now); }
-  /// Whether anything is to be done at the end of the call: one look for all that few calls need.
-  [[nodiscard]] bool anything_to_do() const noexcept { return to_do_ != 0; }
-  /// Then: does it, if it is only that the call carried a deadline; else end() and done() are to do it.
-  [[nodiscard]] bool end_limited() noexcept {
-    if (to_do_ != kEndLimited) return false;
-    shim::calling_thread.limits = around_;
-    to_do_ = 0;
-    return true;
-  }
-  /// Before the return. False: what the procedure has returned is no result, for it was told that the deadline is over,
-  /// should the caller still be there to take it.
-  [[nodiscard]] bool end() noexcept {
-    if ((to_do_ & kEndLimited) != 0) shim::calling_thread.limits = around_;
-    return (to_do_ & kToldOver) == 0;
-  }
-  /// And after it: what a stub copied is given back.
-  void done() noexcept {
-    if ((to_do_ & kGiveScratchBack) != 0) [[unlikely]]
-      scratch_.reset();
-    to_do_ = 0;
-  }
 
  private:
+  friend struct detail::StubAccess;
+  friend class server::PrimedContext;
+
+  /// The argument image and the out-of-band tail. The client may change them at any time.
+  [[nodiscard]] std::byte* image() const noexcept { return place_->image; }
+  [[nodiscard]] std::byte* tail() const noexcept { return place_->tail; }
+  /// Where the text of an error may be put (told_text.h). The client may change it at any time.
+  [[nodiscard]] std::span<std::byte> told_room() const noexcept;
+  /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
+    to_do_ |= kGiveScratchBack;
+    return scratch_.take(size);
+  }
+  /// The way back to the caller, see <Interface>::callback().
+  [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
+  [[nodiscard]] server::HandleTable& handles() const noexcept;
+  std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
+  [[nodiscard]] const server::ServedAStack& astack() const noexcept;
+
   static constexpr std::uint8_t kEndLimited = 1;       ///< The thread's limits are the call's.
   static constexpr std::uint8_t kToldOver = 2;         ///< The procedure was told that its deadline is over.
   static constexpr std::uint8_t kGiveScratchBack = 4;  ///< A stub has taken scratch memory.
-
-  std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
-
-  [[nodiscard]] const server::ServedAStack& astack() const noexcept;
 
   mutable shim::CallLimits limits_{shim::Deadline(shim::Deadline::OfPeers())};  ///< If the word says so.
   const server::ArgumentPlace* place_ = nullptr;                                ///< Of a ServedAStack.

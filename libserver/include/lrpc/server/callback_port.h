@@ -11,6 +11,7 @@
 
 #include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/stub_access.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::server {
@@ -60,13 +61,13 @@ class CallbackPort {
   };
   template <class Stub>
   static bool alive(void* stub, bool look) {
-    auto& object = static_cast<Stub*>(stub)->binding().object();
+    auto& object = detail::StubAccess::object(static_cast<Stub*>(stub)->binding());
     if (look) object.check_server();
     return !object.revoked();
   }
   template <class Stub>
   static void revoke(void* stub) {
-    static_cast<Stub*>(stub)->binding().object().revoke();
+    detail::StubAccess::object(static_cast<Stub*>(stub)->binding()).revoke();
   }
 
   /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until

@@ -13,7 +13,8 @@ namespace lrpc::server {
 /// its end, what the procedure has done.
 class Handover {
  public:
-  explicit Handover(const CallContext& context) noexcept : binding_(context.binding_id()), image_(context.image()) {
+  explicit Handover(const CallContext& context) noexcept
+      : binding_(context.binding_id()), image_(detail::StubAccess::image(context)) {
     shim::take_over_call(binding_, image_);
   }
   Handover(const Handover&) = delete;

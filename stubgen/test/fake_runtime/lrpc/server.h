@@ -16,6 +16,7 @@
 #include "lrpc/shim/call/call_word.h"
 #include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/stub_access.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc {

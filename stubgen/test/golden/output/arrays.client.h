@@ -148,7 +148,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -156,12 +156,12 @@ class Client {
   [[nodiscard]] lrpc::Result<TurnResults> Turn(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) noexcept {
-    return lrpc::client::invoke(binding_.object(), Turn_outcome{&b}, a, b, c, d);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&b}, a, b, c, d);
   }
 
   [[nodiscard]] lrpc::Result<std::uint32_t> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) noexcept {
-    return lrpc::client::invoke(binding_.object(), InPlace_outcome{&b}, a, b);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), InPlace_outcome{&b}, a, b);
   }
 
  private:

@@ -52,7 +52,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::int32_t, 4> a;
     lrpc::copy_bytes<lrpc::CopyCode::E>(a.data(), image + 0, 16);
@@ -96,7 +96,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, InPlace.
   static std::uint16_t InPlace(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     // a is uninterpreted: used where it lies, and the caller may change it meanwhile.
     const std::array<std::uint32_t, 8>& a = *reinterpret_cast<const std::array<std::uint32_t, 8>*>(image + 0);

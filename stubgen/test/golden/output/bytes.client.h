@@ -183,22 +183,22 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<std::uint64_t> Turn(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d) noexcept {
-    return lrpc::client::invoke(binding_.object(), Turn_outcome{&c, &d}, a, b, c);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&c, &d}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<void> InPlace(std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    return lrpc::client::invoke(binding_.object(), InPlace_outcome{&b}, a, b);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), InPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<void> OutParameter(std::int32_t a, lrpc::Buffer& b) noexcept {
-    return lrpc::client::invoke(binding_.object(), OutParameter_outcome{&b}, a);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), OutParameter_outcome{&b}, a);
   }
 
  private:

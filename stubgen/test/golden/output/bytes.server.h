@@ -55,12 +55,12 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a_found = lrpc::locate_variable(image, tail, layout::kTurn_a);
     if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> a_copy = context.scratch(a_found->size());
+    const std::span<std::byte> a_copy = lrpc::detail::StubAccess::scratch(context, a_found->size());
     if (a_copy.size() < a_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!a_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(a_copy.data(), a_found->data(), a_found->size());
@@ -68,7 +68,7 @@ struct Entry_ {
     const std::span<const std::byte> a = a_copy.first(a_found->size());
     const auto b_found = lrpc::locate_variable(image, tail, layout::kTurn_b);
     if (!b_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> b_copy = context.scratch(b_found->size());
+    const std::span<std::byte> b_copy = lrpc::detail::StubAccess::scratch(context, b_found->size());
     if (b_copy.size() < b_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!b_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(b_copy.data(), b_found->data(), b_found->size());
@@ -76,7 +76,7 @@ struct Entry_ {
     const std::span<const std::byte> b = b_copy.first(b_found->size());
     const auto c_found = lrpc::locate_variable(image, tail, layout::kTurn_c);
     if (!c_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> c_copy = context.scratch(layout::kTurn_c.bound);
+    const std::span<std::byte> c_copy = lrpc::detail::StubAccess::scratch(context, layout::kTurn_c.bound);
     if (c_copy.size() < layout::kTurn_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!c_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(c_copy.data(), c_found->data(), c_found->size());
@@ -108,8 +108,8 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, InPlace.
   static std::uint16_t InPlace(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a_found = lrpc::locate_variable(image, tail, layout::kInPlace_a);
     if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
@@ -136,7 +136,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, OutParameter.
   static std::uint16_t OutParameter(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     std::byte* const b_window = lrpc::result_window(image, nullptr, layout::kOutParameter_b);

@@ -63,7 +63,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Progress.
   static std::uint16_t Progress(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     Step step;
     if (!layout::get_Step<lrpc::CopyCode::E>(image + 0, step)) [[unlikely]] {
@@ -86,7 +86,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Confirm.
   static std::uint16_t Confirm(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<200> question;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kConfirm_question, question)) [[unlikely]] {
@@ -116,7 +116,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, Stop.
   static std::uint16_t Stop(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<lrpc::String<10>, 2> reasons;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -247,10 +247,10 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -258,10 +258,11 @@ class Client {
   /// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from
   /// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a
   /// binding; again only when an earlier `server` is gone.
-  /// Errors: those of Binding::offer_callback() and Server::serve_over().
+  /// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none), not_supported
+  /// (a remote binding), timed_out, system_error, and those of Server::serve_over().
   template <Callback::Implementation Impl_>
   [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl_& impl, lrpc::ExportOptions options = {}) {
-    auto offered = binding_.offer_callback();
+    auto offered = lrpc::detail::StubAccess::offer_callback(binding_);
     if (!offered) return offered.error();
     return server.serve_over(
         std::move(*offered), Callback::kPdl, Callback::Entry_<Impl_>::kStubs_, std::addressof(impl),
@@ -270,11 +271,11 @@ class Client {
 
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<std::uint64_t, Cancelled> Copy(std::string_view name) noexcept {
-    return lrpc::client::invoke(binding_.object(), Copy_outcome{}, name);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Copy_outcome{}, name);
   }
 
   [[nodiscard]] lrpc::Result<void> Stop() noexcept {
-    return lrpc::client::invoke(binding_.object(), Stop_outcome{});
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Stop_outcome{});
   }
 
  private:

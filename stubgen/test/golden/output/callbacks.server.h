@@ -172,10 +172,10 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -183,17 +183,17 @@ class Client {
   /// How far it is; the client may cancel.
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<void, Cancelled> Progress(const Step& step) noexcept {
-    return lrpc::client::invoke(binding_.object(), Progress_outcome{}, step);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Progress_outcome{}, step);
   }
 
   [[nodiscard]] lrpc::Result<ConfirmResults> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) noexcept {
-    return lrpc::client::invoke(binding_.object(), Confirm_outcome{}, question, flags);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Confirm_outcome{}, question, flags);
   }
 
   /// A name that the interface itself uses, too.
   [[nodiscard]] lrpc::Result<void> Stop(const std::array<lrpc::String<10>, 2>& reasons) noexcept {
-    return lrpc::client::invoke(binding_.object(), Stop_outcome{}, reasons);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Stop_outcome{}, reasons);
   }
 
  private:
@@ -229,7 +229,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Copy.
   static std::uint16_t Copy(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<64> name;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kCopy_name, name)) [[unlikely]] {
@@ -279,7 +279,7 @@ struct Entry_ {
     lrpc::CallContext& context,
     const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),
                                           .call_timeout = std::chrono::seconds(10)}) {
-  return context.callback_port().bound<Callback::Client>(options);
+  return lrpc::detail::StubAccess::callback_port(context).bound<Callback::Client>(options);
 }
 
 /// Exports Callbacks as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

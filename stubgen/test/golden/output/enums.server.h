@@ -48,7 +48,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Enumerations.
   static std::uint16_t Enumerations(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, Small>(image + 0);
     if (!layout::is_Small(a)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
@@ -71,7 +71,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Ranges.
   static std::uint16_t Ranges(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, Month>(image + 0);
     if (!layout::is_Month(a)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);

@@ -274,47 +274,47 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Null() noexcept {
-    return lrpc::client::invoke(binding_.object(), Null_outcome{});
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Null_outcome{});
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> Add(std::int32_t a, std::int32_t b) noexcept {
-    return lrpc::client::invoke(binding_.object(), Add_outcome{}, a, b);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Add_outcome{}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<void> BigIn(const std::array<std::byte, 200>& data) noexcept {
-    return lrpc::client::invoke(binding_.object(), BigIn_outcome{}, data);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), BigIn_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> BigInOut(std::array<std::byte, 200>& data) noexcept {
-    return lrpc::client::invoke(binding_.object(), BigInOut_outcome{&data}, data);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), BigInOut_outcome{&data}, data);
   }
 
   /// Opens a file.
   /// name: relative to the server's root
   /// Raises NotFound.
   [[nodiscard]] lrpc::Result<OpenResults, NotFound> Open(std::string_view name, Mode mode) noexcept {
-    return lrpc::client::invoke(binding_.object(), Open_outcome{}, name, mode);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Open_outcome{}, name, mode);
   }
 
   [[nodiscard]] lrpc::Result<Cardinal> Write(File file, std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(binding_.object(), Write_outcome{}, file, data);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Write_outcome{}, file, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Read(File file, std::uint32_t count, lrpc::Buffer& data) noexcept {
-    return lrpc::client::invoke(binding_.object(), Read_outcome{&data}, file, count);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Read_outcome{&data}, file, count);
   }
 
   [[nodiscard]] lrpc::Result<void> Close(File file) noexcept {
-    return lrpc::client::invoke(binding_.object(), Close_outcome{}, file);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Close_outcome{}, file);
   }
 
  private:

@@ -95,7 +95,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Add.
   static std::uint16_t Add(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     const auto b = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);
@@ -113,7 +113,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, BigIn.
   static std::uint16_t BigIn(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 200> data;
     lrpc::copy_bytes<lrpc::CopyCode::E>(data.data(), image + 0, 200);
@@ -130,7 +130,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 3, BigInOut.
   static std::uint16_t BigInOut(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 200> data;
     lrpc::copy_bytes<lrpc::CopyCode::E>(data.data(), image + 0, 200);
@@ -149,7 +149,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 4, Open.
   static std::uint16_t Open(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<255> name;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kOpen_name, name)) [[unlikely]] {
@@ -181,8 +181,8 @@ struct Entry_ {
 
   /// Entry stub of procedure 5, Write.
   static std::uint16_t Write(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto data_found = lrpc::locate_variable(image, tail, layout::kWrite_data);
@@ -206,8 +206,8 @@ struct Entry_ {
 
   /// Entry stub of procedure 6, Read.
   static std::uint16_t Read(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto count = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 8);
@@ -231,7 +231,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 7, Close.
   static std::uint16_t Close(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     auto file = context.close<typename Impl_::File>(file_handle);

@@ -124,7 +124,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -132,15 +132,15 @@ class Client {
   /// Raises Busy.
   /// Raises Refused.
   [[nodiscard]] lrpc::Result<Session, Busy, Refused> Start(std::uint32_t limit) noexcept {
-    return lrpc::client::invoke(binding_.object(), Start_outcome{}, limit);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Start_outcome{}, limit);
   }
 
   [[nodiscard]] lrpc::Result<Cursor> MakeCursor(Session session) noexcept {
-    return lrpc::client::invoke(binding_.object(), MakeCursor_outcome{}, session);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), MakeCursor_outcome{}, session);
   }
 
   [[nodiscard]] lrpc::Result<Session> Swap(Session from, Cursor cursor) noexcept {
-    return lrpc::client::invoke(binding_.object(), Swap_outcome{}, from, cursor);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Swap_outcome{}, from, cursor);
   }
 
  private:

@@ -55,7 +55,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Start.
   static std::uint16_t Start(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto limit = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 0);
     // e: run the procedure.
@@ -79,7 +79,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, MakeCursor.
   static std::uint16_t MakeCursor(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session session_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto session_object = context.resolve<typename Impl_::Session>(session_handle);
@@ -98,7 +98,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, Swap.
   static std::uint16_t Swap(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session from_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const Cursor cursor_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 8)};

@@ -85,16 +85,16 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Null() noexcept {
-    return lrpc::client::invoke(binding_.object(), Null_outcome{});
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Null_outcome{});
   }
 
  private:

@@ -396,10 +396,10 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -410,8 +410,8 @@ class Client {
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) noexcept {
     return lrpc::client::invoke(
-        binding_.object(), Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout,
-        signature);
+        lrpc::detail::StubAccess::object(binding_), Locals_outcome{&call, &raised}, image, call, status, binding,
+        context, impl, layout, signature);
   }
 
   [[nodiscard]] lrpc::Result<DerivedResults> Derived(
@@ -421,28 +421,30 @@ class Client {
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
     return lrpc::client::invoke(
-        binding_.object(), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window,
-        x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
+        lrpc::detail::StubAccess::object(binding_), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy,
+        data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
-    return lrpc::client::invoke(binding_.object(), export_name_outcome{}, server, name, options, socket);
+    return lrpc::client::invoke(
+        lrpc::detail::StubAccess::object(binding_), export_name_outcome{}, server, name, options, socket);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> raise(std::int32_t move) noexcept {
-    return lrpc::client::invoke(binding_.object(), raise_outcome{}, move);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), raise_outcome{}, move);
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> Errc() noexcept {
-    return lrpc::client::invoke(binding_.object(), Errc_outcome{});
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Errc_outcome{});
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) noexcept {
-    return lrpc::client::invoke(binding_.object(), procedure_outcome{}, record, handle, may_block, raises);
+    return lrpc::client::invoke(
+        lrpc::detail::StubAccess::object(binding_), procedure_outcome{}, record, handle, may_block, raises);
   }
 
  private:

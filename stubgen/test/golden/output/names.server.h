@@ -87,14 +87,14 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Locals.
   static std::uint16_t Locals(void* impl_, lrpc::CallContext& context_) {
-    std::byte* const image_ = context_.image();
-    std::byte* const tail_ = context_.tail();
+    std::byte* const image_ = lrpc::detail::StubAccess::image(context_);
+    std::byte* const tail_ = lrpc::detail::StubAccess::tail(context_);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto image = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 0);
     auto call = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 4);
     const auto status_found = lrpc::locate_variable(image_, tail_, layout::kLocals_status);
     if (!status_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> status_copy = context_.scratch(status_found->size());
+    const std::span<std::byte> status_copy = lrpc::detail::StubAccess::scratch(context_, status_found->size());
     if (status_copy.size() < status_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!status_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(status_copy.data(), status_found->data(), status_found->size());
@@ -149,11 +149,11 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Derived.
   static std::uint16_t Derived(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_data);
     if (!data_found_) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy_ = context.scratch(data_found_->size());
+    const std::span<std::byte> data_copy_ = lrpc::detail::StubAccess::scratch(context, data_found_->size());
     if (data_copy_.size() < data_found_->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!data_found_->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy_.data(), data_found_->data(), data_found_->size());
@@ -235,7 +235,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, export_name.
   static std::uint16_t export_name(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto server = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     lrpc::String<5> name;
@@ -260,7 +260,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 3, raise.
   static std::uint16_t raise(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto move = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     // e: run the procedure.
@@ -277,7 +277,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 4, Errc.
   static std::uint16_t Errc(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t, error>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
@@ -299,7 +299,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 5, procedure.
   static std::uint16_t procedure(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto record = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     const auto handle = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);

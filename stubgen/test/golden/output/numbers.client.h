@@ -191,10 +191,10 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -202,19 +202,19 @@ class Client {
   [[nodiscard]] lrpc::Result<IntegersResults> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) noexcept {
-    return lrpc::client::invoke(binding_.object(), Integers_outcome{}, a, b, c, d, e, f, g, h);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
 
   [[nodiscard]] lrpc::Result<float> Floats(float a, double& b) noexcept {
-    return lrpc::client::invoke(binding_.object(), Floats_outcome{&b}, a, b);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Floats_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<BitsResults> Bits(bool a, bool& b, std::byte c) noexcept {
-    return lrpc::client::invoke(binding_.object(), Bits_outcome{&b}, a, b, c);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Bits_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<OutParametersResults> OutParameters(std::int32_t a) noexcept {
-    return lrpc::client::invoke(binding_.object(), OutParameters_outcome{}, a);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), OutParameters_outcome{}, a);
   }
 
  private:

@@ -61,7 +61,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Integers.
   static std::uint16_t Integers(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int8_t>(image + 0);
     const auto b = lrpc::get_scalar<lrpc::CopyCode::E, std::int16_t>(image + 2);
@@ -92,7 +92,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Floats.
   static std::uint16_t Floats(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, float>(image + 0);
     auto b = lrpc::get_scalar<lrpc::CopyCode::E, double>(image + 8);
@@ -111,7 +111,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, Bits.
   static std::uint16_t Bits(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     bool a = false;
     if (!layout::get_bool<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]] {
@@ -138,7 +138,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 3, OutParameters.
   static std::uint16_t OutParameters(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     // e: run the procedure.

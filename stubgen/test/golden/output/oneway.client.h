@@ -144,10 +144,10 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -155,22 +155,22 @@ class Client {
   /// Writes a line.
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Log(Level level, std::string_view text) noexcept {
-    return lrpc::client::send<Log_outcome>(binding_.object(), level, text);
+    return lrpc::client::send<Log_outcome>(lrpc::detail::StubAccess::object(binding_), level, text);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Store(std::span<const std::byte> data) noexcept {
-    return lrpc::client::send<Store_outcome>(binding_.object(), data);
+    return lrpc::client::send<Store_outcome>(lrpc::detail::StubAccess::object(binding_), data);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Tick() noexcept {
-    return lrpc::client::send<Tick_outcome>(binding_.object());
+    return lrpc::client::send<Tick_outcome>(lrpc::detail::StubAccess::object(binding_));
   }
 
   /// How many lines there are.
   [[nodiscard]] lrpc::Result<std::uint64_t> Count() noexcept {
-    return lrpc::client::invoke(binding_.object(), Count_outcome{});
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Count_outcome{});
   }
 
  private:

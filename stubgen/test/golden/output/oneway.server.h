@@ -61,7 +61,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Log.
   static std::uint16_t Log(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto level = lrpc::get_scalar<lrpc::CopyCode::E, Level>(image + 0);
     if (!layout::is_Level(level)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
@@ -82,8 +82,8 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Store.
   static std::uint16_t Store(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kStore_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
@@ -111,7 +111,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 3, Count.
   static std::uint16_t Count(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: run the procedure.
     using Outcome = lrpc::Result<std::uint64_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {

@@ -278,39 +278,40 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
+  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Default(std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(binding_.object(), Default_outcome{}, data);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Default_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Larger(std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(binding_.object(), Larger_outcome{}, data);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Larger_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
-    return lrpc::client::invoke(binding_.object(), Smaller_outcome{}, data, name, tiny);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Smaller_outcome{}, data, name, tiny);
   }
 
   [[nodiscard]] lrpc::Result<void> Small(std::string_view text) noexcept {
-    return lrpc::client::invoke(binding_.object(), Small_outcome{}, text);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Small_outcome{}, text);
   }
 
   [[nodiscard]] lrpc::Result<std::array<std::byte, 9000>> Fixed(const std::array<std::byte, 9000>& block) noexcept {
-    return lrpc::client::invoke(binding_.object(), Fixed_outcome{}, block);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Fixed_outcome{}, block);
   }
 
   [[nodiscard]] lrpc::Result<lrpc::String<8000>> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) noexcept {
-    return lrpc::client::invoke(binding_.object(), Shared_outcome{&result, &fits}, large, larger);
+    return lrpc::client::invoke(
+        lrpc::detail::StubAccess::object(binding_), Shared_outcome{&result, &fits}, large, larger);
   }
 
  private:

@@ -73,12 +73,12 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Default.
   static std::uint16_t Default(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kDefault_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = context.scratch(data_found->size());
+    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
     if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!data_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
@@ -97,12 +97,12 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Larger.
   static std::uint16_t Larger(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kLarger_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = context.scratch(data_found->size());
+    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
     if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!data_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
@@ -121,12 +121,12 @@ struct Entry_ {
 
   /// Entry stub of procedure 2, Smaller.
   static std::uint16_t Smaller(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kSmaller_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = context.scratch(data_found->size());
+    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
     if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!data_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
@@ -153,7 +153,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 3, Small.
   static std::uint16_t Small(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<16> text;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kSmall_text, text)) [[unlikely]] {
@@ -172,7 +172,7 @@ struct Entry_ {
 
   /// Entry stub of procedure 4, Fixed.
   static std::uint16_t Fixed(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 9000> block;
     lrpc::copy_bytes<lrpc::CopyCode::E>(block.data(), image + 0, 9000);
@@ -192,12 +192,12 @@ struct Entry_ {
 
   /// Entry stub of procedure 5, Shared.
   static std::uint16_t Shared(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto large_found = lrpc::locate_variable(image, tail, layout::kShared_large);
     if (!large_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> large_copy = context.scratch(large_found->size());
+    const std::span<std::byte> large_copy = lrpc::detail::StubAccess::scratch(context, large_found->size());
     if (large_copy.size() < large_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!large_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(large_copy.data(), large_found->data(), large_found->size());
@@ -205,7 +205,7 @@ struct Entry_ {
     const std::span<const std::byte> large = large_copy.first(large_found->size());
     const auto larger_found = lrpc::locate_variable(image, tail, layout::kShared_larger);
     if (!larger_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> larger_copy = context.scratch(larger_found->size());
+    const std::span<std::byte> larger_copy = lrpc::detail::StubAccess::scratch(context, larger_found->size());
     if (larger_copy.size() < larger_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
     if (!larger_found->empty()) {
       lrpc::copy_bytes<lrpc::CopyCode::E>(larger_copy.data(), larger_found->data(), larger_found->size());

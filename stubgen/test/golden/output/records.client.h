@@ -93,13 +93,13 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<Inner> Turn(const Outer& a, Outer& b) noexcept {
-    return lrpc::client::invoke(binding_.object(), Turn_outcome{&b}, a, b);
+    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&b}, a, b);
   }
 
  private:

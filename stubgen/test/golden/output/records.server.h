@@ -43,7 +43,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     Outer a;
     if (!layout::get_Outer<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]] {

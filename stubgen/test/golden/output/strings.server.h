@@ -48,7 +48,7 @@ template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Short.
   static std::uint16_t Short(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<10> a;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kShort_a, a)) [[unlikely]] {
@@ -70,8 +70,8 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Long.
   static std::uint16_t Long(void* impl, lrpc::CallContext& context) {
-    std::byte* const image = context.image();
-    std::byte* const tail = context.tail();
+    std::byte* const image = lrpc::detail::StubAccess::image(context);
+    std::byte* const tail = lrpc::detail::StubAccess::tail(context);
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<100> a;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kLong_a, a)) [[unlikely]] {

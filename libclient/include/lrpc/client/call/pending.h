@@ -8,6 +8,7 @@
 
 #include "lrpc/client/call/call.h"
 #include "lrpc/shim/call/step.h"
+#include "lrpc/shim/stub_access.h"
 #include "lrpc/shim/system/asymmetric_fence.h"
 
 namespace lrpc {
@@ -254,10 +255,11 @@ class [[nodiscard]] Pending {
   /// CompletionQueue.
   [[nodiscard]] Finishing<Outcome> on(CompletionQueue& queue) && noexcept;
 
-  /// For CompletionQueue.
+ private:
+  friend class CompletionQueue;
+  friend struct detail::StubAccess;
   [[nodiscard]] client::PendingCall& call() noexcept { return call_; }
 
- private:
   client::PendingCall call_;
   Outcome outcome_{};
 };

@@ -13,6 +13,7 @@
 #include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/stub_access.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc {
@@ -76,12 +77,10 @@ class Binding {
   /// that is unset.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 
-  explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;
   Binding(Binding&&) noexcept;
   Binding& operator=(Binding&&) noexcept;
   ~Binding();
 
-  [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
   /// True once the server is gone: every further call returns Errc::binding_revoked.
   [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
   /// A descriptor that is readable (poll(2), select(2), epoll(7)) from the moment the binding is revoked, and stays so.
@@ -96,15 +95,19 @@ class Binding {
   /// those that are told destroys it, those behind it are still told. The same rules as for ImportOptions::on_revoked.
   /// Errors: not_supported (the watcher was declined, Gate::trap, or a fork child). Thread-safe.
   Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
+  /// The server by the kernel's word, as it was at bind time.
+  [[nodiscard]] const Credentials& server() const noexcept { return object_->server(); }
+
+ private:
+  friend struct detail::StubAccess;
+  explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;
+  [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
   /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
   /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,
   /// at most some 10 s. Errors: binding_revoked, peer_gone (it has an offer already, or cannot take one),
   /// not_supported (a remote binding), timed_out, system_error.
   [[nodiscard]] Result<UniqueFd> offer_callback();
-  /// The server by the kernel's word, as it was at bind time.
-  [[nodiscard]] const Credentials& server() const noexcept { return object_->server(); }
 
- private:
   std::unique_ptr<client::BindingObject> object_;
 };
 

@@ -69,10 +69,8 @@ class CompletionQueue {
   /// over zero.
   std::size_t wait(std::chrono::milliseconds limit);
 
-  /// For PendingCall: the call that has this link is about to be finished or abandoned.
-  static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
-
  private:
+  friend class client::PendingCall;
   struct Watched {
     client::BindingObject* binding = nullptr;
     shim::LinkageRecord* linkage = nullptr;
@@ -88,6 +86,8 @@ class CompletionQueue {
 
   explicit CompletionQueue(UniqueFd ready_fd);
   Status watch_call(client::PendingCall& call, std::function<void()> then);
+  /// The call that has this link is about to be finished or abandoned.
+  static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
   static void* thread_main(void* queue);
   void sleep_on_words();
   void check_servers() noexcept;
