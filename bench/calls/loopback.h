@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "inline_server.h"
 #include "lrpc/client.h"
 #include "lrpc/server.h"
 
@@ -29,10 +32,7 @@ class Loopback {
     auto client = Client::import_over(std::move(pair->second), options);
     if (!client) return client.error();
     loopback->client_ = std::make_unique<Client>(std::move(*client));
-    client::BindingObject& object = detail::StubAccess::object(loopback->client_->binding());
-    const Server::InlineHalf half = loopback->server_.inline_half(object.id());
-    if (half.serve == nullptr) return Error{Errc::not_supported, "the server offers no inline half for the binding"};
-    object.set_inline_server({half.serve, half.server});
+    loopback->inline_.emplace(loopback->server_, loopback->client_->binding());
     return loopback;
   }
 
@@ -41,6 +41,8 @@ class Loopback {
     return lrpc::detail::StubAccess::object(client_->binding());
   }
   [[nodiscard]] Impl& impl() noexcept { return impl_; }
+  /// The server's half of the binding.
+  [[nodiscard]] std::span<server::ServedAStack> astacks() noexcept { return inline_->astacks(); }
 
  private:
   Loopback() : server_(without_pollers()) {}
@@ -51,7 +53,8 @@ class Loopback {
   }
   Impl impl_;
   Server server_;
-  std::unique_ptr<Client> client_;  // goes first
+  std::unique_ptr<Client> client_;
+  std::optional<testing_lrpc::InlineServer> inline_;  // goes first
 };
 
 }  // namespace lrpc::bench

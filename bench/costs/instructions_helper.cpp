@@ -27,17 +27,13 @@ template <class Call, class... With>
   }
 }
 
-/// The server's half of the loopback binding.
 using lrpc::server::ServedAStack;
-std::span<ServedAStack> astacks_of(BenchLoopback& loopback) {
-  return static_cast<lrpc::server::ServedBinding*>(loopback.binding().inline_server().server)->astacks();
-}
 
 struct ServerHalf {
   lrpc::server::PrimedContext context;
   std::span<ServedAStack> astacks;
 
-  explicit ServerHalf(BenchLoopback& loopback) : astacks(astacks_of(loopback)) {}
+  explicit ServerHalf(BenchLoopback& loopback) : astacks(loopback.astacks()) {}
   /// What an E-stack or a poller calls for the A-stack that it looks at.
   void serve(ServedAStack& astack) { (void)lrpc::server::serve(astack, context); }
 };
@@ -125,7 +121,7 @@ int main(int argc, char** argv) {
     top = call.linkage().index;
     // No processor's poller: trusted from the first call on.
     const lrpc::shim::PolledHint hint(lrpc::shim::kNoProcessor - 1, 1);
-    for (ServedAStack& astack : astacks_of(**loopback)) astack.head->polled.store(hint.bits());
+    for (ServedAStack& astack : (*loopback)->astacks()) astack.head->polled.store(hint.bits());
     for (auto* linkage : {&call.linkage(), &pending.linkage()})
       (void)linkage->policy.choose(
           {.polled = hint, .estack = lrpc::shim::EStackHint::anywhere(), .processor = 0, .now = {}}, false);

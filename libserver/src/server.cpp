@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "call/call_path.h"
 #include "call/stack.h"
 #include "clerk/domain.h"
 #include "lrpc/shim/system/cancellation.h"
@@ -45,31 +44,6 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   return interface;
 }
 
-void serve_inline_in(server::ServedBinding& served, std::uint32_t astack, server::PrimedContext& context) {
-  if (astack < served.astacks().size()) [[likely]] {
-    (void)server::serve(served.astacks()[astack], context);
-  } else {
-    const auto secondary = served.secondary(astack);
-    if (secondary.astack != nullptr) (void)server::serve(*secondary.astack, context);
-  }
-}
-
-/// A procedure calls the binding that it was called through: its own context is still wanted.
-[[gnu::cold, gnu::noinline]] void serve_nested_inline(server::ServedBinding& served, std::uint32_t astack) {
-  server::PrimedContext context;
-  serve_inline_in(served, astack, context);
-}
-
-void serve_inline(void* binding, std::uint32_t astack) {
-  auto& served = *static_cast<server::ServedBinding*>(binding);
-  if (served.inline_busy) [[unlikely]]
-    return serve_nested_inline(served, astack);
-  served.inline_busy = true;
-  serve_inline_in(served, astack, served.inline_context);
-  served.inline_busy = false;
-  served.inline_left.store(true, std::memory_order_release);
-}
-
 }  // namespace
 
 Server::Server(ServerOptions options) : domain_(std::make_unique<server::Domain>(std::move(options))) {}
@@ -105,12 +79,6 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
 void Server::end_binding(std::uint64_t binding_id) {
   const shim::NoCancellation never;
   domain_->bindings().end(binding_id);
-}
-
-Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {
-  const auto binding = domain_->bindings().find(binding_id);
-  if (binding == nullptr) return {};
-  return {&serve_inline, binding.get()};
 }
 
 ServerStatistics Server::statistics() const { return domain_->statistics(); }

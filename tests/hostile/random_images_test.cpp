@@ -11,6 +11,7 @@
 
 #include "conformance_service.h"
 #include "garbage.h"
+#include "inline_server.h"
 #include "length.h"
 #include "lrpc/client/call/call.h"
 
@@ -31,15 +32,14 @@ class RandomImages : public testing::Test {
     auto client = Conformance::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::none});
     ASSERT_TRUE(client) << client.error().message();
     client_ = std::make_unique<Conformance::Client>(*std::move(client));
-    const auto half = server_.inline_half(object().id());
-    ASSERT_NE(half.serve, nullptr);
-    object().set_inline_server({half.serve, half.server});
+    here_.emplace(server_, client_->binding());
   }
   lrpc::client::BindingObject& object() { return lrpc::detail::StubAccess::object(client_->binding()); }
 
   lrpc::Server server_{{.pollers = 0}};
   ConformanceService service_{&server_, "/nonexistent/lrpcd.sock"};
   std::unique_ptr<Conformance::Client> client_;
+  std::optional<InlineServer> here_;
 };
 
 /// Fills an image, and the front of the tail, for a procedure: sometimes all random, sometimes with lengths near their

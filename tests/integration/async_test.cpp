@@ -12,6 +12,7 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "gates.h"
+#include "inline_server.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -218,8 +219,7 @@ TEST(StartedCallsInline, are_served_when_they_are_finished) {
   LocalTasks tasks({.gate = Gate::none});
   Tasks::Client& client = *tasks.client;
   EXPECT_EQ(client.start().Add(1, 2).finish().code(), Errc::call_failed) << "nobody serves it yet";
-  const auto half = tasks.server.inline_half(lrpc::detail::StubAccess::object(client.binding()).id());
-  lrpc::detail::StubAccess::object(client.binding()).set_inline_server({half.serve, half.server});
+  const InlineServer here(tasks.server, client.binding());
   auto sum = client.start().Add(1, 2);
   EXPECT_FALSE(sum.ready());
   EXPECT_EQ(sum.finish().value(), 3);
@@ -228,8 +228,7 @@ TEST(StartedCallsInline, are_served_when_they_are_finished) {
 TEST(StartedCallsInline, give_their_astack_back_when_they_are_dropped) {
   LocalTasks tasks({.gate = Gate::none, .supply = lrpc::AStackSupply::fail});
   Tasks::Client& client = *tasks.client;
-  const auto half = tasks.server.inline_half(lrpc::detail::StubAccess::object(client.binding()).id());
-  lrpc::detail::StubAccess::object(client.binding()).set_inline_server({half.serve, half.server});
+  const InlineServer here(tasks.server, client.binding());
   for (std::uint32_t i = 0; i < 50; ++i) {
     const auto dropped = client.start().Check(i);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gates.h"
+#include "inline_server.h"
 #include "limits_service.h"
 #include "lrpc/shim/call/gates.h"
 
@@ -383,9 +384,7 @@ INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kRepeatedGates), ga
 
 TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   LocalLimits limits({.gate = Gate::none});
-  lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(limits.client->binding());
-  const auto half = limits.server.inline_half(object.id());
-  object.set_inline_server({half.serve, half.server});
+  const InlineServer here(limits.server, limits.client->binding());
   {
     const CallScope scope{1h};
     EXPECT_TRUE(limits.client->Left()->limited);

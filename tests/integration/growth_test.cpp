@@ -11,6 +11,7 @@
 #include "gated_service.h"
 #include "gates.h"
 #include "holdings.h"
+#include "inline_server.h"
 #include "length.h"
 #include "lrpc/client/call/pending.h"
 #include "lrpc/client/wait/completion_queue.h"
@@ -77,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::ValuesIn(kRepeatedGates), gate_
 
 TEST(GrowthInline, serves_started_calls_within_one_thread) {
   LocalBurst burst(growing(Gate::none));
-  const auto half = burst.server.inline_half(lrpc::detail::StubAccess::object(burst.client->binding()).id());
-  lrpc::detail::StubAccess::object(burst.client->binding()).set_inline_server({half.serve, half.server});
+  const InlineServer here(burst.server, burst.client->binding());
   std::vector<decltype(burst.client->start().Add(1, 1))> sums;
   for (int i = 0; i < 20; ++i) sums.push_back(burst.client->start().Add(i, 1));
   for (int i = 0; i < 20; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + 1);

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "conformance.client.h"
 #include "conformance_service.h"
+#include "inline_server.h"
 
 namespace testing_lrpc {
 namespace {
@@ -42,15 +44,14 @@ struct InlineCalls : testing::Test {
     auto imported = bind_privately(server, service, {.gate = lrpc::Gate::none});
     if (!imported) return;
     client = std::make_unique<Conformance::Client>(*std::move(imported));
-    auto& object = lrpc::detail::StubAccess::object(client->binding());
-    const auto half = server.inline_half(object.id());
-    object.set_inline_server({half.serve, half.server});
+    here.emplace(server, client->binding());
   }
   void SetUp() override { ASSERT_NE(client, nullptr); }
 
   Interrupted service;
   lrpc::Server server;
   std::unique_ptr<Conformance::Client> client;
+  std::optional<InlineServer> here;
 };
 
 TEST_F(InlineCalls, leave_the_arguments_of_the_call_that_they_are_made_in_alone) {

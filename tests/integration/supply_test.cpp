@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "gated_service.h"
+#include "inline_server.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -113,12 +114,11 @@ TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
   auto client = bind_privately(*server, service, {.gate = lrpc::Gate::none});
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->Null().code(), Errc::call_failed) << "nobody serves it yet";
-  const auto half = server->inline_half(lrpc::detail::StubAccess::object(client->binding()).id());
-  ASSERT_NE(half.serve, nullptr);
-  lrpc::detail::StubAccess::object(client->binding()).set_inline_server({half.serve, half.server});
+  std::optional<InlineServer> here(std::in_place, *server, client->binding());
   ASSERT_TRUE(client->Null());
   EXPECT_EQ(service.seen, 1U);
   EXPECT_EQ(lrpc::client::nesting_depth(), 0U);
+  here.reset();
   server.reset();  // the thread that served ends the binding, too
 }
 

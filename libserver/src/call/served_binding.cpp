@@ -78,7 +78,6 @@ void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noex
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
   LRPC_STEP("T18");
-  (void)inline_left.load(std::memory_order_acquire);
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18. An E-stack that is associated only now looks at the flag before it sleeps: most A-stacks of most bindings have
   // had no call, and wake nobody.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
 #include "lrpc/server/server.h"
@@ -25,7 +26,6 @@
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/handover.h"
 #include "lrpc/shim/system/watcher.h"
-#include "primed_context.h"
 #include "quota/accounts.h"
 
 namespace lrpc::server {
@@ -237,11 +237,6 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
   shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
-  PrimedContext inline_context;   ///< For Gate::none: calls run in the caller's thread.
-  bool inline_busy = false;       ///< One runs there now; one that its procedure makes has a context of its own.
-  /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,
-  /// which the client's end starts through the kernel alone.
-  std::atomic<bool> inline_left{false};
 
  private:
   std::atomic<bool> revoked_{false};

@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "inline_server.h"
 #include "input.h"
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/growth.h"
@@ -147,8 +149,9 @@ Honest& honest() {
 
 class HostileClient {
  public:
-  HostileClient(shim::Gate gate, Server::InlineHalf half, const RawBinding& binding)
-      : gate_(gate), half_(half), binding_(binding) {}
+  /// `here`: null but with Gate::none.
+  HostileClient(shim::Gate gate, testing_lrpc::InlineServer* here, const RawBinding& binding)
+      : gate_(gate), here_(here), binding_(binding) {}
 
   void run(Input input) {
     for (int i = 0; i < kMostActions && input.more(); ++i) act(input);
@@ -178,7 +181,7 @@ class HostileClient {
       default:
         if (action < 0x80) return offer(input);
         // Inline, the server's half must outlive the calls.
-        if (action > 0xf0 && half_.serve == nullptr) (void)shutdown(binding_.bell(), SHUT_RDWR);
+        if (action > 0xf0 && here_ == nullptr) (void)shutdown(binding_.bell(), SHUT_RDWR);
     }
   }
 
@@ -198,7 +201,7 @@ class HostileClient {
     astack.head->word.store(
         shim::CallWord::called((seen >> shim::CallWord::kGenerationShift) + 1, identifier, shim::kNoProcessor).bits());
     wake(number, astack);
-    if (half_.serve == nullptr && before >= 0x80) {
+    if (here_ == nullptr && before >= 0x80) {
       flicker(input, astack,
               [&] { return (astack.head->word.load(std::memory_order_relaxed) & shim::CallWord::kTurnMask) != 1; });
     }
@@ -211,17 +214,17 @@ class HostileClient {
   }
 
   void wake(std::uint32_t number, const shim::AStack& astack) {
-    if (half_.serve != nullptr) return half_.serve(half_.server, number);
+    if (here_ != nullptr) return here_->serve(number);
     (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
     if (gate_ != shim::Gate::exchange) (void)send(binding_.bell(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
   void serve_inline(Input& input) {
-    if (half_.serve != nullptr) half_.serve(half_.server, input.byte() % region().layout().astack_count());
+    if (here_ != nullptr) here_->serve(input.byte() % region().layout().astack_count());
   }
 
   void ring_bell(Input& input) {
-    if (half_.serve != nullptr) return;
+    if (here_ != nullptr) return;
     std::array<char, 64> rings{};
     rings[0] = static_cast<char>(input.byte());
     (void)send(binding_.bell(), rings.data(), input.byte() % rings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -261,7 +264,7 @@ class HostileClient {
   }
 
   const shim::Gate gate_;
-  const Server::InlineHalf half_;
+  testing_lrpc::InlineServer* const here_;
   const RawBinding& binding_;
   std::atomic<std::uint64_t> rung_{0};
   std::mutex lines_mutex_;
@@ -282,8 +285,9 @@ void run(Input input) {
       std::lock_guard lock(ledger().mutex);
       id = ledger().binding;
     }
-    HostileClient hostile(gate, gate == shim::Gate::none ? world.server().inline_half(id) : Server::InlineHalf{},
-                          binding);
+    std::optional<testing_lrpc::InlineServer> here;
+    if (gate == shim::Gate::none) here.emplace(world.server(), id);
+    HostileClient hostile(gate, here ? &*here : nullptr, binding);
     if (gate == shim::Gate::none) {
       hostile.run(input);
     } else {

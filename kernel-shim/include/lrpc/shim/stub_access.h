@@ -7,7 +7,7 @@
 
 namespace lrpc::detail {
 
-/// The friend of Binding, Pending and CallContext, for generated code and this project's own libraries: their private
+/// The friend of Binding, Pending, CallContext and Server, for generated code and this project's own libraries: their private
 /// members of the same names. It promises nothing to programs and may change with any version: stubs are generated
 /// again for each.
 struct StubAccess {
@@ -51,6 +51,11 @@ struct StubAccess {
   template <class Context>
   [[nodiscard]] static auto& callback_port(Context& context) noexcept {
     return context.callback_port();
+  }
+  // lrpc::Server
+  template <class Server>
+  [[nodiscard]] static auto& domain(Server& server) noexcept {
+    return server.domain();
   }
 };
 

@@ -15,6 +15,7 @@
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/stub_access.h"
 #include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/system/thread.h"
 
@@ -173,19 +174,12 @@ class Server {
   /// later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a procedure of the binding's.
   void end_binding(std::uint64_t binding_id);
 
-  /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and
-  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. One thread at a
-  /// time; what it runs may call the binding again. The calling thread's stack must have room for what runs on an
-  /// E-stack otherwise.
-  struct InlineHalf {
-    void (*serve)(void* server, std::uint32_t astack) = nullptr;
-    void* server = nullptr;
-  };
-  [[nodiscard]] InlineHalf inline_half(std::uint64_t binding_id);
-
   [[nodiscard]] ServerStatistics statistics() const;
 
  private:
+  friend struct detail::StubAccess;
+  [[nodiscard]] server::Domain& domain() const noexcept { return *domain_; }
+
   std::unique_ptr<server::Domain> domain_;
 };
 

@@ -28,7 +28,7 @@ struct ImportOptions {
   /// a private binding's answer.
   std::optional<std::chrono::milliseconds> timeout{};
   /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the
-  /// server plays along). `none` is for calls within one thread (Server::inline_half). `trap` is for a process that is
+  /// server plays along). `none` is for our own tests: nobody serves its calls. `trap` is for a process that is
   /// going to seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported; it takes no
   /// call_timeout and has no watcher. A program that was started sealed asks for nothing: the trap is the only gate
   /// there.

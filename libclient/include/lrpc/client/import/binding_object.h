@@ -37,7 +37,8 @@ enum class AStackSupply : std::uint8_t {
 
 namespace lrpc::client {
 
-/// Runs the server's half of a call in the caller's thread: what a binding with Gate::none has instead of a transfer.
+/// Runs the server's half of a call in the caller's thread: what a binding with Gate::none has instead of a transfer
+/// (tests/support/inline_server.h).
 struct InlineServer {
   void (*serve)(void* server, std::uint32_t astack) = nullptr;
   void* server = nullptr;
