@@ -224,19 +224,6 @@ TEST(CallerPolicy, yields_that_bring_nothing_are_given_up_after_two) {
   EXPECT_EQ(caller.choose(), Way::yield);
 }
 
-TEST(CallerPolicy, held_it_chooses_every_call_anew) {
-  Caller caller;
-  caller.policy.hold(true);
-  caller.polled = PolledHint(kThere, 1);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
-    EXPECT_EQ(caller.choose(), Way::exchange);
-  }
-  caller.policy.hold(false);
-  EXPECT_EQ(caller.choose(), Way::exchange);
-  EXPECT_TRUE(caller.policy.trusts(caller.polled.bits()));
-}
-
 TEST(CallerPolicy, no_hint_at_all_makes_it_trust_without_having_chosen) {
   const CallerPolicy policy;
   for (const std::uint32_t hint : {0U, 1U, 0xffffU, 0x7fff'ffffU, 0xffff'ffffU}) EXPECT_FALSE(policy.trusts(hint));

@@ -40,13 +40,9 @@ bool PendingCall::limit() noexcept {
   const CallWord limited = limit_call(*binding_, *linkage_, called_);
   if (limited == CallWord()) return false;
   called_ = limited;
-  Clock::time_point until = Clock::time_point::max();
-  if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
-    until = limits->deadline.until();
+  if (const shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr)
     linkage_->cancellations = limits->cancellations();
-  }
-  if (binding_->times_calls()) until = std::min(until, Clock::now() + shim::Deadline::span(binding_->call_timeout()));
-  linkage_->until = until;
+  linkage_->until = Waiting(binding_->call_timeout()).until();
   linkage_->limited = true;
   return true;
 }

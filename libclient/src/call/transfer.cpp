@@ -92,6 +92,8 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
                             may_yield);
   // H8. A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
   if (way == CallerPolicy::Way::exchange) linkage.estack_may_sleep = true;
+  // The call path looks at the thread's limits alone: a binding's own reaches each call by limit_call().
+  if (binding.times_calls()) linkage.policy.trust_no_longer();
   return way;
 }
 
@@ -142,8 +144,7 @@ shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage
 
 std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
-  Waiting waiting(linkage);
-  waiting.at_most(binding.call_timeout());
+  const Waiting waiting(linkage, binding.call_timeout());
   for (;;) {
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation())) return word.status();

@@ -44,7 +44,6 @@ BindingObject::BindingObject(BindingParts parts)
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
-    records_[i].policy.hold(times_calls());  // so that their calls come by transfer_slow()
     records_[i].astack = parts_.region.astack(i);
   }
   const auto classes = parts_.region.layout().classes();
@@ -174,8 +173,8 @@ void BindingObject::forget_after_fork() noexcept {
 
 void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
   parts_.call_timeout = timeout;
-  for (shim::LinkageRecord& record : records_) record.policy.hold(times_calls());
-  if (secondary_ != nullptr) secondary_->hold_exchange(times_calls());
+  for (shim::LinkageRecord& record : records_) record.policy.trust_no_longer();  // see choose_way()
+  if (secondary_ != nullptr) secondary_->trust_no_longer();
   if (parts_.remote) parts_.remote->set_call_timeout(timeout);
 }
 

@@ -33,8 +33,7 @@ void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, 
 
 BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
   const shim::NoCancellation never;
-  Waiting waiting;
-  waiting.at_most(parts_.call_timeout);
+  const Waiting waiting(parts_.call_timeout);
   for (;;) {
     LRPC_STEP("client 2 slow");
     const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards

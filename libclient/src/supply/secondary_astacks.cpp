@@ -29,9 +29,8 @@ constexpr std::uint32_t kLeastGrowth = 8;
 /// In Secondary::used: in use when last looked at. No sum of generations comes so far.
 constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 
-/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at. `timed`: the binding
-/// has a call_timeout.
-void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class, bool timed) noexcept {
+/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at.
+void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class) noexcept {
   record.astack = astack;
   record.astack.astack_class = astack_class;
   record.last = 0;
@@ -40,7 +39,6 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
   record.quarantined = false;
   record.limited = false;
   record.policy = {};
-  record.policy.hold(timed);
 }
 
 }  // namespace
@@ -151,8 +149,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
     binding_.make_room_in_quarantine(records_.first(), request.place);
     const bool room = region && !block.empty() && (!binding_.remote() || binding_.remote_path()->grow(request.place));
     if (room) {
-      const bool timed = binding_.times_calls();
-      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class, timed);
+      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class);
       const std::lock_guard lock(mutex_);
       // G7: either the revocation sees the region, or we see it.
       added = !binding_.revoked();
@@ -177,11 +174,11 @@ void SecondaryAStacks::revoke() noexcept {
   }
 }
 
-void SecondaryAStacks::hold_exchange(bool held) noexcept {
+void SecondaryAStacks::trust_no_longer() noexcept {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t place = 0; place < places_.size(); ++place) {
     if (!places_[place].region.mapped()) continue;
-    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.policy.hold(held);
+    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.policy.trust_no_longer();
   }
 }
 

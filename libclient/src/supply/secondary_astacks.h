@@ -46,7 +46,7 @@ class SecondaryAStacks {
   /// T17 on every secondary A-stack; none is added any more. The binding's revoked flag is set.
   void revoke() noexcept;
   /// As BindingObject::set_call_timeout() does with the primary ones, and no more at the same time as anything else.
-  void hold_exchange(bool held) noexcept;
+  void trust_no_longer() noexcept;
   /// In a fork child: lets go of the descriptors.
   void forget_after_fork() noexcept;
   /// Gives the regions back that nobody has used since the last time. True: there is something left to look after.

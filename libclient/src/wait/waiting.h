@@ -1,4 +1,4 @@
-// What ends the waiting of a call before its return does: deadlines and cancellations.
+// What ends the waiting of a call before its return does: deadlines, the binding's call_timeout, cancellations.
 #pragma once
 
 #include <algorithm>
@@ -22,25 +22,24 @@ class Waiting {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// For anything but a call's return.
-  Waiting() noexcept {
+  /// For anything but a call's return. `timeout`: that of the binding's calls, counted from now.
+  explicit Waiting(std::chrono::milliseconds timeout = kNoLimit) noexcept {
+    if (!(timeout == kNoLimit)) until_ = Clock::now() + shim::Deadline::span(timeout);
     if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
-      until_ = limits->deadline.until();
+      until_ = std::min(until_, limits->deadline.until());
       own_ = limits->cancellations().get();
     }
   }
   /// For the return of the call on `linkage`.
-  explicit Waiting(const shim::LinkageRecord& linkage) noexcept : Waiting() {
+  explicit Waiting(const shim::LinkageRecord& linkage, std::chrono::milliseconds timeout = kNoLimit) noexcept
+      : Waiting(timeout) {
     if (!linkage.limited) return;
     until_ = std::min(until_, linkage.until);
     started_ = linkage.cancellations.get();
   }
-  /// No longer than that from now on.
-  void at_most(std::chrono::milliseconds timeout) noexcept {
-    if (timeout == kNoLimit) return;
-    until_ = std::min(until_, Clock::now() + shim::Deadline::span(timeout));
-  }
 
+  /// Clock::time_point::max(): there is no deadline.
+  [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
   [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
   /// Why the waiting ended before the return: of a cancellation and a deadline that have both come, the cancellation.
   [[nodiscard]] Errc why_over() const noexcept { return cancelled() ? Errc::call_cancelled : Errc::call_aborted; }

@@ -114,7 +114,7 @@ class CallerPolicy {
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
     const bool here = is_processor(at.processor) && at.polled.processor() == at.processor;
     if (at.polled.polled() && !here && !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {
-      if (!held_) trusted_ = at.polled.bits();
+      trusted_ = at.polled.bits();
       believed_ = at.polled.stint();
       return Way::exchange;
     }
@@ -155,20 +155,13 @@ class CallerPolicy {
     }
   }
 
-  /// Held: trusts() always says no, so that every call goes by choose().
-  void hold(bool held) noexcept {
-    held_ = held;
-    trust_no_longer();
-  }
-
  private:
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  ///< Not what a hint can be.
   static constexpr std::uint64_t kMostOfferUs = 100'000;
 
   std::uint64_t trusted_ = kNothing;
-  std::uint16_t believed_ = 0;  ///< The stint of the hint that was last believed,
-  std::uint16_t missed_ = 0;    ///< and of the last one that was so in vain.
-  bool held_ = false;
+  std::uint16_t believed_ = 0;    ///< The stint of the hint that was last believed,
+  std::uint16_t missed_ = 0;      ///< and of the last one that was so in vain.
   std::uint64_t offered_ = 0;     ///< ticks()
   std::uint64_t offered_at_ = 0;  ///< By the thread's processor time.
   std::uint64_t owed_us_ = kOfferUs;
