@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "lrpc/netrpc/boundary/user_process.h"
+#include "lrpc/netrpc/user/user_process.h"
 
 int main(int argc, char** argv) {
   using lrpc::netuser::UserProcess;

@@ -1,11 +1,11 @@
-// A server that is a process beside its graph: what the boundary between the two costs.
+// A server that is a process beside its graph: what a user process costs.
 #pragma once
 
 #include <sys/types.h>
 
 #include <memory>
 
-#include "lrpc/netrpc/boundary/served_users.h"
+#include "lrpc/netrpc/user/served_users.h"
 
 namespace lrpc::bench {
 

@@ -7,9 +7,7 @@
 
 namespace lrpc::netrpc::composite {
 
-ItemRef::~ItemRef() {
-  if (item_ != nullptr && --item_->references_ == 0) item_->bag_.items_.destroy(*item_);
-}
+void Item::unreferenced() noexcept { bag_.items_.destroy(*this); }
 
 // ---- attributes ----
 

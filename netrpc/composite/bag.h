@@ -25,27 +25,7 @@ class Item;
 /// Which way a message goes through the graph.
 enum class Direction : std::uint8_t { up, down };
 
-/// Shares an item. Under the monitor.
-class ItemRef {
- public:
-  ItemRef() noexcept = default;
-  explicit ItemRef(Item* item) noexcept;
-  ItemRef(const ItemRef& other) noexcept : ItemRef(other.item_) {}
-  ItemRef(ItemRef&& other) noexcept : item_(std::exchange(other.item_, nullptr)) {}
-  ItemRef& operator=(ItemRef other) noexcept {
-    std::swap(item_, other.item_);
-    return *this;
-  }
-  ~ItemRef();
-  [[nodiscard]] Item* get() const noexcept { return item_; }
-  Item* operator->() const noexcept { return item_; }
-  Item& operator*() const noexcept { return *item_; }
-  explicit operator bool() const noexcept { return item_ != nullptr; }
-  friend bool operator==(const ItemRef& a, const ItemRef& b) noexcept { return a.item_ == b.item_; }
-
- private:
-  Item* item_ = nullptr;
-};
+using ItemRef = Ref<Item>;
 
 /// Names a call, on the host that makes it. 0: none.
 using CallId = std::uint64_t;
@@ -83,7 +63,7 @@ class Item {
   friend class Bag;
   friend class Framework;
   friend class MicroParts;
-  friend class ItemRef;
+  friend class Ref<Item>;
   friend class AttributeTable;
   template <class T>
   friend class PublicAttribute;
@@ -99,6 +79,8 @@ class Item {
     gone,
     erased,
   };
+
+  void unreferenced() noexcept;
 
   Bag& bag_;
   const SessionRef session_;
@@ -117,10 +99,6 @@ class Item {
   Item* previous_ = nullptr;
   std::array<std::byte, kAttributeBytes> attributes_{};
 };
-
-inline ItemRef::ItemRef(Item* item) noexcept : item_(item) {
-  if (item_ != nullptr) ++item_->references_;
-}
 
 // ---- attributes ----
 
@@ -279,7 +257,7 @@ class Bag {
   }
 
  private:
-  friend class ItemRef;
+  friend class Item;
   static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own bit: all have seen the insertion.
   struct Visiting {
     explicit Visiting(Bag& of) noexcept : bag(of), next(of.first_), outer(std::exchange(of.visiting_, this)) {}

@@ -65,4 +65,11 @@ class Bridge {
 void join(const Namespace& a, const std::string& name_a, const std::string& address_a, const Namespace& b,
           const std::string& name_b, const std::string& address_b);
 
+/// Two hosts joined: `left` with the interface "left" and 10.0.0.1/24, `right` with "right" and 10.0.0.2/24.
+struct JoinedPair {
+  JoinedPair() { join(left, "left", "10.0.0.1/24", right, "right", "10.0.0.2/24"); }
+  Namespace left;
+  Namespace right;
+};
+
 }  // namespace lrpc::netrpc::test

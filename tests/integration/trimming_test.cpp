@@ -122,8 +122,8 @@ TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_
   if (next == nullptr) GTEST_SKIP() << "this allocator uses no address again";
   bind();
   ASSERT_EQ(fill(), lrpc::Errc::ok) << "later, so it is trimmed later";
-  EXPECT_TRUE(eventually([&] { return lrpc::detail::StubAccess::object(client_->binding()).trims() >= 2; }));
-  EXPECT_EQ(lrpc::detail::StubAccess::object(next->binding()).trims(), 0U) << "it has used no tail";
+  EXPECT_TRUE(eventually([&] { return lrpc::detail::StubAccess::object(client_->binding()).trim_phase() >= 2; }));
+  EXPECT_EQ(lrpc::detail::StubAccess::object(next->binding()).trim_phase(), 0U) << "it has used no tail";
 }
 
 }  // namespace

@@ -271,7 +271,7 @@ bool BindingObject::trim_idle_tails() {
   std::vector<shim::LinkageRecord*> idle;
   idle.reserve(records_.size() + (secondary_ != nullptr ? secondary_->count() : 0));
   tails_used_.store(false);
-  trims_.fetch_add(1, std::memory_order_seq_cst);
+  trim_phase_.fetch_add(1, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
   bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -283,7 +283,7 @@ bool BindingObject::trim_idle_tails() {
     lists_[i].put_idle(idle);
     all_idle &= idle.size() >= classes[i].declared.count;
   }
-  trims_.fetch_add(1, std::memory_order_release);
+  trim_phase_.fetch_add(1, std::memory_order_release);
   return all_idle;
 }
 

@@ -339,20 +339,6 @@ Result<Binding> make(wire::Client inner, const wire::BindResults& bound, HangUp 
 
 }  // namespace
 
-std::optional<GroupReplies::One> GroupReplies::next() noexcept {
-  if (left_.empty()) return std::nullopt;
-  shim::ByteReader reader(left_);
-  One one;
-  one.host = reader.number<std::uint32_t>();
-  one.status = reader.number<std::uint16_t>();
-  reader.check(reader.number<std::uint16_t>() == 0);
-  const auto size = reader.number<std::uint32_t>();
-  one.image = reader.take(size);
-  if (!reader.good()) return std::nullopt;
-  left_ = left_.last(reader.left());
-  return one;
-}
-
 Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   const std::size_t at = name.rfind('@');
   const std::string_view host = name.substr(at + 1);

@@ -38,13 +38,13 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     LRPC_STEP("client 2 slow");
     const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
     if (revoked()) return {nullptr, Errc::binding_revoked};
-    const std::uint32_t trims = trims_.load(std::memory_order_acquire);
+    const std::uint32_t phase = trim_phase_.load(std::memory_order_acquire);
     bool moving = false;
     if (shim::LinkageRecord* record = list.take_any(moving)) return {record};
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
     // The watcher may have had idle ones in its hands when we looked, and have put them back since.
-    if (trims_.load(std::memory_order_acquire) != trims) continue;
-    const bool held = moving || trims % 2 != 0;
+    if (trim_phase_.load(std::memory_order_acquire) != phase) continue;
+    const bool held = moving || phase % 2 != 0;
     if (!held && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};

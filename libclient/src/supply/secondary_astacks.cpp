@@ -260,7 +260,7 @@ bool SecondaryAStacks::return_unused() {
     if (!any) continue;
     AStackList& list = binding_.lists_[i];
     (void)binding_.release_quarantined(list);
-    binding_.trims_.fetch_add(1, std::memory_order_seq_cst);
+    binding_.trim_phase_.fetch_add(1, std::memory_order_seq_cst);
     idle.clear();
     list.take_idle(idle);
     take_unused(i, idle, unused);
@@ -269,7 +269,7 @@ bool SecondaryAStacks::return_unused() {
       return record->index < records_.first() ? 0 : record->index;
     });
     list.put_idle(idle);
-    binding_.trims_.fetch_add(1, std::memory_order_release);
+    binding_.trim_phase_.fetch_add(1, std::memory_order_release);
   }
   unused.clear();
   bool left = false;

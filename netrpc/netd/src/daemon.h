@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "graph_tops.h"
-#include "lrpc/netrpc/boundary/served_users.h"
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "lrpc/netrpc/rpcbind.h"
+#include "lrpc/netrpc/user/served_users.h"
 #include "lrpc/sandbox.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "lrpc/netrpc/boundary/user_object.h"
+#include "lrpc/netrpc/user/user_object.h"
 #include "netrpc/protocols/group/group.h"
 
 namespace lrpc::netd {

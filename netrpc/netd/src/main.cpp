@@ -113,27 +113,33 @@ int complain(const std::string& what) {
   return 1;
 }
 
-lrpc::Status read_sun_programs(CommandLine& line) {
-  DaemonOptions& daemon = line.daemon;
-  for (const std::string& text : line.sun) {
-    auto parsed = lrpc::netd::parse_sun_export(text);
-    if (!parsed) return lrpc::Error{parsed.code(), "--sun: " + parsed.error().message()};
-    for (const lrpc::netd::SunExport& other : daemon.sun)
-      if (other.program == parsed->program && other.version == parsed->version)
-        return lrpc::Error{lrpc::Errc::invalid_argument,
-                           fmt::format("--sun: '{}' and '{}' are one program", other.name, parsed->name)};
-    daemon.sun.push_back(*std::move(parsed));
-  }
-  for (const std::string& text : line.sun_imports) {
-    auto parsed = lrpc::netd::parse_sun_import(text);
-    if (!parsed) return lrpc::Error{parsed.code(), "--sun-import: " + parsed.error().message()};
-    for (const lrpc::netd::SunImport& other : daemon.sun_imports)
-      if (other.name == parsed->name && other.host == parsed->host)
-        return lrpc::Error{lrpc::Errc::invalid_argument,
-                           fmt::format("--sun-import: '{}@{}' is there twice", other.name, other.host)};
-    daemon.sun_imports.push_back(*std::move(parsed));
+/// Why two of an option cannot both be; empty: they can.
+std::string clash(const lrpc::netd::SunExport& a, const lrpc::netd::SunExport& b) {
+  if (a.program != b.program || a.version != b.version) return {};
+  return fmt::format("'{}' and '{}' are one program", a.name, b.name);
+}
+std::string clash(const lrpc::netd::SunImport& a, const lrpc::netd::SunImport& b) {
+  if (a.name != b.name || a.host != b.host) return {};
+  return fmt::format("'{}@{}' is there twice", a.name, a.host);
+}
+
+template <class One>
+lrpc::Status read_each(std::string_view option, const std::vector<std::string>& texts,
+                       lrpc::Result<One> (*parse)(const std::string&), std::vector<One>& all) {
+  for (const std::string& text : texts) {
+    auto parsed = parse(text);
+    if (!parsed) return lrpc::Error{parsed.code(), fmt::format("{}: {}", option, parsed.error().message())};
+    for (const One& other : all)
+      if (const std::string why = clash(other, *parsed); !why.empty())
+        return lrpc::Error{lrpc::Errc::invalid_argument, fmt::format("{}: {}", option, why)};
+    all.push_back(*std::move(parsed));
   }
   return {};
+}
+
+lrpc::Status read_sun_programs(CommandLine& line) {
+  if (auto read = read_each("--sun", line.sun, lrpc::netd::parse_sun_export, line.daemon.sun); !read) return read;
+  return read_each("--sun-import", line.sun_imports, lrpc::netd::parse_sun_import, line.daemon.sun_imports);
 }
 
 /// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.

@@ -12,7 +12,7 @@
 
 #include "conformance.client.h"
 #include "eventually.h"
-#include "lrpc/netrpc/boundary/user_process.h"
+#include "lrpc/netrpc/user/user_process.h"
 #include "run.h"
 #include "world.h"
 

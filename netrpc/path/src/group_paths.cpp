@@ -180,23 +180,13 @@ std::span<const BindingKey> PathService::Answers::take_keys() {
 }
 
 void PathService::Answers::put(HostAddress member, std::uint16_t status, std::span<const std::byte> image) noexcept {
-  constexpr std::size_t kHead = 12;
-  const std::size_t left = room_.size() - size_;
-  if (left < kHead) return;
-  if (left - kHead < image.size()) {
+  const std::span<std::byte> left = room_.subspan(size_);
+  if (left.size() < client::GroupReplies::kHead) return;
+  if (left.size() - client::GroupReplies::kHead < image.size()) {
     status = failed(Errc::limit_reached);
     image = {};
   }
-  std::byte* to = room_.data() + size_;
-  const auto number = [&](auto value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) *to++ = static_cast<std::byte>(value >> (8 * i));
-  };
-  number(member);
-  number(status);
-  number(std::uint16_t{0});
-  number(static_cast<std::uint32_t>(image.size()));
-  std::ranges::copy(image, to);
-  size_ += kHead + image.size();
+  size_ += client::GroupReplies::put({member, status, image}, left);
 }
 
 std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::span<const std::byte> image,

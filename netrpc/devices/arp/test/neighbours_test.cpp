@@ -25,12 +25,10 @@ class NeighboursTest : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
-    left_.emplace();
-    right_.emplace();
-    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
+    pair_.emplace();
     ASSERT_TRUE(testing_lrpc::eventually([&] { return runs("left"); }));
-    left_->ip("neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:02");
-    host_ = std::make_unique<RealHost>(*left_, EngineKind::automatic, "host");
+    pair_->left.ip("neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:02");
+    host_ = std::make_unique<RealHost>(pair_->left, EngineKind::automatic, "host");
   }
   void TearDown() override {
     if (!host_) return;
@@ -100,12 +98,11 @@ class NeighboursTest : public testing::Test {
       std::ofstream batch(file);
       for (int i = 0; i < 2000; ++i) batch << what << i % 10 << "\n";
     }
-    left_->ip("-batch " + file);
+    pair_->left.ip("-batch " + file);
     ::unlink(file.c_str());
   }
 
-  std::optional<Namespace> left_;
-  std::optional<Namespace> right_;
+  std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> host_;
   std::unique_ptr<Asker> asker_;
   std::unique_ptr<Neighbours> neighbours_;
@@ -116,7 +113,7 @@ class NeighboursTest : public testing::Test {
   bool runs(const char* link) {
     ifreq request{};
     std::strncpy(request.ifr_name, link, IFNAMSIZ - 1);
-    left_->run([&] {
+    pair_->left.run([&] {
       const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
       EXPECT_EQ(::ioctl(any, SIOCGIFFLAGS, &request), 0);
       ::close(any);
@@ -150,7 +147,7 @@ TEST_F(NeighboursTest, a_host_that_the_kernel_says_nothing_about_is_not_taken_fo
 }
 
 TEST_F(NeighboursTest, an_answer_about_a_route_that_never_comes_is_asked_for_again) {
-  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+  pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
   make();
   close_requests();
   EXPECT_EQ(resolve(kB), Errc::ok);
@@ -163,22 +160,22 @@ TEST_F(NeighboursTest, an_answer_about_a_route_that_never_comes_is_asked_for_aga
 TEST_F(NeighboursTest, hosts_without_a_way_are_not_on_the_link) {
   make();
   for (const char* const type : {"unreachable", "prohibit", "blackhole"}) {
-    left_->ip(std::string("route add ") + type + " 10.0.0.2/32");
+    pair_->left.ip(std::string("route add ") + type + " 10.0.0.2/32");
     EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); })) << type;
-    left_->ip("route del 10.0.0.2/32");
+    pair_->left.ip("route del 10.0.0.2/32");
     EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::ok; })) << type;
   }
 }
 
 TEST_F(NeighboursTest, an_answer_counts_when_routes_to_other_hosts_have_changed_meanwhile) {
-  left_->ip("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:00:77");
+  pair_->left.ip("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:00:77");
   make();
   host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
   ASSERT_TRUE(comes_true([&] { return resolve_inside(kThird) == Errc::ok && neighbours_->routed_here(kThird); }));
   std::promise<void> free;
   hold(free.get_future());
   EXPECT_EQ(resolve(kB), Errc::host_unreachable);
-  left_->ip("route add 10.0.0.77/32 dev left");
+  pair_->left.ip("route add 10.0.0.77/32 dev left");
   EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_here(kThird); }));
   free.set_value();
   settle();
@@ -198,7 +195,7 @@ TEST_F(NeighboursTest, lost_news_of_routes_costs_no_neighbour) {
 }
 
 TEST_F(NeighboursTest, lost_news_of_neighbours_brings_none_back_that_routes_lead_to_another_way) {
-  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+  pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
   make();
   ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
   const std::uint32_t before = (*host_)->peers().path_changes();
@@ -209,14 +206,14 @@ TEST_F(NeighboursTest, lost_news_of_neighbours_brings_none_back_that_routes_lead
 }
 
 TEST_F(NeighboursTest, routes_are_asked_for_again_when_a_link_goes_down) {
-  left_->ip("link add spare type veth peer name other");
-  left_->ip("address add 10.8.0.1/24 dev spare");
-  left_->ip("link set spare up");
-  left_->ip("link set other up");
-  left_->ip("route add 10.0.0.2/32 via 10.8.0.254");
+  pair_->left.ip("link add spare type veth peer name other");
+  pair_->left.ip("address add 10.8.0.1/24 dev spare");
+  pair_->left.ip("link set spare up");
+  pair_->left.ip("link set other up");
+  pair_->left.ip("route add 10.0.0.2/32 via 10.8.0.254");
   make();
   ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); }));
-  left_->ip("link set spare down");
+  pair_->left.ip("link set spare down");
   EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_away(kB); }));
 }
 

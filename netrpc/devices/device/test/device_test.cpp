@@ -36,11 +36,9 @@ class Devices : public testing::TestWithParam<Parameters> {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
     if (kind() == EngineKind::uring)
       if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
-    left_.emplace();
-    right_.emplace();
-    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
-    a_ = std::make_unique<RealHost>(*left_, kind(), "a");
-    b_ = std::make_unique<RealHost>(*right_, kind(), "b");
+    pair_.emplace();
+    a_ = std::make_unique<RealHost>(pair_->left, kind(), "a");
+    b_ = std::make_unique<RealHost>(pair_->right, kind(), "b");
     a_->inside([&] {
       device_a_ = &a_->keep(make_device(device(), **a_));
       talker_ = &a_->keep(std::make_unique<Talker>(**a_, false));
@@ -112,8 +110,7 @@ class Devices : public testing::TestWithParam<Parameters> {
     return std::get<control::Statistics>(request);
   }
 
-  std::optional<Namespace> left_;
-  std::optional<Namespace> right_;
+  std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> a_;
   std::unique_ptr<RealHost> b_;
   Protocol* device_a_ = nullptr;
@@ -272,7 +269,7 @@ TEST_P(Devices, a_peer_that_vanishes_is_silence_and_nothing_else) {
   open();
   ASSERT_TRUE(round_trip(message(10)));
   b_.reset();
-  right_.reset();  // takes the veth pair away, with both ends
+  pair_.reset();  // takes the veth pair away, with both ends
   a_->inside([&] {
     for (int i = 0; i < 10; ++i) (void)session_->push(message(10));
   });
@@ -281,7 +278,7 @@ TEST_P(Devices, a_peer_that_vanishes_is_silence_and_nothing_else) {
 
 TEST_P(Devices, a_datagram_from_another_port_makes_no_session) {
   if (device() != "UDP") GTEST_SKIP() << device() << " has no ports";
-  left_->run([] {
+  pair_->left.run([] {
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ASSERT_GE(fd, 0);
     sockaddr_in to{};

@@ -34,11 +34,9 @@ class Engines : public testing::TestWithParam<EngineKind> {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
     if (GetParam() == EngineKind::uring)
       if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
-    left_.emplace();
-    right_.emplace();
-    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
-    a_ = std::make_unique<RealHost>(*left_, GetParam(), "a");
-    b_ = std::make_unique<RealHost>(*right_, GetParam(), "b");
+    pair_.emplace();
+    a_ = std::make_unique<RealHost>(pair_->left, GetParam(), "a");
+    b_ = std::make_unique<RealHost>(pair_->right, GetParam(), "b");
     b_->inside([&] {
       device_b_ = &b_->keep(make_udp(**b_, "udp", {}));
       server_ = &b_->keep(std::make_unique<Server>(**b_, [this] {
@@ -72,8 +70,7 @@ class Engines : public testing::TestWithParam<EngineKind> {
         **a_, [&] { return talker_->received > before; }, (*a_)->now() + patience);
   }
 
-  std::optional<Namespace> left_;
-  std::optional<Namespace> right_;
+  std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> a_;
   std::unique_ptr<RealHost> b_;
   Protocol* device_a_ = nullptr;

@@ -23,10 +23,8 @@ class EthLink : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
-    left_.emplace();
-    right_.emplace();
-    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
-    a_ = std::make_unique<RealHost>(*left_, EngineKind::automatic, "a");
+    pair_.emplace();
+    a_ = std::make_unique<RealHost>(pair_->left, EngineKind::automatic, "a");
     a_->inside([&] { eth_ = &a_->keep(make_eth(**a_, "eth", {})); });
   }
   Errc resolve(HostAddress host, EthernetAddress& ethernet) {
@@ -44,8 +42,7 @@ class EthLink : public testing::Test {
       return false;
     });
   }
-  std::optional<Namespace> left_;
-  std::optional<Namespace> right_;
+  std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> a_;
   Protocol* eth_ = nullptr;
   SessionRef distant_;
@@ -72,7 +69,7 @@ TEST_F(EthLink, nobody_waits_for_a_host_to_be_resolved_and_the_paths_change_when
 }
 
 TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer) {
-  RealHost host(*left_, EngineKind::automatic, "host");
+  RealHost host(pair_->left, EngineKind::automatic, "host");
   std::unique_ptr<Asker> asker;
   std::unique_ptr<Neighbours> neighbours;
   std::promise<void> free;  // until then the kernel, as it were, is held up by somebody who changes links
@@ -111,7 +108,7 @@ TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer
 }
 
 TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
-  RealHost b(*right_, EngineKind::automatic, "b");
+  RealHost b(pair_->right, EngineKind::automatic, "b");
   Talker* listener = nullptr;
   b.inside([&] {
     Protocol& eth = b.keep(make_eth(*b, "eth", {}));
@@ -133,7 +130,7 @@ TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
 }
 
 TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_as_soon_as_that_is_known) {
-  left_->ip("route add default via 10.0.0.2");
+  pair_->left.ip("route add default via 10.0.0.2");
   a_->inside([&] {
     Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
     ParticipantSet participants{240, {}, {}};
@@ -155,7 +152,7 @@ TEST_F(EthLink, hosts_behind_a_gateway_and_silent_ones_are_not_on_the_link) {
   EthernetAddress ethernet;
   EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // on the link, but nobody there
   EXPECT_EQ(resolve({0xc0000201}, ethernet), Errc::host_unreachable);  // no route
-  left_->ip("route add default via 10.0.0.2");
+  pair_->left.ip("route add default via 10.0.0.2");
   EXPECT_EQ(resolve({0xc0000202}, ethernet), Errc::host_unreachable);  // behind a gateway
   EXPECT_EQ(resolve({0x0a000001}, ethernet), Errc::host_unreachable);  // this host itself
 }
@@ -199,7 +196,7 @@ TEST_F(EthLink, without_the_privilege_the_error_says_which_one_and_what_else_the
 TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
   std::uint8_t last = 1;
   for (const EngineKind kind : {EngineKind::automatic, EngineKind::epoll}) {
-    RealHost host(*left_, kind, "host");
+    RealHost host(pair_->left, kind, "host");
     Protocol* eth = nullptr;
     host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
     const auto resolved = [&] {
@@ -218,7 +215,7 @@ TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
         batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
       batch << "neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:0" << int{last} << "\n";
     }
-    left_->ip("-batch " + file);
+    pair_->left.ip("-batch " + file);
     ::unlink(file.c_str());
     EXPECT_TRUE(testing_lrpc::eventually([&] {
       host.wait([] { return false; }, std::chrono::milliseconds(10));
@@ -238,7 +235,7 @@ TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a
     for (int i = 0; i < 1000; ++i)
       batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
   }
-  left_->ip("-batch " + file);
+  pair_->left.ip("-batch " + file);
   ::unlink(file.c_str());
   EXPECT_TRUE(testing_lrpc::eventually([&] {
     a_->wait([] { return false; }, std::chrono::milliseconds(10));
@@ -264,15 +261,15 @@ TEST_F(EthLink, a_neighbour_is_not_on_the_link_while_a_route_leads_to_it_through
   };
   for (int i = 0; i < 2; ++i) {
     const std::uint32_t before = (*a_)->peers().path_changes();
-    left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
+    pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
     EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::host_unreachable; }))
         << "for who may know better";
     EXPECT_NE((*a_)->peers().path_changes(), before);
     EXPECT_EQ(resolve(kB, ethernet), Errc::host_unreachable);
-    left_->ip("route change 10.0.0.2/32 dev left");
+    pair_->left.ip("route change 10.0.0.2/32 dev left");
     EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::ok; }));
     EXPECT_TRUE(becomes_resolved(kB, ethernet));
-    left_->ip("route delete 10.0.0.2/32");
+    pair_->left.ip("route delete 10.0.0.2/32");
   }
   a_->inside([&] { distant_ = {}; });
 }
@@ -280,8 +277,8 @@ TEST_F(EthLink, a_neighbour_is_not_on_the_link_while_a_route_leads_to_it_through
 TEST_F(EthLink, a_neighbour_that_a_gateway_was_the_way_to_before_is_found_out_with_the_first_message) {
   EthernetAddress ethernet;
   ASSERT_TRUE(becomes_resolved(kB, ethernet));
-  left_->ip("route add 10.0.0.2/32 via 10.0.0.99");
-  RealHost host(*left_, EngineKind::automatic, "host");
+  pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
+  RealHost host(pair_->left, EngineKind::automatic, "host");
   Protocol* eth = nullptr;
   host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
   EXPECT_TRUE(testing_lrpc::eventually([&] {
@@ -294,7 +291,7 @@ TEST_F(EthLink, a_neighbour_that_a_gateway_was_the_way_to_before_is_found_out_wi
 }
 
 TEST_F(EthLink, a_broadcast_reaches_everybody_who_listens) {
-  RealHost b(*right_, EngineKind::automatic, "b");
+  RealHost b(pair_->right, EngineKind::automatic, "b");
   Talker* listener = nullptr;
   b.inside([&] {
     Protocol& eth = b.keep(make_eth(*b, "eth", {}));

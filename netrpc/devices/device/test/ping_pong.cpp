@@ -105,11 +105,9 @@ double median(std::vector<double> values) {
 }
 
 void measure(const std::string& kind, EngineKind engine, int rounds) {
-  const Namespace left;
-  const Namespace right;
-  join(left, "left", "10.0.0.1/24", right, "right", "10.0.0.2/24");
-  RealHost a(left, engine, "a");
-  RealHost b(right, engine, "b");
+  const JoinedPair pair;
+  RealHost a(pair.left, engine, "a");
+  RealHost b(pair.right, engine, "b");
   Protocol* device = nullptr;
   Talker* talker = nullptr;
   SessionRef session;
@@ -121,8 +119,8 @@ void measure(const std::string& kind, EngineKind engine, int rounds) {
   b.start(2);
   EthernetAddress right_ethernet;
   EthernetAddress left_ethernet;
-  left.run([&] { left_ethernet = find_interface("left").value().ethernet; });
-  right.run([&] { right_ethernet = find_interface("right").value().ethernet; });
+  pair.left.run([&] { left_ethernet = find_interface("left").value().ethernet; });
+  pair.right.run([&] { right_ethernet = find_interface("right").value().ethernet; });
   a.inside([&] {
     device = &a.keep(make_device(kind, *a));
     talker = &a.keep(std::make_unique<Talker>(*a, false));
@@ -135,8 +133,8 @@ void measure(const std::string& kind, EngineKind engine, int rounds) {
   a.start(1);
   std::optional<Bare> ping;
   std::optional<Bare> pong;
-  left.run([&] { ping.emplace(kind, HostAddress{0x0a000002}, right_ethernet, "left"); });
-  right.run([&] { pong.emplace(kind, HostAddress{0x0a000001}, left_ethernet, "right"); });
+  pair.left.run([&] { ping.emplace(kind, HostAddress{0x0a000002}, right_ethernet, "left"); });
+  pair.right.run([&] { pong.emplace(kind, HostAddress{0x0a000001}, left_ethernet, "right"); });
   std::atomic<bool> stopping{false};
   std::thread echo([&] {
     while (pong->receive() >= 0 && !stopping) pong->send();

@@ -15,6 +15,7 @@
 #include "lrpc/netrpc/control.h"
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/participant_set.h"
+#include "lrpc/netrpc/ref.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
@@ -23,27 +24,7 @@ class Host;
 class Protocol;
 class Session;
 
-/// Shares a session. Not thread-safe: under the host's monitor.
-class SessionRef {
- public:
-  SessionRef() noexcept = default;
-  explicit SessionRef(Session* session) noexcept;
-  SessionRef(const SessionRef& other) noexcept;
-  SessionRef(SessionRef&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
-  SessionRef& operator=(SessionRef other) noexcept {
-    std::swap(session_, other.session_);
-    return *this;
-  }
-  ~SessionRef();
-  [[nodiscard]] Session* get() const noexcept { return session_; }
-  Session* operator->() const noexcept { return session_; }
-  Session& operator*() const noexcept { return *session_; }
-  explicit operator bool() const noexcept { return session_ != nullptr; }
-  friend bool operator==(const SessionRef& a, const SessionRef& b) noexcept { return a.session_ == b.session_; }
-
- private:
-  Session* session_ = nullptr;
-};
+using SessionRef = Ref<Session>;
 
 /// One request and its reply, seen by who asks. Owned by the caller, who keeps it alive until completed() has been
 /// called or cancel() has returned; so that waiting costs no allocation, protocols link it into their queues.
@@ -120,7 +101,7 @@ class Session {
   ParticipantSet& mutable_participants() noexcept { return participants_; }
 
  private:
-  friend class SessionRef;
+  friend class Ref<Session>;
   std::uint32_t references_ = 0;
   Protocol& protocol_;
   Protocol& high_;
@@ -190,13 +171,5 @@ class Protocol {
 
 /// For open() of protocols that tell hosts apart, and not the ports of one: invalid_argument where one is given.
 [[nodiscard]] Status refuse_port(const Protocol& protocol, const ParticipantSet& participants);
-
-inline SessionRef::SessionRef(Session* session) noexcept : session_(session) {
-  if (session_ != nullptr) ++session_->references_;
-}
-inline SessionRef::SessionRef(const SessionRef& other) noexcept : SessionRef(other.session_) {}
-inline SessionRef::~SessionRef() {
-  if (session_ != nullptr && --session_->references_ == 0) session_->unreferenced();
-}
 
 }  // namespace lrpc::netrpc

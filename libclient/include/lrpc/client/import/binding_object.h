@@ -146,7 +146,7 @@ class BindingObject {
   }
 
   /// How often idle tails were given back, twice; odd: just now.
-  [[nodiscard]] std::uint32_t trims() const noexcept { return trims_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint32_t trim_phase() const noexcept { return trim_phase_.load(std::memory_order_acquire); }
 
   /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
   [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
@@ -211,8 +211,8 @@ class BindingObject {
   std::atomic<bool> tails_used_{false};
   std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Of the one who has set tails_used_.
   const shim::Watcher::Task trim_{[this, number = number_] { trim(this, number); }};
-  shim::Watcher::Task return_;           ///< None unless the supply may grow.
-  std::atomic<std::uint32_t> trims_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
+  shim::Watcher::Task return_;                ///< None unless the supply may grow.
+  std::atomic<std::uint32_t> trim_phase_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};

@@ -17,7 +17,8 @@ namespace lrpc::client {
 
 class PendingCall;
 
-/// The replies of a group's members to one call, as the network domain gave them.
+/// The replies of a group's members to one call, as the network domain gave them (CallAll in network_path.lrpc). Each
+/// has a head of kHead bytes: u32 host, u16 status, u16 zero, u32 length of the image, little-endian; then the image.
 class GroupReplies {
  public:
   struct One {
@@ -25,6 +26,10 @@ class GroupReplies {
     std::uint16_t status = 0;
     std::span<const std::byte> image;  ///< Packed.
   };
+  static constexpr std::size_t kHead = 12;
+  /// Puts a reply to the front of `room`, and returns its length. Precondition: it has room for it.
+  static std::size_t put(const One& one, std::span<std::byte> room) noexcept;
+
   GroupReplies(std::uint16_t status, std::size_t members, std::unique_ptr<std::byte[]> memory,
                std::size_t size) noexcept
       : status_(status), members_(members), memory_(std::move(memory)), left_(memory_.get(), size) {}

@@ -1,4 +1,4 @@
-// netboundary-test-upcase FD: a process that is a protocol of the graph at the other end of the socket FD. It answers
+// netuser-test-upcase FD: a process that is a protocol of the graph at the other end of the socket FD. It answers
 // each message with the same in capitals, and ends with the graph.
 #include <ctype.h>
 
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "lrpc/netrpc/boundary/user_process.h"
+#include "lrpc/netrpc/user/user_process.h"
 
 using lrpc::netuser::UserProcess;
 

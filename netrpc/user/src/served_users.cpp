@@ -1,4 +1,4 @@
-#include "lrpc/netrpc/boundary/served_users.h"
+#include "lrpc/netrpc/user/served_users.h"
 
 #include <algorithm>
 #include <mutex>
@@ -6,7 +6,7 @@
 
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "user_boundary.server.h"
+#include "user_calls.server.h"
 
 namespace lrpc::netuser {
 
@@ -15,7 +15,7 @@ namespace {
 using netrpc::Shepherd;
 
 auto refused(Errc code, std::string_view text) {
-  return raise(UserBoundary::Refused{.code = static_cast<std::uint16_t>(code), .text = String<200>::cut(text)});
+  return raise(UserCalls::Refused{.code = static_cast<std::uint16_t>(code), .text = String<200>::cut(text)});
 }
 auto refused(const Error& error) { return refused(error.code, error.message()); }
 
@@ -42,7 +42,7 @@ class ServedUsers::Service {
 
   explicit Service(UserObject& user) noexcept : user_(user) {}
 
-  Result<UserBoundary::CreateProtocolResults, UserBoundary::Refused> CreateProtocol(CallContext& context) {
+  Result<UserCalls::CreateProtocolResults, UserCalls::Refused> CreateProtocol(CallContext& context) {
     auto process = std::make_shared<Attached>(user_);  // from here on nothing is thrown before it can end
     {
       const Shepherd inside(monitor());
@@ -52,19 +52,19 @@ class ServedUsers::Service {
       current_ = process;
       binding_ = context.binding_id();
     }
-    return UserBoundary::CreateProtocolResults{.protocol = context.grant<UserBoundary::Protocol>(std::move(process)),
-                                               .largest = static_cast<std::uint32_t>(user_.options().largest)};
+    return UserCalls::CreateProtocolResults{.protocol = context.grant<UserCalls::Protocol>(std::move(process)),
+                                            .largest = static_cast<std::uint32_t>(user_.options().largest)};
   }
 
-  Result<void, UserBoundary::Refused> Enable(CallContext& /*context*/, Attached& process, bool wanted) {
+  Result<void, UserCalls::Refused> Enable(CallContext& /*context*/, Attached& process, bool wanted) {
     const Shepherd inside(monitor());
     if (process.ended) return gone();
     user_.want(wanted);
     return {};
   }
 
-  Result<std::uint64_t, UserBoundary::Refused> Open(CallContext& /*context*/, Attached& process, std::uint32_t host,
-                                                    std::uint16_t port) {
+  Result<std::uint64_t, UserCalls::Refused> Open(CallContext& /*context*/, Attached& process, std::uint32_t host,
+                                                 std::uint16_t port) {
     const Shepherd inside(monitor());
     if (process.ended) return gone();
     const auto session = user_.open_below(netrpc::HostAddress{host}, port);
@@ -72,16 +72,16 @@ class ServedUsers::Service {
     return std::uint64_t{*session};
   }
 
-  Result<void, UserBoundary::Refused> Push(CallContext& /*context*/, Attached& process, std::uint64_t session,
-                                           std::span<const std::byte> message) {
+  Result<void, UserCalls::Refused> Push(CallContext& /*context*/, Attached& process, std::uint64_t session,
+                                        std::span<const std::byte> message) {
     const Shepherd inside(monitor());
     if (process.ended) return gone();
     if (const Errc pushed = user_.push(session, message); pushed != Errc::ok) return refused(pushed, describe(pushed));
     return {};
   }
 
-  Result<UserBoundary::SizesResults, UserBoundary::Refused> Sizes(CallContext& /*context*/, Attached& process,
-                                                                  std::uint64_t session) {
+  Result<UserCalls::SizesResults, UserCalls::Refused> Sizes(CallContext& /*context*/, Attached& process,
+                                                            std::uint64_t session) {
     const Shepherd inside(monitor());
     if (process.ended) return gone();
     netrpc::Session* const found = user_.find(session);
@@ -93,28 +93,27 @@ class ServedUsers::Service {
     const auto bounded = [&](std::size_t size) {
       return static_cast<std::uint32_t>(std::min(size, user_.options().largest));
     };
-    return UserBoundary::SizesResults{.largest = bounded(largest.size), .uncut = bounded(uncut.size)};
+    return UserCalls::SizesResults{.largest = bounded(largest.size), .uncut = bounded(uncut.size)};
   }
 
-  Result<void, UserBoundary::Refused> CloseSession(CallContext& /*context*/, Attached& process, std::uint64_t session) {
+  Result<void, UserCalls::Refused> CloseSession(CallContext& /*context*/, Attached& process, std::uint64_t session) {
     const Shepherd inside(monitor());
     if (process.ended) return gone();
     user_.close(session);
     return {};
   }
 
-  Result<UserBoundary::AwaitResults, UserBoundary::Refused> Await(CallContext& context, Attached& process,
-                                                                  Buffer& message) {
+  Result<UserCalls::AwaitResults, UserCalls::Refused> Await(CallContext& context, Attached& process, Buffer& message) {
     Shepherd inside(monitor());
     while (!process.ended && !stopping_) {
       Upcall upcall;
       if (user_.take(upcall)) {
         (void)message.resize(upcall.message.size());  // arrived() takes no longer ones
         upcall.message.copy_to(message.contents());
-        return UserBoundary::AwaitResults{.session = upcall.session,
-                                          .host = upcall.peer.host.value,
-                                          .port = upcall.peer.port,
-                                          .opened = upcall.opened};
+        return UserCalls::AwaitResults{.session = upcall.session,
+                                       .host = upcall.peer.host.value,
+                                       .port = upcall.peer.port,
+                                       .opened = upcall.opened};
       }
       const std::uint32_t seen = user_.going_to_wait();
       inside.unlock();
@@ -203,14 +202,13 @@ Status ServedUsers::serve(UserObject& user, std::function<Status(const ClientCre
   Service& service = add(user);
   ExportOptions options = offer(service);
   options.authorise = std::move(authorise);
-  const auto exported =
-      UserBoundary::export_to(*server_, exported_name(user.options().name), service, std::move(options));
+  const auto exported = UserCalls::export_to(*server_, exported_name(user.options().name), service, std::move(options));
   return exported ? Status() : Status(exported.error());
 }
 
 Status ServedUsers::serve_over(UserObject& user, UniqueFd socket) {
   Service& service = add(user);
-  return UserBoundary::serve_over(*server_, std::move(socket), service, offer(service));
+  return UserCalls::serve_over(*server_, std::move(socket), service, offer(service));
 }
 
 }  // namespace lrpc::netuser

@@ -1,4 +1,4 @@
-// The process's side of the boundary: a process that is a protocol of a graph in another process.
+// A user process: a process that is a protocol of a graph in another process.
 //
 //   auto echo = lrpc::netuser::UserProcess::create("echo", {.receive = [](auto& self, const auto& arrived) {
 //     (void)self.push(arrived.session, arrived.message);

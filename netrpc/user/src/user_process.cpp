@@ -1,12 +1,12 @@
-#include "lrpc/netrpc/boundary/user_process.h"
+#include "lrpc/netrpc/user/user_process.h"
 
 #include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
 
-#include "lrpc/netrpc/boundary/user_object.h"
-#include "user_boundary.client.h"
+#include "lrpc/netrpc/user/user_object.h"
+#include "user_calls.client.h"
 
 namespace lrpc::netuser {
 
@@ -15,7 +15,7 @@ namespace {
 /// What a call has come to: the graph's refusal in its own words, or what has become of the call.
 template <class Outcome>
 Error why(const Outcome& outcome) {
-  const auto* const refused = outcome.template raised<UserBoundary::Refused>();
+  const auto* const refused = outcome.template raised<UserCalls::Refused>();
   if (refused == nullptr) return outcome.error();
   const auto code = static_cast<Errc>(refused->code);
   return {describe(code) == "unknown error" || code == Errc::ok ? Errc::bad_message : code, refused->text.str()};
@@ -42,9 +42,9 @@ bool is_the_end(Errc code) {
 }  // namespace
 
 struct UserProcess::Graph {
-  explicit Graph(UserBoundary::Client it) : client(std::move(it)) {}
-  UserBoundary::Client client;
-  UserBoundary::Protocol protocol{};
+  explicit Graph(UserCalls::Client it) : client(std::move(it)) {}
+  UserCalls::Client client;
+  UserCalls::Protocol protocol{};
   const Cancellation ending;  ///< Of the receiving threads' calls.
 };
 
@@ -52,13 +52,13 @@ UserProcess::UserProcess(std::unique_ptr<Graph> graph, Options options)
     : graph_(std::move(graph)), options_(std::move(options)) {}
 
 Result<std::unique_ptr<UserProcess>> UserProcess::create(std::string_view name, Options options) {
-  auto client = UserBoundary::Client::import(exported_name(std::string(name)), options.binding);
+  auto client = UserCalls::Client::import(exported_name(std::string(name)), options.binding);
   if (!client) return client.error();
   return begin(std::make_unique<Graph>(std::move(*client)), std::move(options));
 }
 
 Result<std::unique_ptr<UserProcess>> UserProcess::create_over(UniqueFd socket, Options options) {
-  auto client = UserBoundary::Client::import_over(std::move(socket), options.binding);
+  auto client = UserCalls::Client::import_over(std::move(socket), options.binding);
   if (!client) return client.error();
   return begin(std::make_unique<Graph>(std::move(*client)), std::move(options));
 }

@@ -16,11 +16,11 @@
 
 #include "eventually.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "lrpc/netrpc/boundary/served_users.h"
-#include "lrpc/netrpc/boundary/user_process.h"
 #include "lrpc/netrpc/session_cache.h"
+#include "lrpc/netrpc/user/served_users.h"
+#include "lrpc/netrpc/user/user_process.h"
 #include "netrpc/devices/engine/uring_engine.h"
-#include "user_boundary.client.h"
+#include "user_calls.client.h"
 #include "world.h"
 
 namespace lrpc::netuser {
@@ -36,13 +36,13 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 /// What the graph's refusal says, or else the call's error.
 template <class Outcome>
 Errc refused(const Outcome& outcome) {
-  const auto* const why = outcome.template raised<UserBoundary::Refused>();
+  const auto* const why = outcome.template raised<UserCalls::Refused>();
   return why == nullptr ? outcome.code() : static_cast<Errc>(why->code);
 }
 
-class Boundary : public testing::Test {
+class UserProcesses : public testing::Test {
  protected:
-  Boundary() {
+  UserProcesses() {
     // Without io_uring, which keeps a port for a while after its socket was closed.
     auto engine = netrpc::UringEngine::make(netrpc::EngineKind::epoll);
     if (!engine) throw std::runtime_error(engine.error().message());
@@ -67,7 +67,7 @@ class Boundary : public testing::Test {
     if (!engine_->start(*host_, 1)) throw std::runtime_error("the engine does not start");
     served_.emplace(ServerOptions{});
   }
-  ~Boundary() override {
+  ~UserProcesses() override {
     served_.reset();
     engine_->stop();
     const netrpc::Shepherd inside(host_->monitor());
@@ -95,7 +95,7 @@ class Boundary : public testing::Test {
   /// A peer, with a port of its own.
   class Peer {
    public:
-    explicit Peer(const Boundary& test) : fd_(::socket(AF_INET, SOCK_DGRAM, 0)) {
+    explicit Peer(const UserProcesses& test) : fd_(::socket(AF_INET, SOCK_DGRAM, 0)) {
       sockaddr_in there{};
       there.sin_family = AF_INET;
       there.sin_port = htons(static_cast<std::uint16_t>(test.ports_ + kNumber));
@@ -131,7 +131,7 @@ class Boundary : public testing::Test {
   std::optional<ServedUsers> served_;
 };
 
-TEST_F(Boundary, a_process_is_a_protocol_and_another_takes_its_place_when_it_has_died) {
+TEST_F(UserProcesses, a_process_is_a_protocol_and_another_takes_its_place_when_it_has_died) {
   UniqueFd end = socket();
   Process upcase({UPCASE, std::to_string(end.get())}, {end.get()});
   end = {};
@@ -164,13 +164,13 @@ TEST_F(Boundary, a_process_is_a_protocol_and_another_takes_its_place_when_it_has
   EXPECT_TRUE(eventually([&] { return buffers_in_use() == 0; }));
 }
 
-TEST_F(Boundary, a_process_that_asks_for_more_than_its_line_allows_is_refused) {
-  auto client = UserBoundary::Client::import_over(socket());
+TEST_F(UserProcesses, a_process_that_asks_for_more_than_its_line_allows_is_refused) {
+  auto client = UserCalls::Client::import_over(socket());
   ASSERT_TRUE(client);
-  EXPECT_EQ(refused(client->Enable(UserBoundary::Protocol{7}, true)), Errc::bad_handle);
+  EXPECT_EQ(refused(client->Enable(UserCalls::Protocol{7}, true)), Errc::bad_handle);
   const auto created = client->CreateProtocol();
   ASSERT_TRUE(created);
-  const UserBoundary::Protocol user = created->protocol;
+  const UserCalls::Protocol user = created->protocol;
   EXPECT_EQ(refused(client->CreateProtocol()), Errc::name_taken);
   const std::string text(101, 'a');
   EXPECT_EQ(refused(client->Push(user, 1, bytes_of("to nobody"))), Errc::invalid_argument);
@@ -188,8 +188,8 @@ TEST_F(Boundary, a_process_that_asks_for_more_than_its_line_allows_is_refused) {
   EXPECT_EQ(refused(client->Enable(user, true)), Errc::bad_handle);
 }
 
-TEST_F(Boundary, a_process_that_takes_no_messages_costs_the_graph_a_short_queue_and_few_sessions) {
-  auto client = UserBoundary::Client::import_over(socket());
+TEST_F(UserProcesses, a_process_that_takes_no_messages_costs_the_graph_a_short_queue_and_few_sessions) {
+  auto client = UserCalls::Client::import_over(socket());
   ASSERT_TRUE(client);
   const auto created = client->CreateProtocol();
   ASSERT_TRUE(created);
@@ -215,7 +215,7 @@ TEST_F(Boundary, a_process_that_takes_no_messages_costs_the_graph_a_short_queue_
   EXPECT_EQ(peers[2].receive(), "2");
 }
 
-TEST_F(Boundary, a_process_that_waits_hears_of_the_end_of_the_graph) {
+TEST_F(UserProcesses, a_process_that_waits_hears_of_the_end_of_the_graph) {
   std::atomic<int> lost = 0;
   UserProcess::Options options;
   options.threads = 3;
@@ -227,7 +227,7 @@ TEST_F(Boundary, a_process_that_waits_hears_of_the_end_of_the_graph) {
   EXPECT_FALSE((*process)->enable());
 }
 
-TEST_F(Boundary, a_process_goes_on_receiving_after_a_call_timeout) {
+TEST_F(UserProcesses, a_process_goes_on_receiving_after_a_call_timeout) {
   std::atomic<int> received = 0;
   std::atomic<int> lost = 0;
   UserProcess::Options options;
@@ -252,7 +252,7 @@ TEST_F(Boundary, a_process_goes_on_receiving_after_a_call_timeout) {
   EXPECT_EQ(lost, 0);
 }
 
-TEST_F(Boundary, a_process_can_be_destroyed_in_a_scope_that_is_over) {
+TEST_F(UserProcesses, a_process_can_be_destroyed_in_a_scope_that_is_over) {
   std::unique_ptr<UserProcess> process;
   {
     auto created = UserProcess::create_over(socket(), {});
@@ -264,9 +264,9 @@ TEST_F(Boundary, a_process_can_be_destroyed_in_a_scope_that_is_over) {
   EXPECT_EQ(statistics().sessions, 0U);
 }
 
-TEST_F(Boundary, nobody_becomes_the_protocol_once_it_stops) {
-  auto first = UserBoundary::Client::import_over(socket());
-  auto second = UserBoundary::Client::import_over(socket());
+TEST_F(UserProcesses, nobody_becomes_the_protocol_once_it_stops) {
+  auto first = UserCalls::Client::import_over(socket());
+  auto second = UserCalls::Client::import_over(socket());
   ASSERT_TRUE(first && second);
   const auto created = first->CreateProtocol();
   ASSERT_TRUE(created);
@@ -278,8 +278,8 @@ TEST_F(Boundary, nobody_becomes_the_protocol_once_it_stops) {
   EXPECT_EQ(refused(first->CreateProtocol()), Errc::call_cancelled);
 }
 
-TEST_F(Boundary, begins_nothing_for_a_process_when_there_is_no_memory) {
-  auto client = UserBoundary::Client::import_over(socket());
+TEST_F(UserProcesses, begins_nothing_for_a_process_when_there_is_no_memory) {
+  auto client = UserCalls::Client::import_over(socket());
   ASSERT_TRUE(client);
   short_of_memory_ = true;
   EXPECT_EQ(refused(client->CreateProtocol()), Errc::limit_reached);
@@ -301,7 +301,7 @@ TEST_F(Boundary, begins_nothing_for_a_process_when_there_is_no_memory) {
 }
 
 /// Two wait; the one that is woken by a message has been given up meanwhile.
-TEST_F(Boundary, who_waits_and_takes_nothing_leaves_the_message_to_another) {
+TEST_F(UserProcesses, who_waits_and_takes_nothing_leaves_the_message_to_another) {
   const auto inside = [&](auto what) {
     const netrpc::Shepherd shepherd(host_->monitor());
     return what();

@@ -1,4 +1,4 @@
-#include "lrpc/netrpc/boundary/user_object.h"
+#include "lrpc/netrpc/user/user_object.h"
 
 #include <algorithm>
 #include <climits>

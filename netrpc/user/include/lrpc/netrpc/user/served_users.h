@@ -1,4 +1,4 @@
-// The graph's side of the boundary between a graph and user processes: serves UserObjects.
+// The graph's side of user processes: serves UserObjects.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/netrpc/boundary/user_object.h"
+#include "lrpc/netrpc/user/user_object.h"
 #include "lrpc/server.h"
 
 namespace lrpc::netuser {
 
-/// Serves UserBoundary (user_boundary.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
+/// Serves UserCalls (user_calls.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
 /// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
 /// which do not grow) and use up what their line of the graph allows, and nothing else. How many bindings they may have
 /// is for ServerOptions to say.
