@@ -63,13 +63,22 @@ std::vector<std::string> split(std::string_view text, std::string_view at) {
   return parts;
 }
 
-/// "name | cause" of each, in the order of the document.
-std::vector<std::string> documented_causes() {
-  std::vector<std::string> found;
-  const std::string document = content("docs/ERRORS.md");
-  const std::regex row(R"(\n\| `(\w+)` \| \d+ \| [^|]+ \| ([^|]+) \|)");
-  for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) {
-    for (const std::string& cause : split((*at)[2].str(), "; ")) found.push_back((*at)[1].str() + " | " + cause);
+/// What stands in the section of a code: "### `name`", "- **who says it**", "  - cause", and lines that go on a cause.
+struct DocumentedCause {
+  std::string code;
+  std::string by;
+  std::string cause;
+};
+std::vector<DocumentedCause> documented_causes() {
+  std::vector<DocumentedCause> found;
+  DocumentedCause at;
+  std::smatch part;
+  for (const std::string& line : split(content("docs/ERRORS.md"), "\n")) {
+    if (std::regex_match(line, part, std::regex("### `(\\w+)`"))) at = {part[1].str(), "", ""};
+    if (at.code.empty()) continue;
+    if (std::regex_match(line, part, std::regex(R"(- \*\*(.+)\*\*)"))) at.by = part[1].str();
+    if (line.starts_with("  - ")) found.push_back({at.code, at.by, line.substr(4)});
+    if (line.starts_with("    ")) found.back().cause += line.substr(3);
   }
   return found;
 }
@@ -115,7 +124,27 @@ TEST(ErrorsDocument, lists_just_the_causes_that_have_a_test) {
   const auto documented = documented_causes();
   EXPECT_EQ(causes.size(), documented.size());
   for (std::size_t i = 0; i < std::min(causes.size(), documented.size()); ++i)
-    ASSERT_EQ(causes[i], documented[i]) << "kernel-shim/test/error_causes.txt and docs/ERRORS.md differ here";
+    ASSERT_EQ(causes[i], documented[i].code + " | " + documented[i].cause)
+        << "kernel-shim/test/error_causes.txt and docs/ERRORS.md differ here";
+}
+
+TEST(ErrorsDocument, groups_the_causes_of_each_code_by_who_says_it) {
+  const std::vector<std::string> whom{"client library", "server", "nameserver", "network"};
+  std::vector<std::string> codes;
+  std::ptrdiff_t last = 0;
+  for (const DocumentedCause& one : documented_causes()) {
+    const auto by = std::ranges::find(whom, one.by) - whom.begin();
+    EXPECT_LT(by, std::ssize(whom)) << one.by;
+    if (codes.empty() || codes.back() != one.code) {
+      codes.push_back(one.code);
+    } else {
+      EXPECT_GE(by, last) << "a group of its own, in the order of the others: " << one.code << ": " << one.cause;
+    }
+    last = by;
+  }
+  const auto declared = declared_errors();
+  ASSERT_EQ(codes.size(), declared.size());
+  for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_TRUE(declared[i].starts_with(codes[i] + " ")) << codes[i];
 }
 
 TEST(ErrorsDocument, names_tests_that_there_are) {
