@@ -2,6 +2,7 @@
 // wire order, and the archive it is given (binder_fields.h) either writes them or reads them.
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <type_traits>
@@ -22,43 +23,8 @@ constexpr std::array kTypeNames = {"ExportRequest",   "Exported",  "WithdrawRequ
 static_assert(kTypeNames.size() == std::variant_size_v<BinderBody>);
 static_assert(std::is_same_v<std::variant_alternative_t<kTypeNames.size() - 1, BinderBody>, WakeAllocator>);
 
-/// No `default`, so that the compiler asks for a code that was appended to Errc.
-bool known(Errc code) noexcept {
-  switch (code) {
-    case Errc::ok:
-    case Errc::call_failed:
-    case Errc::call_aborted:
-    case Errc::binding_revoked:
-    case Errc::bad_procedure:
-    case Errc::argument_out_of_range:
-    case Errc::argument_too_long:
-    case Errc::bad_handle:
-    case Errc::exception_escaped:
-    case Errc::bad_result:
-    case Errc::result_too_long:
-    case Errc::no_astack:
-    case Errc::raised:
-    case Errc::call_cancelled:
-    case Errc::no_nameserver:
-    case Errc::name_unknown:
-    case Errc::name_taken:
-    case Errc::interface_mismatch:
-    case Errc::version_mismatch:
-    case Errc::hash_mismatch:
-    case Errc::not_permitted:
-    case Errc::timed_out:
-    case Errc::bad_message:
-    case Errc::limit_reached:
-    case Errc::remote_unavailable:
-    case Errc::not_supported:
-    case Errc::peer_gone:
-    case Errc::invalid_argument:
-    case Errc::system_error:
-    case Errc::message_too_long:
-    case Errc::host_unreachable: return true;
-  }
-  return false;
-}
+/// describe() has a text for each code that there is, and the compiler sees to that.
+bool known(Errc code) noexcept { return describe(code) != describe(static_cast<Errc>(UINT16_MAX)); }
 
 /// An enum, a bool or a signed integer through the unsigned integer `Wire`.
 template <std::unsigned_integral Wire, class Archive, class T>
