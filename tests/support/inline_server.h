@@ -12,9 +12,9 @@
 
 namespace testing_lrpc {
 
-/// Runs the server's half of one binding's calls in the thread that makes them. For a client with Gate::none, whose calls
-/// nobody else serves. One thread at a time; a procedure may call the binding again. The calling thread's stack must have
-/// room for what runs on an E-stack otherwise. Goes after the last call, before the client and the Server.
+/// Runs the server's half of one binding's calls in the thread that makes them. For a client with Gate::none, whose
+/// calls nobody else serves. One thread at a time; a procedure may call the binding again. The calling thread's stack
+/// must have room for what runs on an E-stack otherwise. Goes after the last call, before the client and the Server.
 class InlineServer {
  public:
   /// For who rings by itself. Precondition: the server has the binding.

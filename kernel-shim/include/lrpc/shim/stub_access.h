@@ -7,9 +7,9 @@
 
 namespace lrpc::detail {
 
-/// The friend of Binding, Pending, CallContext and Server, for generated code and this project's own libraries: their private
-/// members of the same names. It promises nothing to programs and may change with any version: stubs are generated
-/// again for each.
+/// The friend of Binding, Pending, CallContext and Server, for generated code and this project's own libraries: their
+/// private members of the same names. It promises nothing to programs and may change with any version: stubs are
+/// generated again for each.
 struct StubAccess {
   // lrpc::Binding
   template <class Binding>
