@@ -13,6 +13,7 @@ TransparentSession::TransparentSession(TransparentProtocol& layer, TransparentPo
 Errc TransparentSession::push(Message message) noexcept { return layer_.pass_push(*this, std::move(message)); }
 
 void TransparentSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   const SessionRef keep(this);  // its caller may let go of it in completed()
   layer_.pass_call(*this, std::move(request), transaction, timeout);
 }

@@ -87,6 +87,7 @@ class TransparentProtocol : public Protocol {
 
   // ---- what goes through; each passes it on. Under the monitor, `session` is referred to for as long. ----
   [[nodiscard]] virtual Errc pass_push(TransparentSession& session, Message message) noexcept;
+  /// `timeout` is over zero: a call without any time left is completed before.
   virtual void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                          Duration timeout) noexcept;
   virtual void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept;

@@ -128,7 +128,6 @@ Errc DatagramSession::push(Message message) noexcept {
   ReliableDatagram::Delivery* const delivery = datagrams.free_.back();
   datagrams.free_.pop_back();
   delivery->to = datagrams.key(peer(), participants().protocol);
-  ++datagrams.counted.sent;
   pool->call(std::move(message), *delivery, kNoLimit);
   return Errc::ok;
 }
@@ -140,8 +139,8 @@ Errc DatagramSession::control(control::Request& request) noexcept {
 
 Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
   if (auto* const known = pools_.resolve(key(to, 0))) return known->get();
-  auto pool =
-      std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue, unwrap);
+  auto pool = std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue,
+                                            unwrap, counted.sent);
   if (Status status = pool->open_first(); !status) return status.error();
   keep_sweeping();
   return pools_.bind(key(to, 0), std::move(pool)).get();

@@ -43,7 +43,6 @@ class Fault final : public TransparentProtocol {
   }
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override {
-    if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
     if (settings_.on_push && chance(settings_.loss)) {
       ++counted.refused;
       transaction.completed(Errc::call_failed, {});

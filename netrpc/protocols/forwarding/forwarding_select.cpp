@@ -63,7 +63,6 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   Forward* const forward = free_.back();
   free_.pop_back();
   forward->session = SessionRef(&session);
-  ++counted.sent;
   (*pool)->call(std::move(request), *forward, kNoLimit);  // the client's timeout counts, at the client
 }
 

@@ -6,13 +6,14 @@
 namespace lrpc::netrpc {
 
 ChannelPool::ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels,
-                         std::size_t queue, Unwrap unwrap)
+                         std::size_t queue, Unwrap unwrap, std::uint64_t& sent)
     : high_(high),
       below_(below),
       participants_(std::move(participants)),
       limit_(std::max<std::size_t>(channels, 1)),
       queue_(queue),
       unwrap_(unwrap),
+      sent_(sent),
       timer_([this] { expired(); }) {
   slots_.reserve(limit_);
 }
@@ -104,6 +105,7 @@ Transaction* ChannelPool::abandon(Slot& slot) noexcept {
 void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept {
   slot.user = &transaction;
   slot.user_deadline = deadline;
+  ++sent_;
   // The deadline is kept here, so that the channel stays taken, and is known to be free again, whatever becomes of
   // the call.
   slot.channel->call(std::move(request), slot, kNoLimit);
@@ -129,10 +131,16 @@ void ChannelPool::serve_waiting() noexcept {
   serving_ = true;
   ++entered_;
   while (first_waiting_ != nullptr) {
+    Transaction& next = *first_waiting_;
+    if (next.deadline <= high_.host().now()) {  // the timer is late
+      unlink_waiting(nullptr, next);
+      next.waiting_request.clear();
+      next.completed(Errc::call_aborted, {});
+      continue;
+    }
     Errc outcome = Errc::ok;
     Slot* const slot = take_slot(outcome);
     if (slot == nullptr) break;
-    Transaction& next = *first_waiting_;
     unlink_waiting(nullptr, next);
     start(*slot, std::move(next.waiting_request), next, next.deadline);
   }

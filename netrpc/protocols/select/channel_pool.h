@@ -20,16 +20,17 @@ class ChannelPool {
   using Unwrap = Errc (*)(Message& reply) noexcept;
 
   /// `participants`: with which channels are opened at `below`, each when it is first needed. `queue`: how many calls
-  /// may wait for one.
+  /// may wait for one. `sent` counts the calls that a channel has been given; it outlives the pool.
   ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, std::size_t queue,
-              Unwrap unwrap);
+              Unwrap unwrap, std::uint64_t& sent);
   ChannelPool(const ChannelPool&) = delete;
   ChannelPool& operator=(const ChannelPool&) = delete;
 
   /// Opens the first channel, so that who opens a session learns at once that the host is not to be reached.
   [[nodiscard]] Status open_first();
   /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait.
-  /// A call for which there is no room in the queue is completed with limit_reached; it was not sent.
+  /// A call for which there is no room in the queue is completed with limit_reached; it was not sent. Nor is one whose
+  /// time is over before a channel is free: it is completed with call_aborted.
   void call(Message&& request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept;
 
@@ -95,6 +96,7 @@ class ChannelPool {
   const std::size_t limit_;
   const std::size_t queue_;
   const Unwrap unwrap_;
+  std::uint64_t& sent_;
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* free_ = nullptr;  ///< The one that was used last is the first: its state is in the caches at both ends.
   std::size_t in_use_ = 0;

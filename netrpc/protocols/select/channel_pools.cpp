@@ -3,8 +3,10 @@
 namespace lrpc::netrpc {
 
 ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber number, const ChannelPoolOptions& options,
-                           ChannelPool::Unwrap unwrap)
-    : high_(high), below_(below), number_(number), options_(options), unwrap_(unwrap), sweep_([this] { sweep(); }) {}
+                           ChannelPool::Unwrap unwrap, std::uint64_t& sent)
+    : high_(high), below_(below), number_(number), options_(options), unwrap_(unwrap), sent_(sent), sweep_([this] {
+        sweep();
+      }) {}
 
 Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
   const HostKey key{high_.host().hash_seed(), host, port};
@@ -14,7 +16,8 @@ Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
   participants.local.host = high_.host().address();
   participants.remote.host = host;
   participants.remote.port = port;
-  auto pool = std::make_unique<ChannelPool>(high_, below_, participants, options_.channels, options_.queue, unwrap_);
+  auto pool =
+      std::make_unique<ChannelPool>(high_, below_, participants, options_.channels, options_.queue, unwrap_, sent_);
   if (Status status = pool->open_first(); !status) return status.error();
   if (!sweep_.waiting()) high_.host().events().schedule(sweep_, options_.idle);
   return pools_.bind(key, std::move(pool)).get();

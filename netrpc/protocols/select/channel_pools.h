@@ -21,9 +21,9 @@ struct ChannelPoolOptions {
 /// one.
 class ChannelPools {
  public:
-  /// `number`: by which `high` identifies itself to `below`. `unwrap`: see ChannelPool.
+  /// `number`: by which `high` identifies itself to `below`. `unwrap`, `sent`: see ChannelPool.
   ChannelPools(Protocol& high, Protocol& below, ProtocolNumber number, const ChannelPoolOptions& options,
-               ChannelPool::Unwrap unwrap);
+               ChannelPool::Unwrap unwrap, std::uint64_t& sent);
 
   /// The one to a host, and a port of it where the layer below tells ports apart (0: the one that all hosts have).
   /// Errors: those of opening a channel.
@@ -40,6 +40,7 @@ class ChannelPools {
   const ProtocolNumber number_;
   const ChannelPoolOptions options_;
   const ChannelPool::Unwrap unwrap_;
+  std::uint64_t& sent_;
   Map<HostKey, std::unique_ptr<ChannelPool>> pools_;
   Event sweep_;
 };

@@ -61,7 +61,6 @@ void SelectSession::call(Message request, Transaction& transaction, Duration tim
   if (to == nullptr) [[unlikely]]
     return transaction.completed(Errc::limit_reached, {});
   SelectHeader{SelectHeader::kRequest, participants().remote.command, 0}.encode(to);
-  ++select.counted.sent;
   pool_.call(std::move(request), transaction, timeout);
 }
 
@@ -101,7 +100,10 @@ void SelectServerSession::unreferenced() noexcept {
 
 SelectProtocol::SelectProtocol(Host& host, std::string name, Protocol& below, const ChannelPoolOptions& options,
                                ProtocolNumber number)
-    : Protocol(host, std::move(name)), below_(below), number_(number), pools_(*this, below, number, options, unwrap) {}
+    : Protocol(host, std::move(name)),
+      below_(below),
+      number_(number),
+      pools_(*this, below, number, options, unwrap, counted.sent) {}
 
 SelectProtocol::~SelectProtocol() {
   if (enabled_below_) {

@@ -85,7 +85,7 @@ class SunCall final : public TransparentProtocol {
  public:
   SunCall(Host& host, std::string name, Protocol& below, const ChannelPoolOptions& options)
       : TransparentProtocol(host, std::move(name), below),
-        pools_(*this, below, kBelow.protocol, options, take_reply_stat) {}
+        pools_(*this, below, kBelow.protocol, options, take_reply_stat, counted.sent) {}
 
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
   Status open_enable(Protocol& high, const ParticipantSet& participants) override;
@@ -126,7 +126,6 @@ void SunCallSession::call(Message request, Transaction& transaction, Duration ti
   if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
   const Participant& remote = participants().remote;
   CallHeader{kRpcVersion, remote.program, remote.version, remote.procedure}.encode(to);
-  ++owner.counted.sent;
   pool_.call(std::move(request), transaction, timeout);
 }
 

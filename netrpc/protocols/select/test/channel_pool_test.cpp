@@ -9,6 +9,8 @@
 namespace lrpc::netrpc {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// A layer below whose calls the test completes; or which completes them at once, as failed.
 class HeldChannels final : public Protocol {
  public:
@@ -41,11 +43,13 @@ class HeldChannels final : public Protocol {
 /// A pool of at most so many of them.
 struct HeldPool {
   explicit HeldPool(unsigned channels)
-      : pool(high, below, {}, channels, 16, [](Message& /*reply*/) noexcept { return Errc::ok; }) {}
+      : pool(
+            high, below, {}, channels, 16, [](Message& /*reply*/) noexcept { return Errc::ok; }, sent) {}
   SimHosts net{1};
   const Shepherd inside{net[0].monitor()};
   HeldChannels below{net[0].host()};
   SinkProtocol high{net[0].host()};
+  std::uint64_t sent = 0;
   ChannelPool pool;
 };
 
@@ -96,6 +100,29 @@ TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_
   held.below.complete_next();
   EXPECT_EQ(first.outcome, Errc::ok);
   EXPECT_EQ(second.outcome, Errc::ok);
+}
+
+TEST(ChannelPoolTest, a_call_whose_time_is_over_when_a_channel_is_free_is_not_sent_and_the_next_one_is) {
+  HeldPool held(1);
+  TestCall first;
+  TestCall late;
+  TestCall next;
+  Host& host = held.net[0].host();
+  // At the same time as the pool's timer, and before it.
+  Event reply([&held] { held.below.complete_next(); });
+  host.events().schedule(reply, 10ms);
+  held.pool.call(Message(host.pool()), first, kNoLimit);
+  held.pool.call(Message(host.pool()), late, 10ms);
+  held.pool.call(Message(host.pool()), next, kNoLimit);
+  held.net.world.run_for(10ms);
+  EXPECT_EQ(first.outcome, Errc::ok);
+  EXPECT_EQ(late.outcome, Errc::call_aborted);
+  EXPECT_EQ(late.completions, 1);
+  EXPECT_EQ(held.sent, 2U);
+  ASSERT_EQ(held.below.held.size(), 1U);
+  held.below.complete_next();
+  EXPECT_EQ(next.completions, 1);
+  EXPECT_EQ(late.completions, 1);
 }
 
 }  // namespace

@@ -160,6 +160,33 @@ TEST(SelectTest, the_timeout_of_a_waiting_call_counts_and_one_that_was_sent_keep
   EXPECT_EQ(net.servers[1]->executed, (std::vector<std::string>{"sent", "patient"}));
 }
 
+TEST(SelectTest, calls_that_were_never_sent_are_not_counted_as_sent) {
+  SelectHosts net(2, {.channels = 1, .queue = 2});
+  net.serve(1, 7);
+  Session& session = net.open(0, 1, 7);
+  net.servers[1]->at_once = false;
+  TestCall without_time;
+  net.call(0, session, without_time, "no time", 0ms);
+  EXPECT_EQ(without_time.outcome, Errc::call_aborted);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[0]).sent, 0U);
+  TestCall sent;
+  TestCall waits_in_vain;
+  TestCall waits;
+  TestCall without_room;
+  net.call(0, session, sent, "sent");
+  net.call(0, session, waits_in_vain, "waits in vain", 10ms);
+  net.call(0, session, waits, "waits");
+  net.call(0, session, without_room, "no room");
+  EXPECT_EQ(without_room.outcome, Errc::limit_reached);
+  net.world.run_for(20ms);
+  EXPECT_EQ(waits_in_vain.outcome, Errc::call_aborted);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[0]).sent, 1U);
+  net.servers[1]->answer_next();
+  net.world.run_for(1ms);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[0]).sent, 2U);
+  EXPECT_EQ(net.servers[1]->executed, (std::vector<std::string>{"sent", "waits"}));
+}
+
 TEST(SelectTest, calls_can_be_cancelled_while_they_wait_and_when_they_are_sent) {
   SelectHosts net(2, {.channels = 1});
   net.serve(1, 7);

@@ -69,6 +69,30 @@ TEST(SunRpcTest, a_call_whose_time_is_over_leaves_its_channel_free) {
   EXPECT_EQ(next.reply, "next");
 }
 
+TEST(SunRpcTest, a_call_without_any_time_left_is_not_sent_and_no_layer_counts_it) {
+  SunPair pair;
+  TestCall one;
+  pair.call(one, "x", 7, 0ms);
+  EXPECT_EQ(one.outcome, Errc::call_aborted);
+  EXPECT_TRUE(pair.wire.packets.empty());
+  for (const auto& layer : pair.layers[0]) {
+    control::Statistics counted;
+    ASSERT_EQ(control::ask(*layer, counted), Errc::ok) << layer->name();
+    EXPECT_EQ(counted.sent, 0U) << layer->name();
+  }
+}
+
+TEST(SunRpcTest, calls_that_only_wait_for_a_channel_are_not_counted_as_sent) {
+  SunPair pair({.channels = 2});
+  std::deque<TestCall> calls(5);
+  for (TestCall& one : calls) pair.call(one, "x", 7, 10ms);
+  pair.wire.pass(11ms, 1ms);
+  for (const TestCall& one : calls) EXPECT_EQ(one.outcome, Errc::call_aborted);
+  control::Statistics counted;
+  ASSERT_EQ(control::ask(*pair.layers[0][1], counted), Errc::ok);
+  EXPECT_EQ(counted.sent, 2U);
+}
+
 TEST(SunRpcTest, a_server_that_keeps_an_answered_request_is_told_the_next_ones_numbers) {
   SunPair pair({.over_channel = true, .channels = 1});
   pair.server->keeps_answered = true;
