@@ -3,18 +3,55 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <condition_variable>
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "conformance_service.h"
+#include "lrpc/server.h"
 #include "two_machines.h"
 
 namespace lrpc::netd::test {
 namespace {
+
+/// Its sums can be held: each stays in its procedure until it is let go.
+class HeldSums : public testing_lrpc::ConformanceService {
+ public:
+  std::uint64_t Sum(CallContext& call, std::span<const std::byte> data) {
+    {
+      std::unique_lock lock(mutex_);
+      ++inside_;
+      changed_.wait(lock, [this] { return !held_; });
+      --inside_;
+    }
+    return ConformanceService::Sum(call, data);
+  }
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
+  }
+  std::size_t inside() {
+    const std::lock_guard lock(mutex_);
+    return inside_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  std::size_t inside_ = 0;
+};
 
 /// A client here, bound to a server there, while something changes between them.
 class Changing : public TwoMachines {
@@ -23,7 +60,8 @@ class Changing : public TwoMachines {
 
   void begin(const std::string& graph, const std::vector<std::string>& options) {
     share_key();
-    server_ = start_server();
+    ASSERT_TRUE(
+        Conformance::export_to(server_.emplace(ServerOptions{.nameserver = there->socket()}), "conformance", sums_));
     // A message that a change has cost is sent again, so that no load of the machine makes a call fail.
     for (Machine* const machine : {there.get(), here.get()}) {
       std::vector<std::string> more = options;
@@ -39,12 +77,24 @@ class Changing : public TwoMachines {
   void expect_calls_of_all_sizes(const char* when) {
     for (const std::size_t size : kSizes) expect_end(client_->start().Sum(bytes(size)), size, when);
   }
-  /// The same at once. lrpc-netd has taken up the first of them when this returns.
+  /// Makes `change` while such calls are in their procedure: their replies find what there is then.
+  template <class Change>
+  void expect_calls_through(Change&& change, const char* when) {
+    sums_.hold();
+    std::vector<Call> calls;
+    for (const std::size_t size : kSizes) calls.push_back(client_->start().Sum(bytes(size)));
+    EXPECT_TRUE(eventually([&] { return sums_.inside() == kSizes.size(); }));
+    change();
+    sums_.let_go();
+    expect_ends(std::move(calls), when);
+    expect_calls_of_all_sizes(when);
+  }
+  /// The same at once. lrpc-netd has taken them up when this returns.
   std::vector<Call> start_calls_of_all_sizes() {
     const std::uint64_t before = calls_taken();
     std::vector<Call> calls;
     for (const std::size_t size : kSizes) calls.push_back(client_->start().Sum(bytes(size)));
-    EXPECT_TRUE(eventually([&] { return calls_taken() > before; }));
+    EXPECT_TRUE(eventually([&] { return calls_taken() >= before + kSizes.size(); }));
     return calls;
   }
   /// They cannot end before the change that is made next.
@@ -61,6 +111,8 @@ class Changing : public TwoMachines {
     there->where().ip(ip_words);
   }
 
+  HeldSums sums_;
+  std::optional<Server> server_;
   std::optional<Conformance::Client> client_;
 
  private:
@@ -85,8 +137,6 @@ class Changing : public TwoMachines {
     }));
     return at == std::string::npos ? 0 : std::stoull(state.substr(at + before.size()));
   }
-
-  Process server_;
 };
 
 struct Over {
@@ -107,16 +157,19 @@ class ChangingLinks : public Changing, public ::testing::WithParamInterface<Over
 };
 
 TEST_P(ChangingLinks, calls_go_on_when_the_mtu_is_lowered_and_raised_again) {
-  both("link set veth0 mtu 1200");
-  expect_calls_of_all_sizes("with an MTU of 1200");
-  both("link set veth0 mtu 1000");
-  expect_calls_of_all_sizes("with an MTU of 1000");
-  both("link set veth0 mtu 1500");
-  expect_calls_of_all_sizes("with an MTU of 1500 again");
+  expect_calls_through([&] { both("link set veth0 mtu 1200"); }, "with an MTU of 1200");
+  expect_calls_through([&] { both("link set veth0 mtu 1000"); }, "with an MTU of 1000");
+  expect_calls_through([&] { both("link set veth0 mtu 1500"); }, "with an MTU of 1500 again");
 }
 
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_taken_down_and_up) {
   for (Machine* const machine : {here.get(), there.get()}) {
+    const auto take_down_and_up = [&] {
+      machine->where().ip("link set veth0 down");
+      sums_.let_go();  // their replies find no link
+      machine->where().ip("link set veth0 up");
+    };
+    expect_calls_through(take_down_and_up, "answered while the link was down");
     machine->where().ip("link set veth0 down");
     auto calls = calls_under_way();
     machine->where().ip("link set veth0 up");
@@ -126,30 +179,44 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_taken_down_and_up) {
 }
 
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_renamed) {
-  both("link set veth0 down");
-  both("link set veth0 name lan0");
-  both("link set lan0 up");
-  expect_calls_of_all_sizes("under another name");
-  both("link set lan0 mtu 1200");
-  expect_calls_of_all_sizes("under another name with another MTU");
-  here->where().ip("link delete lan0");
-  join_again("lan0");
-  expect_calls_of_all_sizes("over a link made again under the new name");
+  const auto rename = [&] {
+    both("link set veth0 down");
+    both("link set veth0 name lan0");
+    both("link set lan0 up");
+  };
+  expect_calls_through(rename, "under another name");
+  expect_calls_through([&] { both("link set lan0 mtu 1200"); }, "under another name with another MTU");
+  const auto make_again = [&] {
+    here->where().ip("link delete lan0");
+    join_again("lan0");
+  };
+  expect_calls_through(make_again, "over a link made again under the new name");
 }
 
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
   for (int i = 0; i < 2; ++i) {
+    const auto make_again = [&] {
+      here->where().ip("link delete veth0");
+      sums_.let_go();  // their replies find no link
+      join_again();
+    };
+    expect_calls_through(make_again, "answered while there was no link");
     here->where().ip("link delete veth0");
     auto calls = calls_under_way();
     join_again();
     expect_ends(std::move(calls), "made while there was no link");
     expect_calls_of_all_sizes("over the link that was made again");
   }
-  both("link set veth0 mtu 1200");
-  expect_calls_of_all_sizes("over the link that was made again, with another MTU");
+  expect_calls_through([&] { both("link set veth0 mtu 1200"); }, "over the link that was made again, with another MTU");
 }
 
 TEST_P(ChangingLinks, calls_go_on_when_the_address_is_taken_away_and_given_back) {
+  const auto take_away_and_give_back = [&] {
+    here->where().ip("address del 10.7.0.1/24 dev veth0");
+    sums_.let_go();  // their replies find nobody
+    here->where().ip("address add 10.7.0.1/24 dev veth0");
+  };
+  expect_calls_through(take_away_and_give_back, "answered while the address was away");
   here->where().ip("address del 10.7.0.1/24 dev veth0");
   here->where().ip("address add 10.7.0.9/24 dev veth0");
   auto calls = start_calls_of_all_sizes();
@@ -217,8 +284,8 @@ TEST_F(ChangingRoutes, calls_go_on_when_the_gateway_changes) {
 TEST_F(ChangingRoutes, calls_go_on_when_a_gateway_is_the_way_no_longer) {
   routes("add", "via 10.8.0.254", "via 10.9.0.254");
   expect_calls_of_all_sizes("through the router");
-  both("link set veth1 down");  // the kernel removes the routes through it, and has no news of them
-  expect_calls_of_all_sizes("over the Ethernet again");
+  // The kernel removes the routes through it, and has no news of them.
+  expect_calls_through([&] { both("link set veth1 down"); }, "over the Ethernet again");
 }
 
 TEST_F(TwoMachines, a_binding_ends_with_its_link_and_a_new_one_is_made_over_the_next_link) {
