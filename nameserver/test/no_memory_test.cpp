@@ -2,7 +2,9 @@
 #include <atomic>
 #include <new>
 
+#include "allocator/allocator_driver.h"
 #include "loop/event_loop.h"
+#include "lrpc/shim/binder/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -67,6 +69,27 @@ TEST_P(LoopWithoutMemory, keeps_no_other_timer_waiting_for_one_that_can_be_cance
   run();
   EXPECT_GE(fired, 1);
   EXPECT_EQ(fired, until_cancelled);
+}
+
+TEST_P(LoopWithoutMemory, leaves_the_processor_allocator_one_timer_at_most) {
+  shim::AllocatorPageMapping page;
+  int looks = 0;
+  AllocatorDriver driver(*loop_, milliseconds(0), false, [&]() -> std::optional<MachineLoad> {
+    if (++looks % 5 == 0) throw std::bad_alloc();
+    page->counters.hot_calls.fetch_add(1);  // so that it is woken whenever it falls asleep
+    return std::nullopt;
+  });
+  auto shared = driver.add(1, {});
+  ASSERT_TRUE(shared && page.put(std::move(*shared)));
+  driver.wake();
+  // Each timer fires once at each step.
+  EXPECT_TRUE(eventually([&] {
+    const int before = looks;
+    const std::uint64_t ticks = driver.statistics().ticks;
+    EXPECT_TRUE(loop_->step());
+    EXPECT_LE(driver.statistics().ticks - ticks, 1U) << "after " << before << " looks at the machine";
+    return looks > 50;
+  }));
 }
 
 /// Has no memory for one name.

@@ -53,19 +53,23 @@ std::vector<Allocator::Look> AllocatorDriver::look() const {
 
 void AllocatorDriver::wake() {
   if (!asleep_.load()) return;
-  schedule();  // first: without memory for it we sleep on
+  // What needs memory comes first: without it we sleep on, and have set no timer.
+  (void)load_();  // the load counts from now on
+  policy_.begin(look());
+  schedule();
   asleep_.store(false);
   for (const auto& [id, server] : servers_)
     server->page->ruling.word.store(AllocatorRuling::kNone, std::memory_order_relaxed);
-  (void)load_();  // the load counts from now on
-  policy_.begin(look());
 }
 
 void AllocatorDriver::schedule() {
-  timer_ = loop_.after(tick_, [this] { tick(); });
+  const EventLoop::TimerId next = loop_.after(tick_, [this] { tick(); });
+  loop_.cancel(timer_);  // one that had no memory comes again
+  timer_ = next;
 }
 
 void AllocatorDriver::tick() {
+  if (asleep_.load()) return wake();  // there was no memory for it at the last tick
   ticks_.fetch_add(1);
   const std::vector<Allocator::Look> looks = look();
   const auto load = load_();

@@ -41,6 +41,7 @@ class AllocatorDriver {
     std::optional<clockid_t> clock;  ///< Of its process's processor time.
   };
 
+  /// Sets the timer, of which there is one at most. The last thing that may throw: its caller's timer would come again.
   void schedule();
   void tick();
   void fall_asleep(const std::vector<Allocator::Look>& seen);
