@@ -290,7 +290,9 @@ TEST(StartedCallsTimeout, are_aborted_at_the_finish_and_their_astacks_come_back)
 
 TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares) {
   LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
+  auto& astacks = lrpc::detail::StubAccess::object(tasks.client->binding()).astacks(0);
   std::latch at_spares(1);
+  std::latch go_on(1);
   std::thread owner([&] {
     {
       std::vector<Nap> naps;
@@ -298,13 +300,23 @@ TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares
       for (auto& nap : naps) EXPECT_TRUE(nap.finish());
     }
     // As if it had lost its processor just there.
-    auto& moving = lrpc::detail::StubAccess::object(tasks.client->binding()).astacks(0).own_lease().moving;
+    auto& moving = astacks.own_lease().moving;
     moving.store(1);
     at_spares.count_down();
-    std::this_thread::sleep_for(50ms);
+    go_on.wait();
     moving.store(0);
   });
   at_spares.wait();
+  bool moving = false;
+  EXPECT_EQ(astacks.take_any(moving), nullptr);
+  EXPECT_TRUE(moving);
+  {
+    // What would wait finds that its time is over; what would not is refused.
+    const lrpc::CallScope over{-1s};
+    EXPECT_EQ(tasks.client->start().NapFor(1).finish().code(), Errc::call_aborted);
+    EXPECT_EQ(tasks.client->NapFor(1).code(), Errc::call_aborted);
+  }
+  go_on.count_down();
   EXPECT_EQ(tasks.client->start().NapFor(1).finish().code(), Errc::ok);
   owner.join();
 }
