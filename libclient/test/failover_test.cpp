@@ -7,7 +7,8 @@ namespace lrpc::client {
 namespace {
 
 TEST(Failover, goes_on_after_what_concerns_one_host_and_not_after_a_mistake_of_the_caller) {
-  for (const Errc code : {Errc::remote_unavailable, Errc::name_unknown, Errc::peer_gone, Errc::hash_mismatch})
+  for (const Errc code :
+       {Errc::remote_unavailable, Errc::name_unknown, Errc::peer_gone, Errc::hash_mismatch, Errc::message_too_long})
     EXPECT_TRUE(next_host_may_do(code)) << describe(code);
   for (const Errc code : {Errc::ok, Errc::invalid_argument, Errc::not_supported, Errc::no_nameserver})
     EXPECT_FALSE(next_host_may_do(code)) << describe(code);

@@ -39,7 +39,8 @@ detail::Failure not_copied(Errc code, const char* what) noexcept {
 
 Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept {
   const Errc code = Call::failure(status);
-  return code == Errc::binding_revoked && !binding.remote() ? Errc::call_failed : code;
+  const bool of_network = code == Errc::binding_revoked || code == Errc::message_too_long;
+  return of_network && !binding.remote() ? Errc::call_failed : code;
 }
 
 detail::Failure failure_of(const BindingObject& binding, const shim::LinkageRecord& linkage, std::uint16_t status,

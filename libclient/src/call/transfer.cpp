@@ -263,6 +263,7 @@ Errc Call::failure(std::uint16_t status) noexcept {
     case Errc::exception_escaped:
     case Errc::bad_result:
     case Errc::limit_reached:
+    case Errc::message_too_long:
     case Errc::not_permitted:
     case Errc::not_supported:
     case Errc::invalid_argument: return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;

@@ -23,6 +23,7 @@ namespace lrpc::client {
     case Errc::timed_out:
     case Errc::peer_gone:
     case Errc::limit_reached:
+    case Errc::message_too_long:
     case Errc::bad_message: return true;
     default: return false;
   }

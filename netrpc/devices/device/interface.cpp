@@ -10,29 +10,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <vector>
+
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc {
 
 namespace {
-
-class File {
- public:
-  explicit File(int fd) noexcept : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// The interface of the default route; empty if there is none.
 std::string default_interface() {
@@ -75,7 +65,7 @@ Result<Interface> find_interface(const std::string& name) {
     if (!chosen) return chosen.error();
     found.name = chosen.value();
   }
-  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return system_error("socket", errno);
   ifreq request{};
   if (found.name.size() >= sizeof request.ifr_name)
@@ -96,18 +86,42 @@ Result<Interface> find_interface(const std::string& name) {
   return found;
 }
 
-std::size_t path_mtu(HostAddress host) noexcept {
-  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+namespace {
+
+/// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
+std::optional<UniqueFd> discard_of(HostAddress host) noexcept {
+  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(9);
   to.sin_addr.s_addr = htonl(host.value);
-  // Connecting a UDP socket sends nothing: the kernel only looks for the route.
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return 0;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return std::nullopt;
+  return socket;
+}
+
+std::size_t mtu_of(const UniqueFd& socket) noexcept {
   int mtu = 0;
   socklen_t size = sizeof mtu;
   if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
   return static_cast<std::size_t>(mtu);
+}
+
+}  // namespace
+
+std::size_t path_mtu(HostAddress host) noexcept {
+  const auto socket = discard_of(host);
+  return socket ? mtu_of(*socket) : 0;
+}
+
+void ask_path_mtu(HostAddress host) noexcept {
+  static constexpr std::array<std::byte, 9000> kNothing{};
+  constexpr std::size_t kHeaders = 20 + 8;
+  const auto socket = discard_of(host);
+  if (!socket) return;
+  const std::size_t mtu = std::min(mtu_of(*socket), kNothing.size());
+  const int uncut = IP_PMTUDISC_DO;
+  if (mtu <= kHeaders || ::setsockopt(socket->get(), IPPROTO_IP, IP_MTU_DISCOVER, &uncut, sizeof uncut) != 0) return;
+  (void)::send(socket->get(), kNothing.data(), mtu - kHeaders, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace lrpc::netrpc

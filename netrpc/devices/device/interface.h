@@ -22,5 +22,8 @@ Result<Interface> find_interface(const std::string& name);
 
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;
+/// Sends `host` a datagram to the discard port (RFC 863) that must not be cut, as long as the kernel thinks it may be.
+/// A router whose next link carries less drops it and says so, and path_mtu() knows it soon (RFC 1191). Never blocks.
+void ask_path_mtu(HostAddress host) noexcept;
 
 }  // namespace lrpc::netrpc

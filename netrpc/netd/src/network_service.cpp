@@ -34,9 +34,9 @@ Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;
     case Errc::not_permitted:
+    case Errc::message_too_long:
     case Errc::host_unreachable: return outcome;
-    case Errc::limit_reached:
-    case Errc::message_too_long: return Errc::system_error;
+    case Errc::limit_reached: return Errc::system_error;
     default: return Errc::peer_gone;
   }
 }
@@ -225,7 +225,7 @@ Errc NetworkService::call_group(netpath::HostAddress group, std::uint16_t comman
 Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                           std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation* collation,
                           std::chrono::milliseconds timeout) noexcept {
-  if (request.size() > max_message_) return Errc::system_error;
+  if (request.size() > max_message_) return Errc::message_too_long;
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
   ++statistics_.calls;
@@ -264,14 +264,29 @@ std::size_t NetworkService::longest(Session& session) const noexcept {
 
 Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes,
                            std::chrono::milliseconds timeout) noexcept {
+  const auto began = std::chrono::steady_clock::now();
+  const std::uint32_t mtu = mtu_towards({to});
+  netrpc::ask_path_mtu({to});
+  if (const Errc outcome = agree_on(mtu, to, sizes, timeout); outcome != Errc::ok) return outcome;
+  // A router on the way has had the time to say that a link behind it carries less.
+  const std::uint32_t learnt = mtu_towards({to});
+  if (learnt == 0 || learnt >= mtu) return Errc::ok;
+  const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+  if (timeout != kNoLimit) timeout = std::max(timeout - took, std::chrono::milliseconds(1));
+  return agree_on(learnt, to, sizes, timeout);
+}
+
+Errc NetworkService::agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
+                              std::chrono::milliseconds timeout) noexcept {
   std::array<std::byte, kAgreeRequest> request;
-  netrpc::WireWriter(request.data()).put(mtu_towards({to}));
+  netrpc::WireWriter(request.data()).put(own_mtu);
   std::array<std::byte, kAgreeReply> reply;
   std::size_t size = 0;
   if (const Errc outcome = call(to, kAgree, request, reply, size, timeout); outcome != Errc::ok) return outcome;
   if (size != reply.size()) return Errc::bad_message;
   netrpc::WireReader reader(reply.data());
-  const auto mtu = reader.get<std::uint32_t>();
+  auto mtu = reader.get<std::uint32_t>();
+  if (own_mtu != 0) mtu = std::min(mtu, own_mtu);
   sizes.reply = reader.get<std::uint32_t>();
   const Shepherd inside(host().monitor());
   if (mtu != 0) host().peers().set_mtu({to}, mtu);

@@ -90,6 +90,9 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
+  /// As agree(), having said that packets of `own_mtu` bytes come through.
+  [[nodiscard]] Errc agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
+                              std::chrono::milliseconds timeout) noexcept;
   void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;
   [[nodiscard]] netrpc::Message answer(Command& command) noexcept;
   [[nodiscard]] netrpc::Message refusal(Errc code) noexcept;

@@ -234,9 +234,11 @@ Status SunClient::fits(const stubgen::Interface& interface, const Place& place, 
   for (const stubgen::Procedure& procedure : interface.procedures)
     if (const std::uint64_t most = sizes.most(procedure); most > carried.size)
       return Error{
-          Errc::limit_reached,
-          fmt::format("procedure {}.{}: its arguments may take {} bytes in XDR, and {} are the most that go to {}",
-                      interface.name, procedure.name, most, carried.size, at)};
+          Errc::message_too_long,
+          fmt::format(
+              "procedure {}.{}: its arguments may take {} bytes in XDR, and {} are the most that go to {}: {} too "
+              "many",
+              interface.name, procedure.name, most, carried.size, at, most - carried.size)};
   return {};
 }
 

@@ -12,6 +12,7 @@ Errc import_error(Errc outcome) noexcept {
     case Errc::version_mismatch:
     case Errc::not_permitted:
     case Errc::not_supported:
+    case Errc::message_too_long:
     case Errc::limit_reached: return outcome;
     default: return Errc::remote_unavailable;
   }
@@ -24,9 +25,9 @@ Errc call_error(Errc outcome) noexcept {
     case Errc::argument_out_of_range:
     case Errc::not_permitted:
     case Errc::not_supported:
+    case Errc::message_too_long:
     case Errc::limit_reached: return outcome;
     case Errc::call_cancelled: return Errc::call_aborted;
-    case Errc::message_too_long: return Errc::limit_reached;
     default: return Errc::call_failed;  // an earlier copy of the request may have been executed
   }
 }

@@ -314,7 +314,7 @@ TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_
   here->where().ip("link set veth0 mtu 600");
   there->where().ip("link set veth0 mtu 600");
   const std::vector<std::byte> large(12'000, std::byte{3});
-  ASSERT_TRUE(eventually([&] { return client->Sum(large).code() == Errc::limit_reached; })) << "once netd has heard";
+  ASSERT_TRUE(eventually([&] { return client->Sum(large).code() == Errc::message_too_long; })) << "once netd has heard";
   EXPECT_EQ(client->Sum(std::vector<std::byte>(5000, std::byte{3})).value(), 15'000U);
 }
 

@@ -1,6 +1,14 @@
 // Messages between machines whose links carry packets of unlike sizes: what an import accepts can be called with its
 // largest messages, and what it cannot carry it refuses by name.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "fits.client.h"
@@ -94,7 +102,7 @@ class MessageSizes : public TwoMachines, public ::testing::WithParamInterface<Li
   }
   void expect_that_large_messages_are_refused_by_name() const {
     const auto refused = [](const Error& error, const std::string& procedure) {
-      EXPECT_EQ(error.code, Errc::limit_reached);
+      EXPECT_EQ(error.code, Errc::message_too_long);
       for (const std::string& part : {procedure, std::string("9004 bytes"), std::string("too many")})
         EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
     };
@@ -130,23 +138,39 @@ INSTANTIATE_TEST_SUITE_P(All, LinksOfUnlikeSizes,
                                            Links{576, 9000, true}, Links{9000, 1500, true}, Links{9000, 9000, true}),
                          name_of);
 
-/// A router between the two, and on each side a link of its own.
-class BehindARouter : public MessageSizes {
+/// Machines in networks of their own, joined by routers.
+class Routed : public MessageSizes {
  protected:
+  using Namespace = netrpc::test::Namespace;
+
   void SetUp() override {
     if (const auto why = netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
     if (const auto why = netrpc::test::why_no_bridges()) GTEST_SKIP() << *why;
     here = std::make_unique<Machine>("10.7.1.1");
     there = std::make_unique<Machine>("10.7.2.1");
-    router_ = std::make_unique<netrpc::test::Namespace>();
-    netrpc::test::join(here->where(), "veth0", "10.7.1.1/24", *router_, "near", "10.7.1.2/24");
-    netrpc::test::join(there->where(), "veth0", "10.7.2.1/24", *router_, "far", "10.7.2.2/24");
-    router_->forward();
-    here->where().ip("route add default via 10.7.1.2");
-    there->where().ip("route add default via 10.7.2.2");
     key = run(std::string(LRPC_NETD) + " --generate-key").output;
   }
-  std::unique_ptr<netrpc::test::Namespace> router_;
+  /// `near` is the router of the machine here, `far` that of the one there.
+  void join_to(const Namespace& near, const Namespace& far) const {
+    netrpc::test::join(here->where(), "veth0", "10.7.1.1/24", near, "near", "10.7.1.2/24");
+    netrpc::test::join(there->where(), "veth0", "10.7.2.1/24", far, "far", "10.7.2.2/24");
+    here->where().ip("route add default via 10.7.1.2");
+    there->where().ip("route add default via 10.7.2.2");
+    near.forward();
+    far.forward();
+  }
+};
+
+/// A router between the two, and on each side a link of its own.
+class BehindARouter : public Routed {
+ protected:
+  void SetUp() override {
+    Routed::SetUp();
+    if (IsSkipped()) return;
+    router_.emplace();
+    join_to(*router_, *router_);
+  }
+  std::optional<Namespace> router_;
 };
 
 TEST_P(BehindARouter, machines_agree_on_what_the_smaller_link_of_the_two_carries) {
@@ -158,6 +182,96 @@ TEST_P(BehindARouter, machines_agree_on_what_the_smaller_link_of_the_two_carries
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BehindARouter, ::testing::Values(Links{1500, 576, false}, Links{1500, 576, true}),
+                         name_of);
+
+/// Two routers, and between them a link that carries less than those of the machines.
+class BehindASmallerLink : public Routed {
+ protected:
+  void SetUp() override {
+    Routed::SetUp();
+    if (IsSkipped()) return;
+    near_.emplace();
+    far_.emplace();
+    join_to(*near_, *far_);
+    netrpc::test::join(*near_, "middle", "10.7.3.1/24", *far_, "middle", "10.7.3.2/24");
+    near_->ip("route add 10.7.2.0/24 via 10.7.3.2");
+    far_->ip("route add 10.7.1.0/24 via 10.7.3.1");
+    for (const Namespace* const router : {&*near_, &*far_})
+      router->ip("link set middle mtu " + std::to_string(GetParam().here));
+  }
+  /// What the kernel of `from` knows of the links to `to`.
+  static int known_mtu(const Machine& from, const Machine& to) {
+    int mtu = 0;
+    from.in([&] {
+      const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(9);
+      ::inet_pton(AF_INET, to.address().c_str(), &address.sin_addr);
+      socklen_t size = sizeof mtu;
+      EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+      EXPECT_EQ(::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size), 0);
+    });
+    return mtu;
+  }
+  /// How many packets the routers have cut.
+  [[nodiscard]] std::uint64_t cut_packets() const {
+    std::uint64_t cut = 0;
+    for (const Namespace* const router : {&*near_, &*far_}) {
+      router->run([&] {
+        std::ifstream counters("/proc/thread-self/net/snmp");
+        std::string names;
+        std::string values;
+        while (std::getline(counters, names) && !names.starts_with("Ip:")) continue;
+        std::getline(counters, values);
+        std::istringstream name(names);
+        std::istringstream value(values);
+        for (std::string one, its; name >> one && value >> its;)
+          if (one == "FragCreates") cut += std::stoull(its);
+      });
+    }
+    return cut;
+  }
+  void expect_that_both_ends_agree() const {
+    expect_that_what_fits_is_carried();
+    if (GetParam().here >= 1280) {
+      expect_that_large_messages_are_carried();
+    } else {
+      expect_that_large_messages_are_refused_by_name();
+    }
+  }
+  std::optional<Namespace> near_;
+  std::optional<Namespace> far_;
+};
+
+TEST_P(BehindASmallerLink, machines_agree_on_what_it_carries_and_routers_cut_nothing) {
+  ASSERT_NO_FATAL_FAILURE(start(GetParam().udp));
+  // Each import asks the routers, and does not wait for what they say.
+  ASSERT_TRUE(
+      eventually([&] { return import_there<Fits::Client>("fits") && known_mtu(*here, *there) == GetParam().here; }));
+  ASSERT_TRUE(import_there<Fits::Client>("fits"));
+  const std::uint64_t before = cut_packets();
+  expect_that_both_ends_agree();
+  EXPECT_EQ(cut_packets(), before);
+}
+
+TEST_P(BehindASmallerLink, what_an_import_accepts_is_carried_in_pieces_where_routers_say_nothing) {
+  if (const auto why = netrpc::test::why_no_nftables()) GTEST_SKIP() << *why;
+  for (const Namespace* const router : {&*near_, &*far_}) {
+    router->nft("add table ip silent");
+    router->nft("add chain ip silent out { type filter hook output priority 0 ; }");
+    router->nft("add rule ip silent out icmp type destination-unreachable drop");
+  }
+  ASSERT_NO_FATAL_FAILURE(start(GetParam().udp));
+  expect_that_what_fits_is_carried();
+  expect_that_large_messages_are_carried();
+  EXPECT_GT(cut_packets(), 0U);
+}
+
+/// `here` is the MTU of the link between the routers.
+INSTANTIATE_TEST_SUITE_P(All, BehindASmallerLink,
+                         ::testing::Values(Links{576, 1500, false}, Links{1280, 1500, false}, Links{576, 1500, true},
+                                           Links{1280, 1500, true}),
                          name_of);
 
 }  // namespace

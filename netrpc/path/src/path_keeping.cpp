@@ -130,7 +130,7 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
       transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
   {
     std::lock_guard lock(mutex_);
-    if (sent == Errc::system_error) {  // it was not asked: neither a sign of life nor a silence, but soon to be asked
+    if (unsent(sent)) {  // it was not asked: neither a sign of life nor a silence, but soon to be asked
       silence_.missed(host);
       return {};
     }

@@ -38,6 +38,8 @@ Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
   if (sent == Errc::peer_gone || sent == Errc::host_unreachable)
     return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
+  if (sent == Errc::message_too_long)
+    return Error{sent, at + " could not be asked: the question is longer than a message to it may be"};
   if (sent == Errc::system_error)
     return Error{Errc::limit_reached,
                  at + " could not be asked: this machine's network domain is at a limit of its own"};
@@ -55,10 +57,10 @@ Status PathService::fits(const Needed& needed, const MessageSizes& carried, cons
     return std::min(kMaxImage, message - std::min(message, prologue));
   };
   const auto over = [&](const std::string& name, const char* what, std::size_t size, std::size_t most) {
-    return Error{Errc::limit_reached, "procedure " + needed.interface + "." + name + ": its " + what + " may take " +
-                                          std::to_string(size) + " bytes, and " + std::to_string(most) +
-                                          " are the most that go " + way + ": " + std::to_string(size - most) +
-                                          " too many"};
+    return Error{Errc::message_too_long, "procedure " + needed.interface + "." + name + ": its " + what + " may take " +
+                                             std::to_string(size) + " bytes, and " + std::to_string(most) +
+                                             " are the most that go " + way + ": " + std::to_string(size - most) +
+                                             " too many"};
   };
   const std::size_t call = image(carried.request, kPrologue);
   if (needed.call > call) return over(needed.call_name, "arguments", needed.call, call);
@@ -130,7 +132,7 @@ Status PathService::agree_with(HostAddress host, const std::string& at, const Ne
   MessageSizes carried;
   Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
   if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
-  if (met == Errc::system_error) return reached(met, at).error();
+  if (unsent(met)) return reached(met, at).error();
   if (met != Errc::ok)
     return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};
   return fits(needed, carried, "between this host and " + at);
@@ -224,7 +226,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
                             std::span(request).first(kPrologue + image.size()), reply, size);
   if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
     return Results{.status = failed(Errc::call_aborted), .ended = false};
-  if (wanting(sent)) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  if (wanting(sent)) return Results{.status = failed(what_wants(sent)), .ended = false};
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (!answer || !results.assign(answer->image)) {

@@ -138,7 +138,7 @@ class PathService {
     std::size_t result = 0;
     std::string result_name;
   };
-  /// Errors: limit_reached, which names the procedure and says by how much. `way`: "to ...", for its text.
+  /// Errors: message_too_long, which names the procedure and says by how much. `way`: "to ...", for its text.
   [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
   /// All that is needed before a BIND: the other host is there, and messages fit. `at`: "host 'NAME'".
   [[nodiscard]] Status agree_with(HostAddress host, const std::string& at, const Needed& needed,
@@ -184,9 +184,15 @@ class PathService {
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
                                                      std::chrono::milliseconds usual);
 
+  /// Whether this host could not send a command.
+  [[nodiscard]] static bool unsent(Errc sent) noexcept {
+    return sent == Errc::system_error || sent == Errc::message_too_long;
+  }
   /// Whether a command was not served for want of something, there or here.
-  [[nodiscard]] static bool wanting(Errc sent) noexcept {
-    return sent == Errc::limit_reached || sent == Errc::system_error;
+  [[nodiscard]] static bool wanting(Errc sent) noexcept { return sent == Errc::limit_reached || unsent(sent); }
+  /// What its caller is told then.
+  [[nodiscard]] static Errc what_wants(Errc sent) noexcept {
+    return sent == Errc::message_too_long ? sent : Errc::limit_reached;
   }
 
   Transport& transport_;

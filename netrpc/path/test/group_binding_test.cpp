@@ -102,7 +102,7 @@ TEST_F(Groups, say_why_they_cannot_be_bound) {
   EXPECT_EQ(import("nothing@replicas").code(), Errc::name_unknown);
   EXPECT_EQ(import("files@replica").code(), Errc::remote_unavailable) << "no group, so a host";
   const auto wide = Wide::Client::import("files@replicas", {.nameserver = here_->socket()});
-  EXPECT_EQ(wide.code(), Errc::limit_reached);
+  EXPECT_EQ(wide.code(), Errc::message_too_long);
   here_->wire().set_members({address(0), kHere});
   const auto own = import();
   EXPECT_EQ(own.code(), Errc::invalid_argument);

@@ -34,7 +34,7 @@ TEST_F(RemoteBindings, say_why_a_name_cannot_be_imported) {
   EXPECT_EQ(ipv6.code(), Errc::invalid_argument);
   EXPECT_NE(ipv6.error().text.find("there is IPv4 only"), std::string::npos) << ipv6.error().text;
   EXPECT_EQ(import("@10.0.0.2").code(), Errc::invalid_argument);
-  EXPECT_EQ(Wide::Client::import("files@10.0.0.2", import_options()).code(), Errc::limit_reached);
+  EXPECT_EQ(Wide::Client::import("files@10.0.0.2", import_options()).code(), Errc::message_too_long);
   EXPECT_EQ(Chatty::Client::import("files@10.0.0.2", import_options()).code(), Errc::interface_mismatch);
   here_->stop_broker();
   const auto without = import();
@@ -66,7 +66,7 @@ TEST_F(RemoteBindings, refuse_an_interface_whose_descriptors_did_not_fit_the_exp
 TEST_F(RemoteBindings, refuse_an_interface_that_is_too_large_and_name_the_procedure) {
   const auto wide = Wide::Client::import("files@10.0.0.2", import_options());
   ASSERT_FALSE(wide);
-  EXPECT_EQ(wide.code(), Errc::limit_reached);
+  EXPECT_EQ(wide.code(), Errc::message_too_long);
   const std::string text = wide.error().text;
   EXPECT_NE(text.find("Wide.Large"), std::string::npos) << text;
   EXPECT_NE(text.find("20384"), std::string::npos) << text;
@@ -79,7 +79,7 @@ TEST_F(RemoteBindings, are_made_only_where_both_ends_carry_the_largest_messages_
     here_->wire().longest_reply = lrpc::netpath::kReplyPrologue + reply;
     const auto client = Chatty::Client::import("files@10.0.0.2", import_options());
     if (client.code() == Errc::interface_mismatch) return std::string("not for its size");
-    EXPECT_EQ(client.code(), Errc::limit_reached);
+    EXPECT_EQ(client.code(), Errc::message_too_long);
     return client.error().text;
   };
   EXPECT_EQ(refused(104, 108), "not for its size");

@@ -299,7 +299,7 @@ TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_doma
   EXPECT_EQ(failure(0, 1), Errc::argument_out_of_range) << "Null takes nothing";
   EXPECT_EQ(failure(1, 7), Errc::argument_out_of_range) << "Add takes eight bytes";
   EXPECT_EQ(failure(999, 0), Errc::bad_procedure);
-  EXPECT_EQ(failure(12, 16'384), Errc::limit_reached) << "longer than a message";
+  EXPECT_EQ(failure(12, 16'384), Errc::message_too_long) << "longer than a message";
   const auto sum =
       network->Call(path, 1, 0, std::array<std::byte, 8>{std::byte{40}, {}, {}, {}, std::byte{2}}, results);
   ASSERT_TRUE(sum);

@@ -147,7 +147,7 @@ class Wire final : public Transport {
 
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
             std::size_t& size, milliseconds /*timeout*/) noexcept override {
-    if (request.size() > kMaxMessage) return Errc::system_error;
+    if (request.size() > kMaxMessage) return Errc::message_too_long;
     return network_.deliver(self_, host, command, request, reply, size);
   }
 
@@ -170,7 +170,8 @@ class Wire final : public Transport {
   Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                   std::span<std::byte> reply, std::size_t& size, lrpc::netpath::Collation& collation,
                   milliseconds /*timeout*/) noexcept override {
-    if (group != kGroup || request.size() > kMaxMessage) return Errc::system_error;
+    if (group != kGroup) return Errc::system_error;
+    if (request.size() > kMaxMessage) return Errc::message_too_long;
     std::size_t answers = 0;
     for (const HostAddress member : members()) {
       std::vector<std::byte> said(kMaxMessage);

@@ -63,13 +63,14 @@ class Binding {
   /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with
   /// the help of this machine's network domain, lrpc-netd. Its calls are the same stubs', and bring the same errors; a
   /// call that a host, the network or a broker lost on its way is call_failed, and the binding revoked. There is no
-  /// gate to choose and no callback, and no procedure may take more than some 16 KiB (limit_reached, and which does).
+  /// gate to choose and no callback, and no procedure may take more than some 16 KiB (message_too_long; the text says
+  /// which does).
   ///
   /// `name@`, without a host: wherever it is. This machine's directory, lrpc-directory, says which hosts export it,
   /// this machine first, the others in an order by chance; the import binds to the first that binds, as with
   /// `name@host`. Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch,
-  /// not_permitted, timed_out, peer_gone, limit_reached, remote_unavailable (no network domain here, no directory, no
-  /// such host), bad_message, system_error; the text says what to do.
+  /// not_permitted, timed_out, peer_gone, limit_reached, message_too_long, remote_unavailable (no network domain here,
+  /// no directory, no such host), bad_message, system_error; the text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see

@@ -26,7 +26,7 @@ struct GroupMember {
 };
 
 /// What one member has answered: the procedure's results, an error that it raised or returned, or why it did not answer
-/// (call_failed; limit_reached, also of a reply for which there was no room).
+/// (call_failed; message_too_long; limit_reached, also of a reply for which there was no room).
 template <class Answer>
 struct MemberReply {
   GroupMember who;

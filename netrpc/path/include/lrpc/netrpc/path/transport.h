@@ -64,8 +64,9 @@ class Transport {
   ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile; the command may have been served. The
   ///              path to it is given up: not for a command that is lost and may be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
-  ///   system_error  this host could not send it, for want of memory, or beyond a limit of its own or the network's; it
-  ///              was not served, and says nothing about the other host
+  ///   system_error  this host could not send it, for want of memory or beyond a limit of its own; it was not served,
+  ///              and says nothing about the other host
+  ///   message_too_long  the command is longer than what goes to the host at present; the same
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
                     std::span<std::byte> reply, std::size_t& reply_size,
                     std::chrono::milliseconds timeout) noexcept = 0;
