@@ -5,8 +5,11 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <atomic>
 #include <list>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "test_peer.h"
 
@@ -50,13 +53,17 @@ class Crowd : public WithNameserver {
   void TearDown() override {
     if (::geteuid() == 0) WithNameserver::TearDown();
   }
+  /// Also where others keep the queue of the socket full.
   TestPeer connect(uid_t user) {
     const AsUser as(user);
-    return TestPeer(path());
+    Result<UniqueFd> socket = Errc::no_nameserver;
+    EXPECT_TRUE(eventually([&] { return (socket = shim::connect_nameserver(path())).code() != Errc::no_nameserver; }));
+    EXPECT_TRUE(socket) << socket.error().message();
+    return TestPeer(socket ? std::move(*socket) : UniqueFd());
   }
   /// Root lists names, and somebody imports what somebody else exports, all of them newly come.
   void expect_that_others_are_served() {
-    TestPeer root(path());
+    TestPeer root = connect(0);
     EXPECT_TRUE(root.is_served());
     TestPeer server = connect(kHonestServer);
     EXPECT_NE(server.export_name("honest"), 0U);
@@ -131,6 +138,148 @@ TEST_P(Crowd, of_servers_that_do_not_read_leaves_descriptors_in_flight_to_others
     expect_that_others_are_served();
   }
   peers_.clear();
+}
+
+constexpr std::string_view kFlood = "flood";
+constexpr std::string_view kHold = "hold";
+constexpr std::size_t kMostHostile = kCrowds.back();
+
+/// Lets everybody do everything, but export the name of the flood; counts how often each hostile user has tried, and
+/// how often each had when the honest client's import was heard. The export of another name holds the nameserver until
+/// the test lets it go on.
+class CountingPolicy final : public Policy {
+ public:
+  using Counts = std::array<std::atomic<std::uint64_t>, kMostHostile>;
+
+  Status may_export(const Peer& server, std::string_view name) override {
+    if (name == kHold) {
+      held = true;
+      held.notify_all();
+      held.wait(true);
+      return Errc::not_permitted;
+    }
+    if (name != kFlood) return {};
+    if (server.uid >= kHostile) ++floods.at(server.uid - kHostile);
+    return Errc::not_permitted;
+  }
+  Status may_import(const Peer& client, std::string_view name, const shim::Credentials* /*server*/) override {
+    if (client.uid == kHonestClient && name == "long.lived" && watched.exchange(false))
+      for (std::size_t i = 0; i < kMostHostile; ++i) floods_before[i] = floods[i].load();
+    return {};
+  }
+
+  Counts floods{};
+  Counts floods_before{};
+  std::atomic<bool> watched{false};
+  std::atomic<bool> held{false};
+};
+
+/// Hostile users who do all that they can, again and again, and nobody answers for them. A thread plays several of them
+/// in turn; between two turns of a user its connections stay, with what they have sent. The first one stays for good.
+class HostileUsers {
+ public:
+  HostileUsers(std::string path, uid_t first, uid_t end)
+      : path_(std::move(path)), first_(first), connections_(end - first), thread_([this] { live(); }) {}
+  HostileUsers(const HostileUsers&) = delete;
+  HostileUsers& operator=(const HostileUsers&) = delete;
+  ~HostileUsers() {
+    stop_ = true;
+    thread_.join();
+  }
+  /// How often all of them have had their turn.
+  [[nodiscard]] std::uint64_t rounds() const { return rounds_.load(); }
+
+ private:
+  void live() {
+    for (; !stop_; ++rounds_) {
+      for (uid_t i = 0; i < connections_.size() && !stop_; ++i) {
+        const AsUser as(first_ + i);
+        take_turn(connections_[i], "of." + std::to_string(first_ + i));
+      }
+    }
+  }
+  void take_turn(std::vector<UniqueFd>& connections, const std::string& own) {
+    connections.resize(std::min<std::size_t>(connections.size(), 1));
+    if (!connections.empty()) {
+      while (read(connections[0])) continue;
+      pollfd entry{connections[0].get(), POLLRDHUP, 0};
+      if (::poll(&entry, 1, 0) == 1) connections.clear();
+    }
+    for (int i = 0; i < 5; ++i)  // it may have four
+      if (auto made = shim::connect_nameserver(path_, false)) connections.push_back(std::move(*made));
+    if (connections.size() < 4) return;
+    for (int i = 0; i < 60; ++i) {
+      send(connections[0], shim::ExportRequest{std::string(kFlood), kFiles, kClasses, "interface"});
+      if (i % 10 != 0) continue;
+      send(connections[1], shim::ExportRequest{own, kFiles, kClasses, "interface"});
+      send(connections[1], shim::WithdrawRequest{1});
+      send(connections[2], shim::ImportRequest{own, kFiles, 0, shim::Gate::handoff});
+      send(connections[2], shim::ImportRequest{"nobody", kFiles, 600'000, shim::Gate::handoff});
+      send(connections[2], shim::ListRequest{});
+    }
+    (void)::send(connections[3].get(), "garbage", 7, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  void send(const UniqueFd& to, shim::BinderBody body) {
+    (void)shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false);
+  }
+  static bool read(const UniqueFd& from) {
+    const auto message = shim::receive_message(from.get(), milliseconds(0));
+    return message && message->has_value();
+  }
+
+  const std::string path_;
+  const uid_t first_;
+  std::vector<std::vector<UniqueFd>> connections_;
+  std::uint32_t request_ = 0;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> rounds_{0};
+  std::thread thread_;
+};
+
+/// A connection's share between a request of another and its answer: one request in the round of the event loop that goes
+/// on, and one in the next; and as many of a connection that comes in its place.
+constexpr std::uint64_t kFairShare = 2 * 2;
+
+TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {
+  options_.limits.user.connections = 4;
+  const auto policy = std::make_shared<CountingPolicy>();
+  options_.policy = policy;
+  START_NAMESERVER();
+  TestPeer root = connect(0);
+  TestPeer holder = connect(0);
+  TestPeer server = connect(kHonestServer);
+  TestPeer client = connect(kHonestClient);
+  ASSERT_NE(server.export_name("long.lived"), 0U);
+  for (const uid_t users : kCrowds) {
+    const HostileUsers some(path(), kHostile, kHostile + users / 2);
+    const HostileUsers more(path(), kHostile + users / 2, kHostile + users);
+    const auto pass_a_round = [&] {
+      const std::uint64_t by_some = some.rounds() + 2;
+      const std::uint64_t by_more = more.rounds() + 2;
+      ASSERT_TRUE(eventually([&] { return some.rounds() >= by_some && more.rounds() >= by_more; }));
+    };
+    pass_a_round();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(root.is_served());
+      holder.ask(shim::ExportRequest{std::string(kHold), kFiles, kClasses, "interface"});
+      policy->held.wait(false);
+      pass_a_round();  // each has sent more than its share
+      policy->watched = true;
+      client.import("long.lived");
+      std::array<std::uint64_t, kMostHostile> before{};
+      for (std::size_t one = 0; one < kMostHostile; ++one) before.at(one) = policy->floods.at(one).load();
+      policy->held = false;
+      policy->held.notify_all();
+      EXPECT_EQ(holder.next_failure(), Errc::not_permitted);
+      ASSERT_TRUE(server.answer_bind());
+      ASSERT_TRUE(client.next_as<shim::Bound>());
+      ASSERT_FALSE(policy->watched);
+      for (std::size_t one = 0; one < kMostHostile; ++one)
+        EXPECT_LE(policy->floods_before.at(one).load(), before.at(one) + kFairShare)
+            << "user " << one << " of " << users;
+    }
+    expect_that_others_are_served();
+  }
 }
 
 TEST_P(Crowd, of_users_beyond_their_share_loses_idle_connections_first) {

@@ -65,6 +65,7 @@ class TestPeer {
     EXPECT_TRUE(socket) << socket.error().message();
     if (socket) socket_ = std::move(*socket);
   }
+  explicit TestPeer(UniqueFd socket) : socket_(std::move(socket)) {}
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   void hang_up() { socket_.reset(); }
