@@ -125,23 +125,31 @@ Status Launcher::find_interface() {
   }
 }
 
-Status Launcher::start() {
-  if (Status forked = fork_child(); !forked) return forked;
-  Status done = introduce();
-  if (done) {
-    plan_.socket = -1;
-    socket_.reset();
-    if (supervisor_->wait_for_start()) return {};
-    done = why_not_started();
-    pid_ = -1;  // it has been reaped
-  }
-  if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-  }
+Status Launcher::start() try {
+  Status done = begin();
+  if (!done) end_child();
   return done;
+} catch (...) {
+  end_child();
+  throw;
+}
+
+Status Launcher::begin() {
+  if (Status forked = fork_child(); !forked) return forked;
+  if (Status introduced = introduce(); !introduced) return introduced;
+  plan_.socket = -1;
+  socket_.reset();
+  if (supervisor_->wait_for_start()) return {};
+  pid_ = -1;  // it has been reaped
+  return why_not_started();
+}
+
+void Launcher::end_child() noexcept {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
 }
 
 Status Launcher::fork_child() {

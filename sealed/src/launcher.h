@@ -25,7 +25,7 @@ class Launcher {
   /// Everything that can be known to fail before there is a child. Blocks until the name is there, at most
   /// options.timeout.
   Status prepare();
-  /// Forks, and returns when the program runs, bound and sealed. On failure the child is gone.
+  /// Forks, and returns when the program runs, bound and sealed. On failure, std::bad_alloc too, the child is gone.
   Status start();
 
   // Valid after start().
@@ -35,6 +35,8 @@ class Launcher {
 
  private:
   Status find_interface();
+  Status begin();
+  void end_child() noexcept;
   Status fork_child();
   Status introduce();
   Result<shim::Bound> receive_bound(int socket, std::vector<UniqueFd>& fds);

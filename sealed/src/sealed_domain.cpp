@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -23,15 +24,24 @@ struct SealedDomain::Impl {
     return nullptr;
   }
   void run() noexcept {
-    const Status status = launcher.start();
+    std::optional<Status> status;
+    std::exception_ptr thrown;
+    try {
+      status = launcher.start();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const bool runs = status && *status;
     {
       std::lock_guard lock(mutex);
-      started = status;
-      if (!status) ended = 0;
+      started = std::move(status);
+      without_memory = thrown;
+      if (!runs) ended = 0;
+      begun = true;
       pidfd = launcher.take_pidfd();
       changed.notify_all();
     }
-    if (!status) return;
+    if (!runs) return;
     const int how = launcher.supervisor().wait_for_end();
     std::lock_guard lock(mutex);
     ended = how;
@@ -42,7 +52,9 @@ struct SealedDomain::Impl {
   shim::Thread thread;
   std::mutex mutex;
   std::condition_variable changed;
+  bool begun = false;  ///< It has started, or not.
   std::optional<Status> started;
+  std::exception_ptr without_memory;  ///< For the thread that starts it.
   std::optional<int> ended;
   UniqueFd pidfd;
 };
@@ -52,12 +64,14 @@ Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, Sea
   if (Status prepared = impl->launcher.prepare(); !prepared) return prepared.error();
   if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running)
     return running.error();
-  std::unique_lock lock(impl->mutex);
-  impl->changed.wait(lock, [&] { return impl->started.has_value(); });
-  const Status started = *impl->started;
-  lock.unlock();
   SealedDomain domain(std::move(impl));
-  if (!started) return started.error();
+  {
+    std::unique_lock lock(domain.impl_->mutex);
+    domain.impl_->changed.wait(lock, [&] { return domain.impl_->begun; });
+  }
+  // Nobody else looks at these any more.
+  if (domain.impl_->without_memory) std::rethrow_exception(domain.impl_->without_memory);
+  if (const Status& started = *domain.impl_->started; !started) return started.error();
   return domain;
 }
 

@@ -69,6 +69,19 @@ void arguments_and_results(Conformance::Client& client) {
   EXPECT(caller.has_value() && caller->pid == getpid() && caller->uid == getuid());
 }
 
+/// Little enough to be done again and again.
+void something_of_each_kind(Conformance::Client& client) {
+  const auto sum = client.Add(20, 22);
+  EXPECT(sum && *sum == 42);
+  const std::vector<std::byte> big(100'000, std::byte{3});
+  const auto total = client.Sum(big);
+  EXPECT(total && *total == 300'000);
+  EXPECT(client.Check(101).code() == Errc::raised);
+  EXPECT(client.Throw().code() == Errc::exception_escaped);
+  EXPECT(client.Open(40));
+  EXPECT(client.NapFor(1));
+}
+
 void what_is_refused(Conformance::Client& client) {
   const auto refused = [](long result) { return result == -1 && errno == EPERM; };
   EXPECT(refused(open("/etc/passwd", O_RDONLY)));
@@ -216,6 +229,8 @@ int main(int argc, char** argv) {
   auto client = import_or_exit(argv[2]);
   if (what == "call" || what == "grow")
     arguments_and_results(client);
+  else if (what == "exchange")
+    something_of_each_kind(client);
   else if (what == "refused")
     what_is_refused(client);
   else if (what == "storm")

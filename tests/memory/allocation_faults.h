@@ -13,6 +13,7 @@ struct AllocationFaults {
   std::atomic<std::uint64_t> last;    ///< The last one.
   std::atomic<std::uint64_t> failed;  ///< That have failed.
   std::atomic<std::int64_t> live;     ///< Allocated and not freed.
+  char thread[16];  ///< Of threads of this name alone are allocations counted as such and fail; empty: of all.
   // Of a process that lives by itself.
   std::atomic<std::uint64_t> lives;  ///< That it has had.
   std::atomic<std::uint64_t> good;   ///< Of them: in which everything succeeded.

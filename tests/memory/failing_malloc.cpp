@@ -2,11 +2,14 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #include "allocation_faults.h"
 
@@ -28,6 +31,9 @@ std::atomic<AllocationFaults*> faults{&before};
 
 bool fails() noexcept {
   AllocationFaults& now = *faults.load(std::memory_order_relaxed);
+  std::array<char, sizeof now.thread> name{};
+  if (now.thread[0] != '\0' && (::prctl(PR_GET_NAME, name.data()) != 0 || std::strcmp(name.data(), now.thread) != 0))
+    return false;
   const std::uint64_t number = now.count.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint64_t first = now.first.load(std::memory_order_relaxed);
   if (first == 0 || number < first || number > now.last.load(std::memory_order_relaxed)) return false;

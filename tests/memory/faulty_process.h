@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <stdexcept>
@@ -46,6 +47,8 @@ class FaultyProcess {
     faults_->last.store(last);
     faults_->first.store(first);
   }
+  /// From now on only threads of this name are without memory. While nothing fails.
+  void fail_only_in(const char* thread) { std::strncpy(faults_->thread, thread, sizeof faults_->thread - 1); }
   /// There is memory again.
   void recover() { faults_->first.store(0); }
   [[nodiscard]] std::uint64_t failed() const { return faults_->failed.load(); }
@@ -75,16 +78,16 @@ class FaultyProcess {
 
 /// `life` is lived again and again; each time another allocation of the process fails: alone, then with all that follow
 /// it for some time, for what cannot be served without memory waits for it. After each one `well` must hold. In the
-/// short form every so many.
+/// short form about `sites` of them.
 template <class Life, class Well>
-void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well) {
+void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well, std::uint64_t sites) {
   life();  // what is made once is there
   process.count_anew();
   life();
   ASSERT_TRUE(well());
   const std::uint64_t all = process.count();
   ASSERT_GT(all, 0U);
-  const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(all / 60, 1);
+  const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(all / sites, 1);
   const std::uint64_t begin = 1 + (long_tests() ? 0 : test_seed() % step);
   for (const bool alone : {true, false}) {
     for (std::uint64_t first = begin; first <= all; first += step) {
@@ -128,10 +131,11 @@ struct AtRest {
 /// fail_each_allocation(), and then the process comes to have no more than before: the same descriptors and regions,
 /// and at most `kept` allocations more, which are kept for the next time or until their time has come.
 template <class Life, class Well>
-void fail_each_and_leak_nothing(FaultyProcess& process, Life&& life, Well&& well, std::int64_t kept) {
+void fail_each_and_leak_nothing(FaultyProcess& process, Life&& life, Well&& well, std::int64_t kept,
+                                std::uint64_t sites = 60) {
   for (int i = 0; i < 3; ++i) life();
   const AtRest before = AtRest::of(process, life);
-  ASSERT_NO_FATAL_FAILURE(fail_each_allocation(process, life, well));
+  ASSERT_NO_FATAL_FAILURE(fail_each_allocation(process, life, well, sites));
   AtRest after;
   EXPECT_TRUE(eventually([&] {  // what waited for memory to be closed is closed beside something else
     after = AtRest::of(process, life);

@@ -60,15 +60,17 @@ class Machine {
     EXPECT_TRUE(exported_);
     std::ofstream(file("keys")) << "* ARyn8oOMfjQEWrP6dR/UC+54bRcJb68G/LOs+8nIL5Q=\n";
     ::chmod(file("keys").c_str(), 0600);
-    // The loopback network would carry the longest message in one piece.
-    std::ofstream(file("graph")) << "udp = UDP(address = \"" + name() +
-                                        "\");\n"
-                                        "fragment = FRAGMENT(fragment_size = 1400) over udp;\n"
-                                        "auth = AUTH(keys = \"" +
-                                        file("keys") +
-                                        "\") over fragment;\n"
-                                        "channel = CHANNEL(give_up = 25s) over auth;\n"
-                                        "select = SELECT(channels = 288) over channel;\n";
+  }
+  /// With a group "others" of two.
+  void write_graph(const Machine& one, const Machine& another) const {
+    std::ofstream(file("graph"))
+        // The loopback network would carry the longest message in one piece.
+        << "udp = UDP(address = \"" << name() << "\");\nfragment = FRAGMENT(fragment_size = 1400) over udp;\n"
+        << "auth = AUTH(keys = \"" << file("keys") << "\") over fragment;\n"
+        << "channel = CHANNEL(give_up = 25s) over auth;\nselect = SELECT(channels = 288) over channel;\n"
+        << "calls = COMPOSITE { GRPC; SYNC; ALL_ACCEPT; STILL_WORKING; NUMBER; UNIQUE; ACK(tries = 20); MEMBERSHIP; } "
+        << "over auth;\nof_calls = SELECT(number = 240) over calls;\n"
+        << "others = GROUP(members = [" << one.name() << ", " << another.name() << "]) over of_calls;\n";
   }
   /// Of an lrpc-netd, which makes its rings while it begins: its descriptors do
   /// not depend on its threads.
@@ -83,6 +85,10 @@ class Machine {
                                                      std::chrono::milliseconds timeout = 0ms) const {
     return Distant::Client::import(name + "@" + other.name(), {.nameserver = world_.nameserver(), .timeout = timeout});
   }
+  /// The same, to the servers of the other two.
+  [[nodiscard]] lrpc::Result<Distant::Client> import_group() const {
+    return Distant::Client::import("distant@others", {.nameserver = world_.nameserver()});
+  }
 
  private:
   [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
@@ -94,6 +100,18 @@ class Machine {
   DistantService service_;
   lrpc::Server server_;
   lrpc::Result<lrpc::ExportId> exported_;
+};
+
+/// Three of them, each with a group of the other two.
+struct Machines {
+  Machines() {
+    here.write_graph(there, third);
+    there.write_graph(here, third);
+    third.write_graph(here, there);
+  }
+  Machine here;
+  Machine there;
+  Machine third;
 };
 
 class NetdWithoutMemory : public testing::TestWithParam<const char*> {
@@ -115,10 +133,34 @@ class NetdWithoutMemory : public testing::TestWithParam<const char*> {
     });
   }
 
-  const Machine here_;
-  const Machine there_;
+  static void call_everything(const Machine& from) {
+    auto client = from.import_group();
+    if (!client) return;
+    (void)client->Add(1, 2);
+    const std::array<std::byte, 5'000> bytes{};
+    (void)client->Sum(bytes);
+    (void)client->all().Add(3, 4);
+  }
+  /// Both members of the group of `from` answer.
+  static bool serves(const Machine& from) {
+    return eventually([&] {
+      auto client = from.import_group();
+      if (!client) return false;
+      const auto replies = client->all().Add(20, 22);
+      std::size_t right = 0;
+      if (replies)
+        for (const auto& [member, sum] : *replies)
+          if (sum && *sum == 42) ++right;
+      return right == 2;
+    });
+  }
+
+  const Machines machines_;
+  const Machine& here_ = machines_.here;
+  const Machine& there_ = machines_.there;
   FaultyProcess netd_{here_.arguments(GetParam())};
   const Process other_{there_.arguments("auto")};
+  const Process third_{machines_.third.arguments("auto")};
 };
 
 TEST_P(NetdWithoutMemory, ends_a_call_or_a_binding_and_lives) {
@@ -129,6 +171,16 @@ TEST_P(NetdWithoutMemory, ends_a_call_or_a_binding_and_lives) {
     (void)there_.import(here_, "nobody", 5ms);
   };
   const auto well = [&] { return serves(here_, there_) && serves(there_, here_); };
+  fail_each_and_leak_nothing(netd_, life, well, 100);
+}
+
+/// It is the client of one group, and a member of another.
+TEST_P(NetdWithoutMemory, ends_a_call_of_a_group_or_its_binding_and_lives) {
+  const auto life = [&] {
+    call_everything(here_);
+    call_everything(there_);
+  };
+  const auto well = [&] { return serves(here_) && serves(there_); };
   fail_each_and_leak_nothing(netd_, life, well, 100);
 }
 

@@ -1,5 +1,6 @@
-// A client that does all that a client can, again and again: lrpc-restless-client NAMESERVER. Each step may fail, by an
-// error or by std::bad_alloc; it counts its lives where the test looks (allocation_faults.h).
+// A client that does all that a client can, again and again: lrpc-restless-client NAMESERVER; or that starts a sealed
+// program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
+// std::bad_alloc; it counts its lives where the test looks (allocation_faults.h).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +18,7 @@
 #include "allocation_faults.h"
 #include "chatter_service.h"
 #include "conformance.client.h"
+#include "lrpc/sealed.h"
 
 namespace {
 
@@ -97,12 +99,20 @@ void live(const std::string& nameserver) {
   be_called_back(nameserver);
 }
 
+void seal(const std::string& nameserver, const std::string& program) {
+  attempt([&] {
+    auto domain =
+        lrpc::SealedDomain::start({program, "exchange", "memory"}, {.name = "memory", .nameserver = nameserver});
+    return domain && domain->wait() == 0;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* const path = std::getenv("LRPC_ALLOCATION_FAULTS");
-  if (argc != 2 || path == nullptr) return 64;
+  if (argc < 2 || argc > 3 || path == nullptr) return 64;
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   void* const page = mmap(nullptr, sizeof(AllocationFaults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (page == MAP_FAILED) return 1;
@@ -113,7 +123,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   for (;;) {
     all_well = true;
-    live(nameserver);
+    argc == 2 ? live(nameserver) : seal(nameserver, argv[2]);
     if (all_well) faults.good.fetch_add(1);
     faults.lives.fetch_add(1);
   }

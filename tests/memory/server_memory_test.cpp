@@ -11,8 +11,11 @@
 #include <thread>
 #include <vector>
 
+#include "chatter_service.h"
 #include "eventually.h"
 #include "faulty_process.h"
+#include "lrpc/sealed.h"
+#include "lrpc/server.h"
 #include "world.h"
 
 namespace {
@@ -70,6 +73,55 @@ TEST_P(ServerWithoutMemory, ends_a_call_or_a_binding_and_lives) {
 
 INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
                          testing::Values(lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff));
+
+/// A client that is called back in every way, by bindings that begin and end; whether all went well. What the server
+/// waits for in vain, it waits for this long.
+bool be_called_back(const World& world) {
+  constexpr std::uint32_t kBrieflyMs = 1'000;
+  ChatterListener listener;
+  lrpc::Server own;
+  auto client = Chatter::Client::import("chatter", {.nameserver = world.nameserver()});
+  EXPECT_NE(client.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
+  if (!client || !client->serve_callbacks(own, listener)) return false;
+  bool well = true;
+  for (const std::size_t length : {std::size_t{1}, std::size_t{1'900}}) {
+    const auto asked = client->Ask(std::string(length, '?'), kBrieflyMs, kBrieflyMs);
+    well = asked && asked->code == 0 && well;
+  }
+  const auto refused = client->Ask("refuse", kBrieflyMs, kBrieflyMs);
+  return refused.raised<Chatter::Refused>() != nullptr && well;
+}
+
+TEST(ServerWithoutMemory, ends_a_callback_or_its_binding_and_lives) {
+  const World world;
+  FaultyProcess server({LRPC_CALLING_SERVER, world.nameserver()});
+  const auto life = [&] { (void)be_called_back(world); };
+  const auto well = [&] { return eventually([&] { return be_called_back(world); }); };
+  fail_each_and_leak_nothing(server, life, well, 12);
+}
+
+/// A sealed program's life: started, bound, called from and gone.
+TEST(ServerWithoutMemory, ends_the_binding_of_a_sealed_program_and_lives) {
+  const World world;
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "--estack-idle", "20", "memory"});
+  const auto run = [&] {
+    auto domain = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "exchange", "memory"},
+                                            {.name = "memory", .nameserver = world.nameserver()});
+    EXPECT_NE(domain.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
+    return domain ? lrpc::Result<int>(domain->wait()) : lrpc::Result<int>(domain.error());
+  };
+  const auto first = run();
+  if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
+  ASSERT_TRUE(first) << first.error().message();
+  const auto well = [&] {
+    return eventually([&] {
+      const auto ended = run();
+      return ended && *ended == 0;
+    });
+  };
+  fail_each_and_leak_nothing(
+      server, [&] { (void)run(); }, well, 12, 15);
+}
 
 TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
   bool imported = false;

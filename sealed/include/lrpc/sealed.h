@@ -62,7 +62,8 @@ class SealedDomain {
   /// could not open its libraries. It inherits the environment that options.environment allows and descriptors 0, 1 and
   /// 2, nothing else. Returns when the program runs, bound and sealed; blocks up to options.timeout for the name.
   /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener
-  /// that is in place already: Linux allows one), and those of Binding::import.
+  /// that is in place already: Linux allows one), and those of Binding::import. Throws
+  /// std::bad_alloc; then nothing was started.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);
 
   SealedDomain(SealedDomain&&) noexcept;
