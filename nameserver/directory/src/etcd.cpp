@@ -1,5 +1,6 @@
 #include "etcd.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -181,30 +182,60 @@ Status Etcd::remove(const std::string& key, LeaseId lease) {
   return read_transaction(*answer);
 }
 
-Status Etcd::watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
-                   const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop) {
-  auto connection = Http::make(options_.tls);
-  if (!connection) return connection.error();
-  const std::size_t endpoint = current_.load(std::memory_order_relaxed);
-  const auto held = token(*connection, endpoint, {});
+/// A watch, whichever endpoint has it.
+struct Etcd::Watching {
+  const std::string& prefix;
+  std::int64_t from;
+  std::chrono::steady_clock::time_point until;
+  const std::function<bool(const Changes&)>& on_changes;
+  const std::atomic<bool>& stop;
+  bool enough = false;  ///< on_changes says so.
+
+  [[nodiscard]] std::chrono::milliseconds left() const {
+    return std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  }
+  [[nodiscard]] bool over() const { return enough || stop.load(std::memory_order_relaxed) || left().count() <= 0; }
+};
+
+Status Etcd::watch_at(Http& connection, std::size_t endpoint, Watching& watching) {
+  const auto held = token(connection, endpoint, {});
   if (!held) return held.error();
   Status outcome;
   std::string refusal;
   const auto on_line = [&](std::string_view line) {
     auto changes = read_changes(line);
-    if (changes) return on_changes(*changes);
+    if (changes) {
+      watching.from = std::max(watching.from, changes->last + 1);
+      watching.enough = !watching.on_changes(*changes);
+      return !watching.enough;
+    }
     refusal = line;
     outcome = changes.error();
     return false;
   };
-  const auto status = connection->stream({.url = options_.endpoints[endpoint] + "/v3/watch",
-                                          .body = watch_request(prefix, from),
-                                          .token = *held,
-                                          .timeout = wait},
-                                         on_line, stop);
+  const auto status = connection.stream({.url = options_.endpoints[endpoint] + "/v3/watch",
+                                         .body = watch_request(watching.prefix, watching.from),
+                                         .token = *held,
+                                         .timeout = watching.left()},
+                                        on_line, watching.stop);
   if (!status) return status.error();
   if (*status != 200 && *status != 0) return error_of(*status, refusal);  // 0: stopped before there was one
+  if (outcome && !watching.over()) return Error{Errc::remote_unavailable, "etcd has ended the watch"};
   return outcome;
+}
+
+Status Etcd::watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
+                   const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop) {
+  auto connection = Http::make(options_.tls);
+  if (!connection) return connection.error();
+  Watching watching{prefix, from, std::chrono::steady_clock::now() + wait, on_changes, stop};
+  const std::size_t first = current_.load(std::memory_order_relaxed);
+  Status watched;
+  for (std::size_t i = 0; i < options_.endpoints.size() && (i == 0 || !watching.over()); ++i) {
+    watched = watch_at(*connection, (first + i) % options_.endpoints.size(), watching);
+    if (watched || watched.code() != Errc::remote_unavailable) break;
+  }
+  return watched;
 }
 
 }  // namespace lrpc::directory

@@ -59,8 +59,9 @@ class Etcd {
 
   /// Passes on what happens to keys that begin with `prefix`, from the revision `from` on, while `on_changes` returns
   /// true. The first call, without changes, says that the watch stands. Blocks until then, at most `wait`, or until
-  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. Of one
-  /// endpoint.
+  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. When the
+  /// endpoint ends the watch, or does not answer, the next one goes on from the last change, each once. One that falls
+  /// silent without a word is not noticed: `wait` bounds that.
   Status watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
                const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop);
 
@@ -76,6 +77,8 @@ class Etcd {
   /// A token of `endpoint`'s cluster; `refused` is one that was not accepted, or empty.
   Result<std::string> token(Http& connection, std::size_t endpoint, const std::string& refused);
   Result<std::string> authenticate(Http& connection, std::size_t endpoint);
+  struct Watching;
+  Status watch_at(Http& connection, std::size_t endpoint, Watching& watching);
 
   const EtcdOptions options_;
   std::atomic<std::size_t> current_{0};  ///< The endpoint that answered last.

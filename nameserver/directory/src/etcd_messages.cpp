@@ -173,6 +173,7 @@ Result<Changes> read_changes(std::string_view line) {
     auto key = entry == nullptr ? std::nullopt : bytes_of(*entry, "key");
     if (!key) return malformed("watch");
     changes.changes.push_back({*std::move(key), text_of(event, "type") == "DELETE"});
+    changes.last = std::max(changes.last, integer_of(*entry, "mod_revision").value_or(0));
   }
   return changes;
 }

@@ -72,6 +72,7 @@ struct Change {
 };
 struct Changes {
   std::vector<Change> changes;
+  std::int64_t last = 0;  ///< The revision of the last of them; 0: there is none, or etcd has not said it.
 };
 /// One line of the stream. remote_unavailable: etcd has ended the watch (the revision is compacted, or it stops).
 [[nodiscard]] Result<Changes> read_changes(std::string_view line);

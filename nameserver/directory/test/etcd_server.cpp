@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -86,11 +87,18 @@ void EtcdServer::start() {
   throw std::runtime_error("etcd does not start:\n" + log());
 }
 
+std::string EtcdServer::peer_url(int port) const { return "http://" + address_ + ":" + std::to_string(port + 1); }
+
 bool EtcdServer::start_at(int port) {
+  spawn_at(port);
+  return begins_to_serve(port);
+}
+
+void EtcdServer::spawn_at(int port) {
   process_ = {};
   std::filesystem::remove(directory_.path() / "log");
   url_ = scheme_ + "://" + address_ + ":" + std::to_string(port);
-  const std::string peer = "http://" + address_ + ":" + std::to_string(port + 1);
+  const std::string peer = peer_url(port);
   std::vector<std::string> arguments{
       "/bin/sh",
       "-c",
@@ -114,6 +122,9 @@ bool EtcdServer::start_at(int port) {
       "400"};
   arguments.insert(arguments.end(), options_.begin(), options_.end());
   where_([&] { process_ = testing_lrpc::Process(arguments); });
+}
+
+bool EtcdServer::begins_to_serve(int port) const {
   return testing_lrpc::eventually([&] { return listens(port) || has_ended(); }) && !has_ended() && answers(port);
 }
 
@@ -163,6 +174,37 @@ bool EtcdServer::answers(int port) const {
     answered = ::recv(socket.get(), &first, 1, 0) == 1 || scheme_ == "https";
   });
   return answered && !has_ended();
+}
+
+// ---- several members ----
+
+EtcdCluster::EtcdCluster() {
+  for (int tries = 0; tries < 10; ++tries)
+    if (start()) return;
+  throw std::runtime_error("three members of etcd do not start:\n" + members_.front()->log());
+}
+
+bool EtcdCluster::start() {
+  members_.clear();
+  std::string all;
+  for (std::size_t i = 0; i < kMembers; ++i) {
+    const std::string name = "m" + std::to_string(i);
+    const int port = free_port();
+    members_.emplace_back(new EtcdServer(port, {"--name", name}));
+    all += (i == 0 ? "" : ",") + name + "=" + members_.back()->peer_url(port);
+  }
+  for (const auto& one : members_) {  // behind the option for one member alone, which it replaces
+    one->options_.insert(one->options_.end(), {"--initial-cluster", all});
+    one->spawn_at(one->port_);
+  }
+  return std::ranges::all_of(members_, [](const auto& one) { return one->begins_to_serve(one->port_); });
+}
+
+EtcdOptions EtcdCluster::options() const {
+  EtcdOptions options = members_.front()->options();
+  options.endpoints.clear();
+  for (const auto& one : members_) options.endpoints.push_back(one->url());
+  return options;
 }
 
 }  // namespace lrpc::directory::test

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "etcd.h"
@@ -39,7 +41,13 @@ class EtcdServer {
   [[nodiscard]] EtcdOptions options() const;
 
  private:
+  friend class EtcdCluster;
+  /// A member of a cluster, which is not started.
+  EtcdServer(int port, std::vector<std::string> options) : port_(port), options_(std::move(options)) {}
+  [[nodiscard]] std::string peer_url(int port) const;
   bool start_at(int port);
+  void spawn_at(int port);
+  [[nodiscard]] bool begins_to_serve(int port) const;
   [[nodiscard]] bool has_ended() const;
   /// This process listens at the port, and not another one that has taken it.
   [[nodiscard]] bool listens(int port) const;
@@ -55,6 +63,21 @@ class EtcdServer {
   std::vector<std::string> options_;
   Where where_ = [](const std::function<void()>& procedure) { procedure(); };
   testing_lrpc::Process process_;
+};
+
+/// Three members of one etcd on loopback. Two of them suffice.
+class EtcdCluster {
+ public:
+  static constexpr std::size_t kMembers = 3;
+  /// Returns when all serve. Throws std::runtime_error if they do not.
+  EtcdCluster();
+  void kill(std::size_t member) { members_.at(member)->kill(); }
+  /// With the endpoints of all members in their order.
+  [[nodiscard]] EtcdOptions options() const;
+
+ private:
+  [[nodiscard]] bool start();
+  std::vector<std::unique_ptr<EtcdServer>> members_;
 };
 
 }  // namespace lrpc::directory::test

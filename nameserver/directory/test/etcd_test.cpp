@@ -1,6 +1,9 @@
 // The client of etcd and the publisher, against a real etcd on loopback.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "etcd_server.h"
 #include "eventually.h"
 
@@ -114,6 +117,45 @@ TEST_F(RealEtcd, that_is_dead_is_unavailable_and_its_leases_outlive_a_restart) {
   server->start();
   EXPECT_TRUE(eventually([&] { return etcd->keep_alive(lease)->ttl == 600s; }));
   EXPECT_EQ(all().size(), 1U);
+}
+
+TEST(SeveralMembers, keep_leases_and_watches_when_the_one_that_served_them_dies) {
+  if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
+  EtcdCluster cluster;
+  Etcd etcd(cluster.options());
+  const auto lease = etcd.grant(600s);
+  ASSERT_TRUE(lease) << lease.error().message();
+  const KeyValue before{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd.put(std::span(&before, 1), lease->id));
+  const auto now = etcd.range("/lrpc/", 10);
+  ASSERT_TRUE(now) << now.error().message();
+
+  const std::atomic<bool> stop = false;
+  std::atomic<bool> stands = false;
+  std::string key;
+  Status watched;
+  std::thread watcher([&] {
+    watched = etcd.watch(
+        "/lrpc/", now->revision + 1, 240s,
+        [&](const Changes& changes) {
+          stands = true;
+          for (const Change& change : changes.changes) key = change.key;
+          return key.empty();
+        },
+        stop);
+  });
+  EXPECT_TRUE(eventually([&] { return stands.load(); }));
+  cluster.kill(0);  // the first endpoint: all went there so far
+  const KeyValue late{"/lrpc/late", "1"};
+  EXPECT_TRUE(eventually([&] { return static_cast<bool>(etcd.put(std::span(&late, 1), lease->id)); }));
+  watcher.join();
+  EXPECT_TRUE(watched) << watched.error().message();
+  EXPECT_EQ(key, "/lrpc/late");
+  EXPECT_TRUE(eventually([&] {
+    const auto kept = etcd.keep_alive(lease->id);
+    return kept && kept->ttl == 600s;
+  }));
+  EXPECT_EQ(etcd.attached(lease->id).value(), 2U);
 }
 
 }  // namespace

@@ -94,6 +94,31 @@ TEST(SeveralEndpoints, the_next_one_is_asked_when_one_does_not_answer_and_stays_
   EXPECT_EQ(etcd.unanswered(), 1U);
 }
 
+TEST(SeveralEndpoints, a_watch_goes_on_at_the_next_one_from_the_last_change) {
+  const auto event = [](const char* key, int revision) {
+    return R"({"result":{"events":[{"kv":{"key":")" + std::string(key) + R"(","mod_revision":")" +
+           std::to_string(revision) + "\"}}]}}\n";
+  };
+  const Gateway ends([&](const Gateway::Request&) { return answer(200, event("YQ==", 7)); });
+  std::string asked;
+  const Gateway sound([&](const Gateway::Request& request) {
+    asked = request.body;
+    return Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n") + event("Yg==", 8);
+  });
+  Etcd etcd(options_of({ends.url(), sound.url()}));
+  const std::atomic<bool> stop = false;
+  std::string seen;
+  EXPECT_TRUE(etcd.watch(
+      "/lrpc/", 3, milliseconds(600'000),
+      [&](const Changes& changes) {
+        for (const Change& one : changes.changes) seen += one.key;
+        return seen.size() < 2;
+      },
+      stop));
+  EXPECT_EQ(seen, "ab");
+  EXPECT_EQ(asked, watch_request("/lrpc/", 8));
+}
+
 /// A gateway with users: hands out tokens t1, t2, ... and takes the last one only.
 struct Guarded {
   std::atomic<int> tokens{0};

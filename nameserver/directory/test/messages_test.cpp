@@ -154,6 +154,8 @@ TEST(EtcdMessages, changes_are_read_and_an_ended_watch_is_noticed) {
   EXPECT_EQ(changes->changes[0].key, "a");
   EXPECT_FALSE(changes->changes[0].removed);
   EXPECT_TRUE(changes->changes[1].removed);
+  EXPECT_EQ(changes->last, 0) << "not said";
+  EXPECT_EQ(read_changes(R"({"result":{"events":[{"kv":{"key":"YQ==","mod_revision":"7"}}]}})")->last, 7);
   EXPECT_EQ(read_changes(R"({"result":{"canceled":true}})").code(), Errc::remote_unavailable);
   EXPECT_EQ(read_changes(R"({"error":{"grpc_code":14}})").code(), Errc::remote_unavailable);
   EXPECT_EQ(read_changes(R"({"result":{"events":[{}]}})").code(), Errc::bad_message);
