@@ -11,7 +11,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 LookupService::LookupService(Etcd& etcd, LookupOptions options)
-    : etcd_(etcd), options_(std::move(options)), last_(options_.oldest), chance_(shim::make_identifier()) {}
+    : etcd_(etcd),
+      options_(std::move(options)),
+      last_(options_.oldest),
+      budgets_(options_.budget),
+      chance_(shim::make_identifier()) {}
 
 class LookupService::Turn {
  public:
@@ -79,8 +83,16 @@ std::optional<Result<LookupService::Found>> LookupService::spared(const std::str
   return Result<Found>(Error(failure_));
 }
 
+std::optional<Result<LookupService::Found>> LookupService::used_up(const std::string& name, uid_t user) {
+  const std::lock_guard lock(mutex_);
+  if (budgets_.spend(user, Clock::now())) return std::nullopt;
+  if (auto known = remembered_locked(name)) return Result<Found>(*std::move(known));
+  return Result<Found>(Error{Errc::limit_reached, "this user's programs look up names too often"});
+}
+
 Result<LookupService::Found> LookupService::find(const std::string& name, uid_t user) {
   if (auto known = spared(name)) return *std::move(known);
+  if (auto known = used_up(name, user)) return *std::move(known);
   const Turn turn(*this, user);
   if (auto known = spared(name)) return *std::move(known);  // etcd has failed while this lookup queued
   return ask(name);

@@ -21,6 +21,7 @@
 #include "etcd.h"
 #include "last_answers.h"
 #include "log.h"
+#include "lookup_budgets.h"
 #include "lrpc/server.h"
 #include "pick.h"
 
@@ -32,7 +33,8 @@ struct LookupOptions {
   std::function<Host()> own;                  ///< This machine's address, 0 if it is not known. Any thread.
   /// What this machine itself publishes under a name. Any thread.
   std::function<std::optional<PublishedName>(const std::string& name)> own_name;
-  Log log;  ///< Any thread, several at a time.
+  Log log;                         ///< Any thread, several at a time.
+  LookupBudgets::Budget budget{};  ///< Of each user's questions to etcd.
 };
 
 /// Thread-safe. `etcd` must outlive it, and it the Server that serves it.
@@ -61,7 +63,8 @@ class LookupService {
 
   /// Blocks at most wait_ms or kLongestWait, and the time of two requests to etcd. Refused: name_unknown,
   /// interface_mismatch, version_mismatch, hash_mismatch (hosts have the name, none a fitting interface),
-  /// remote_unavailable (etcd does not answer), and Etcd's other errors.
+  /// remote_unavailable (etcd does not answer), limit_reached (also: the user asks too often, and nothing is known of
+  /// the name without etcd), and Etcd's other errors.
   Result<Directory::LookupResults, Directory::Refused> Lookup(CallContext& context, const String<255>& name,
                                                               const String<255>& interface_name,
                                                               std::uint16_t major_version, std::uint16_t minor_version,
@@ -80,6 +83,8 @@ class LookupService {
   /// A place among those that wait for a name, if there is one.
   class Place;
   Result<Found> find(const std::string& name, uid_t user);
+  /// Without etcd, if the user has asked it too often.
+  std::optional<Result<Found>> used_up(const std::string& name, uid_t user);
   Result<Found> ask(const std::string& name);
   /// Without etcd, if it has not answered lately.
   std::optional<Result<Found>> spared(const std::string& name);
@@ -88,7 +93,7 @@ class LookupService {
   void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;
   /// Says how many entries of a name are not right: once, until it is another number.
   void refused(const std::string& name, std::size_t count);
-  /// Waits for a change of the name, if there is room to wait. False: who asks is to be answered now.
+  /// Waits until some host publishes the name, if there is room to wait. False: none has.
   bool wait_for_change(const std::string& name, std::int64_t revision, std::chrono::milliseconds wait, uid_t user);
   Result<Directory::LookupResults> answer(const Found& found, const InterfaceId& wanted, const std::string& name,
                                           uid_t user);
@@ -100,6 +105,7 @@ class LookupService {
   LastAnswers last_;
   std::map<std::string, std::size_t> refused_;  ///< Entries, by name; none is zero. At most kMostNames of LastAnswers.
   Suspects suspects_;
+  LookupBudgets budgets_;
   std::mt19937_64 chance_;
   Time etcd_failed_{};
   Error failure_;

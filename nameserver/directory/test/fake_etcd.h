@@ -36,6 +36,7 @@ class FakeEtcd {
     const std::lock_guard lock(mutex_);
     return keys_;
   }
+  [[nodiscard]] int requests() const { return gateway_.requests(); }
   void set_down(bool down) {
     const std::lock_guard lock(mutex_);
     down_ = down;
@@ -45,7 +46,7 @@ class FakeEtcd {
     keys_.clear();
     lease_ = 0;
   }
-  /// What happens once somebody watches, before he is told of a change of `key`.
+  /// What happens once somebody watches, before the watcher is told of a change of `key`. An empty key: of none.
   void on_watch(const std::string& key, std::function<void()> then) {
     const std::lock_guard lock(mutex_);
     watched_ = key;
@@ -104,8 +105,10 @@ class FakeEtcd {
       key = watched_;
     }
     if (then) then();
-    return Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{\"created\":true}}\n") +
-           "{\"result\":{\"events\":[{\"kv\":{\"key\":\"" + to_base64(key) + "\"}}]}}\n";
+    const std::string stands =
+        Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{\"created\":true}}\n");
+    if (key.empty()) return stands;
+    return stands + "{\"result\":{\"events\":[{\"kv\":{\"key\":\"" + to_base64(key) + "\"}}]}}\n";
   }
 
   std::mutex mutex_;

@@ -27,7 +27,7 @@ PublishedName published(const std::string& name, const char* host, std::uint16_t
 /// A client of the service in this process, and its etcd.
 class Lookups : public ::testing::Test {
  protected:
-  Lookups() {
+  explicit Lookups(LookupBudgets::Budget budget = {}) : budget_(budget) {
     auto ends = shim::make_socket_pair().value();
     EXPECT_TRUE(Directory::serve_over(server_, std::move(ends.first), service_));
     client_.emplace(Directory::Client::import_over(std::move(ends.second)).value());
@@ -44,6 +44,7 @@ class Lookups : public ::testing::Test {
     return refused != nullptr ? static_cast<Errc>(refused->code) : answer.code();
   }
 
+  const LookupBudgets::Budget budget_;
   FakeEtcd etcd_;
   Etcd connection_{etcd_.options()};
   Said said_;
@@ -61,7 +62,8 @@ class Lookups : public ::testing::Test {
                             const std::lock_guard lock(mutex_);
                             return own_name_ && own_name_->name == name ? own_name_ : std::nullopt;
                           },
-                          .log = said_.log()}};
+                          .log = said_.log(),
+                          .budget = budget_}};
   Server server_;
   std::optional<Directory::Client> client_;
 };
@@ -146,6 +148,26 @@ TEST_F(Lookups, name_a_host_that_was_not_reached_behind_the_others) {
   }));
   EXPECT_TRUE(client_->Report("10.0.0.2", true));
   EXPECT_TRUE(testing_lrpc::eventually([&] { return first_of_some().size() == 2; })) << "they share the clients again";
+}
+
+/// Each user may ask three times.
+class FewLookups : public Lookups {
+ protected:
+  FewLookups() : Lookups({.burst = 3, .comes_back = std::chrono::hours(24)}) {}
+};
+
+TEST_F(FewLookups, that_are_too_many_ask_etcd_no_more_and_are_answered_by_what_is_known) {
+  publish(published("files", "10.0.0.2"));
+  have(published("mine", "10.0.0.1"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(look_up("files").value().age_ms, 0U);
+  const int asked = etcd_.requests();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(refusal_of("others"), Errc::limit_reached);
+  const auto answer = look_up("files");
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->hosts.str(), "10.0.0.2");
+  EXPECT_GT(answer->age_ms, 0U);
+  EXPECT_EQ(look_up("mine").value().hosts.str(), "10.0.0.1");
+  EXPECT_EQ(etcd_.requests(), asked);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "last_answers.h"
+#include "lookup_budgets.h"
 #include "pick.h"
 #include "publisher_policy.h"
 
@@ -272,6 +273,40 @@ TEST(LastAnswersTest, are_bounded) {
     answers.store(std::to_string(i), {{"a", 11, 1, {"I", 1, 0, 7}}}, Time(1h));
   EXPECT_EQ(answers.size(), LastAnswers::kMostNames);
   EXPECT_FALSE(answers.find("0", Time(1h)));
+}
+
+TEST(LookupBudgetsTest, of_a_user_that_asks_in_a_loop_leave_those_of_others_whole) {
+  LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
+  const Time now{std::chrono::hours(1)};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(budgets.spend(1, now));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(budgets.spend(1, now));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(budgets.spend(2, now));
+}
+
+TEST(LookupBudgetsTest, come_back_with_time_up_to_the_whole) {
+  LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
+  Time now{std::chrono::hours(1)};
+  const auto spent = [&] {
+    int count = 0;
+    while (budgets.spend(1, now)) ++count;
+    return count;
+  };
+  EXPECT_EQ(spent(), 3);
+  now += 9ms;
+  EXPECT_EQ(spent(), 0);
+  now += 1ms;
+  EXPECT_EQ(spent(), 1);
+  now += 1h;
+  EXPECT_EQ(spent(), 3);
+}
+
+TEST(LookupBudgetsTest, that_are_whole_are_forgotten) {
+  LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
+  const Time now{std::chrono::hours(1)};
+  for (uid_t user = 0; user < 100; ++user) EXPECT_TRUE(budgets.spend(user, now));
+  EXPECT_EQ(budgets.size(), 100U);
+  EXPECT_TRUE(budgets.spend(7, now + 1s));
+  EXPECT_EQ(budgets.size(), 1U);
 }
 
 }  // namespace
