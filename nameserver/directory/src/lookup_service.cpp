@@ -15,7 +15,8 @@ LookupService::LookupService(Etcd& etcd, LookupOptions options)
       options_(std::move(options)),
       last_(options_.oldest),
       budgets_(options_.budget),
-      chance_(shim::make_identifier()) {}
+      chance_(shim::make_identifier()),
+      watches_(etcd) {}
 
 class LookupService::Turn {
  public:
@@ -184,13 +185,9 @@ class LookupService::Place {
 bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {
   const Place place(*this, user);
   if (!place.taken()) return false;
-  // From the revision of the answer on: what has happened since is told at once.
-  const auto changed = [](const Changes& changes) {
-    return std::ranges::none_of(changes.changes, [](const Change& one) { return !one.removed; });
-  };
-  const Status watched =
-      etcd_.watch(keys_of_name(options_.prefix, name), revision + 1, std::min(wait, kLongestWait), changed, stopping_);
-  return static_cast<bool>(watched);
+  const auto written =
+      watches_.wait(keys_of_name(options_.prefix, name), revision, std::min(wait, kLongestWait), stopping_);
+  return written && *written;
 }
 
 Result<Directory::LookupResults, Directory::Refused> LookupService::Lookup(

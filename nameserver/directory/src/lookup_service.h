@@ -24,6 +24,7 @@
 #include "lookup_budgets.h"
 #include "lrpc/server.h"
 #include "pick.h"
+#include "shared_watches.h"
 
 namespace lrpc::directory {
 
@@ -43,10 +44,10 @@ class LookupService {
   /// Hosts of one name that are looked at, and that an answer has.
   static constexpr std::size_t kMostRead = 256;
   static constexpr std::size_t kMostAnswered = 8;
-  /// Lookups that wait for a name at a time, each with a connection to etcd: of all users, and of one. Others are
-  /// answered at once.
-  static constexpr std::size_t kMostWaiting = 32;
-  static constexpr std::size_t kMostWaitingOfUser = 16;
+  /// Lookups that wait for a name at a time, each with a thread, and with a connection to etcd for each name: of all
+  /// users, and of one. Others are answered at once.
+  static constexpr std::size_t kMostWaiting = 64;
+  static constexpr std::size_t kMostWaitingOfUser = 32;
   /// Requests to etcd at a time for one user's lookups; further ones queue. Half of what there is for all, so that one
   /// user's lookups do not stop another's.
   static constexpr std::size_t kMostAskingOfUser = Etcd::kMostConnections / 2;
@@ -113,6 +114,7 @@ class LookupService {
   std::map<uid_t, std::size_t> asking_;   ///< By user; none is zero.
   std::map<uid_t, std::size_t> waiting_;  ///< By user; none is zero.
   std::size_t all_waiting_ = 0;
+  SharedWatches watches_;
 };
 
 }  // namespace lrpc::directory
