@@ -15,12 +15,6 @@ namespace {
 /// When a client has begun, by its clock, in nanoseconds: its lives follow each other.
 using Life = std::uint64_t;
 
-Life now() noexcept {
-  using std::chrono::duration_cast;
-  return static_cast<Life>(
-      duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
-
 enum class Policy : std::uint8_t { avoid, terminate };
 
 class Orphans final : public MicroProtocol {
@@ -34,8 +28,7 @@ class Orphans final : public MicroProtocol {
         clients_(peer_table<Peer, Client>(parts, kReceiversRemember)) {
     parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
     parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
-    if (policy_ == Policy::terminate)
-      parts_.handle(kSuspectHostDead, [this](const Peer& peer) { wanted(peer, false); });
+    if (policy_ == Policy::terminate) parts_.handle(kSuspectHostDead, [this](const Peer& peer) { mark(peer, false); });
     parts_.later([this](MicroParts& all) { type_.emplace(all.public_attribute<CallType>(kCallType)); });
   }
 
@@ -73,8 +66,9 @@ class Orphans final : public MicroProtocol {
       client->life = life;
       client->present = 0;
       end_others(peer, life);
-      client = clients_.find(peer);
     }
+    if (policy_ == Policy::terminate) mark(peer, true);
+    client = clients_.find(peer);
     if (client == nullptr || client->present >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
     try {
       client->requests.push_back(item);
@@ -82,18 +76,16 @@ class Orphans final : public MicroProtocol {
       return parts_.bag().erase(item, Errc::limit_reached);
     }
     ++client->present;
-    if (policy_ == Policy::terminate) wanted(peer, true);
     if (policy_ == Policy::terminate || !client->has_orphans()) parts_.bag().set_send_bit(bit_, item);
   }
 
-  /// Of lives before, what has not begun does not. Nobody waits for the rest.
+  /// Of lives before, what has not begun does not.
   void end_others(const Peer& peer, Life life) noexcept {
     for (std::size_t i = 0;;) {
       Client* const client = clients_.find(peer);
       if (client == nullptr || i >= client->requests.size()) return;
       const ItemRef item(client->requests[i].get());
       if (life_(*item) == life || item->has_left()) {
-        if (life_(*item) != life && policy_ == Policy::terminate) MicroParts::mark_orphan(item, true);
         ++i;
       } else {
         std::erase(client->requests, item);
@@ -102,12 +94,11 @@ class Orphans final : public MicroProtocol {
     }
   }
 
-  /// The requests of its present life, as far as is known: it may have been suspected in vain.
-  void wanted(const Peer& peer, bool are) noexcept {
-    Client* const client = clients_.find(peer);
+  /// Its requests are orphans, but for those of its present life while it is `there`. It may be suspected in vain.
+  void mark(const Peer& peer, bool there) noexcept {
+    const Client* const client = clients_.find(peer);
     if (client == nullptr) return;
-    for (const ItemRef& one : client->requests)
-      if (life_(*one) == client->life) MicroParts::mark_orphan(one, !are);
+    for (const ItemRef& one : client->requests) MicroParts::mark_orphan(one, !there || life_(*one) != client->life);
   }
 
   void ended(const ItemRef& item) noexcept {
@@ -126,19 +117,18 @@ class Orphans final : public MicroProtocol {
   const Policy policy_;
   const SendBit bit_;
   const std::size_t hold_;
-  const Life life_here_ = now();
+  const Life life_here_ = Life(std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   Attribute<Life> life_;
   std::optional<PublicAttribute<CallType>> type_;
   PeerTable<Peer, Client> clients_;
 };
 
 MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
-  MicroKind kind;
-  kind.name = std::move(name);
-  kind.summary = std::move(summary);
+  MicroKind kind{.name = std::move(name), .summary = std::move(summary)};
   kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name};
   if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
   kind.needs = {{"GRPC"}};
+  kind.excludes = {policy == Policy::avoid ? "TERMINATE_ORPHANS" : "AVOID_INTERFERENCE"};
   kind.options =
       with_peer_options({{"hold", OptionType::number, "how many requests of a client are there at a time; 256"}});
   kind.make = [policy](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
@@ -150,16 +140,10 @@ MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
 }  // namespace
 
 MicroKind avoid_interference_kind() {
-  MicroKind kind =
-      orphans_kind("AVOID_INTERFERENCE", "a client's requests wait for those of its life before", Policy::avoid);
-  kind.excludes = {"TERMINATE_ORPHANS"};
-  return kind;
+  return orphans_kind("AVOID_INTERFERENCE", "a client's requests wait for those of its life before", Policy::avoid);
 }
 MicroKind terminate_orphans_kind() {
-  MicroKind kind =
-      orphans_kind("TERMINATE_ORPHANS", "requests of clients that have failed are given up", Policy::terminate);
-  kind.excludes = {"AVOID_INTERFERENCE"};
-  return kind;
+  return orphans_kind("TERMINATE_ORPHANS", "requests of clients that have failed are given up", Policy::terminate);
 }
 
 }  // namespace lrpc::netrpc::composite

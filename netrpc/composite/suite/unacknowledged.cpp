@@ -1,0 +1,75 @@
+#include "netrpc/composite/suite/unacknowledged.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "netrpc/composite/suite/window.h"
+
+namespace lrpc::netrpc::composite {
+
+Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
+    : parts_(parts),
+      timeout_(timeout),
+      interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::milliseconds(50)),
+                                     std::chrono::microseconds(100), std::chrono::hours(1))),
+      tries_(parts.options.number("tries", 8)),
+      most_(parts.options.number("most", 1024)),
+      window_(std::max<std::uint64_t>(1, parts.options.number("window", 128))),
+      flights_(peer_table<Flow, Flight>(parts)) {}
+
+bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept {
+  const std::uint64_t window = item->answers() ? std::max(window_, Window::kSize / 2) : window_;
+  const std::uint64_t most = item->answers() ? 4 * most_ : flight.answered ? most_ : most_ / 2;
+  return flight.room(sent.number, window) && kept_.size() < most;
+}
+
+bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
+  Flight* const flight = flights_.find_or_make(sent.flow);
+  if (flight == nullptr || !room(item, *flight, sent)) return false;
+  Kept kept{parts_.bag().copy_of(item), 1, 0};
+  try {
+    if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
+    if (kept.timer == 0) return false;
+    kept_.bind(sent, std::move(kept));
+  } catch (const std::bad_alloc&) {
+    parts_.events().cancel_timer(kept.timer);
+    return false;
+  }
+  flight->sent(sent.number);
+  return true;
+}
+
+void Unacknowledged::acknowledged(const Sent& sent) noexcept {
+  if (kept_.resolve(sent) == nullptr) return;
+  if (Flight* const flight = flights_.find(sent.flow)) flight->answered = true;
+  forget(sent);
+}
+
+void Unacknowledged::forget(const Sent& sent) noexcept {
+  Kept* const kept = kept_.resolve(sent);
+  if (kept == nullptr) return;
+  parts_.events().cancel_timer(kept->timer);
+  kept_.unbind(sent);
+  if (Flight* const flight = flights_.find(sent.flow))
+    flight->settle([&](std::uint64_t number) { return kept_.resolve({sent.flow, number}) != nullptr; });
+}
+
+bool Unacknowledged::timed_out(const Sent& sent) noexcept {
+  Kept* const kept = kept_.resolve(sent);
+  if (kept == nullptr) return true;
+  kept->timer = 0;
+  if (kept->tries < tries_) {
+    const Duration pause = interval_ * (1U << std::min<std::uint64_t>(kept->tries, 3));
+    ++kept->tries;
+    kept->timer = parts_.events().set_timer(*timeout_, pause, Repeat::once, sent);
+    if (kept->timer != 0) {
+      parts_.bag().insert(parts_.bag().copy_of(kept->item));
+      return true;
+    }
+  }
+  forget(sent);
+  return false;
+}
+
+}  // namespace lrpc::netrpc::composite
