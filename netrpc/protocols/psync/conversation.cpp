@@ -19,6 +19,12 @@ Errc Speaker::push(Message message) noexcept {
   return conversation_->push(std::move(message));
 }
 
+Errc Speaker::control(control::Request& request) noexcept {
+  if (conversation_ == nullptr) return Errc::not_supported;
+  if (auto* const asked = std::get_if<control::Context>(&request)) return conversation_->context(peer(), *asked);
+  return conversation_->control(request);
+}
+
 Conversation::Conversation(Psync& protocol, Protocol& high, const ParticipantSet& participants)
     : Session(protocol, high, participants),
       psync_(protocol),
@@ -71,10 +77,39 @@ Status Conversation::begin(std::span<const HostAddress> hosts) {
 }
 
 Errc Conversation::control(control::Request& request) noexcept {
+  if (auto* const asked = std::get_if<control::Context>(&request)) return context(members_[self_].host, *asked);
+  if (auto* const asked = std::get_if<control::Outstanding>(&request)) {
+    *asked = outstanding();
+    return Errc::ok;
+  }
   if (!std::holds_alternative<control::MaximumMessage>(request) &&
       !std::holds_alternative<control::OptimumMessage>(request))
     return Session::control(request);
   return psync_.control(request);
+}
+
+Errc Conversation::context(HostAddress host, control::Context& asked) noexcept {
+  Mark name = asked.message;
+  Member* const of = find(name.sequence == 0 ? host : name.host);
+  if (of == nullptr) return Errc::name_unknown;
+  if (name.sequence == 0) name = {of->host, of->life, of->delivered};
+  if (name.sequence == 0 || name.life != of->life || !holds(*of, name.sequence)) return Errc::name_unknown;
+  const Header header = header_of(slot(*of, name.sequence).packet);
+  asked = {name, header.marks, header.count, name.sequence <= of->delivered, 0};
+  for (const Member& one : members_) asked.lacking += has(one, *of) < name.sequence ? 1U : 0U;
+  return Errc::ok;
+}
+
+control::Outstanding Conversation::outstanding() const noexcept {
+  control::Outstanding all;
+  for (const Member& of : members_) {
+    std::uint32_t last = of.delivered;
+    for (const Member& one : members_) last = std::max(last, has(one, of));
+    all.here += last - of.delivered;
+  }
+  const Member& self = members_[self_];
+  all.elsewhere = self.delivered - self.stable;
+  return all;
 }
 
 std::size_t Conversation::kept() const noexcept {

@@ -22,6 +22,8 @@ class Speaker final : public Session {
  public:
   Speaker(Conversation& conversation, const ParticipantSet& participants);
   [[nodiscard]] Errc push(Message message) noexcept override;
+  /// Context: of what this member has pushed.
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void conversation_ends() noexcept { conversation_ = nullptr; }
 
  private:
@@ -40,6 +42,9 @@ class Conversation final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// From `host`. The packet has its header still.
   void arrived(HostAddress host, const Header& header, const Message& packet) noexcept;
+  /// The context of a message; with sequence 0 that of the last one of `host` that the protocol above has been given.
+  [[nodiscard]] Errc context(HostAddress host, control::Context& asked) noexcept;
+  [[nodiscard]] control::Outstanding outstanding() const noexcept;
   /// Messages that are kept, or wait for others.
   [[nodiscard]] std::size_t kept() const noexcept;
 
@@ -87,6 +92,8 @@ class Conversation final : public Session {
   void message(Member& from, const Header& header, const Message& packet) noexcept;
   void request(Member& from, const Header& header) noexcept;
   void gone(const Header& header) noexcept;
+  /// Of a message that is held. Nothing is taken off it.
+  [[nodiscard]] static Header header_of(const Message& packet) noexcept;
   [[nodiscard]] bool deliver_next(Member& member) noexcept;
   void advance() noexcept;
   void settle() noexcept;

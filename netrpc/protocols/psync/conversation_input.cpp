@@ -96,17 +96,22 @@ void Conversation::gone(const Header& header) noexcept {
   advance();
 }
 
+Header Conversation::header_of(const Message& packet) noexcept {
+  std::array<std::byte, Header::kMost> bytes;
+  return *Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
+}
+
 /// Gives the member's next message to the protocol above, if it is there and all that precedes it has been given.
 bool Conversation::deliver_next(Member& member) noexcept {
   const std::uint32_t sequence = member.delivered + 1;
   if (&member == &members_[self_] || !holds(member, sequence)) return false;
   Message message = slot(member, sequence).packet.share();
   if (!message.allocated()) return false;  // there is no memory: the next tick tries again
+  const Header header = header_of(message);
+  if (!std::ranges::all_of(header.all(), [this](const Mark& mark) { return precedes(mark); })) return false;
   std::array<std::byte, Header::kMost> bytes;
-  const auto header = Header::decode(std::span(bytes).first(message.copy_to(bytes)));
-  if (!std::ranges::all_of(header->all(), [this](const Mark& mark) { return precedes(mark); })) return false;
-  (void)message.pop(header->size(), bytes.data());
-  for (const Mark& mark : header->all()) {
+  (void)message.pop(header.size(), bytes.data());
+  for (const Mark& mark : header.all()) {
     Member* const before = find(mark.host);
     if (before != nullptr && before->life == mark.life && before->delivered == mark.sequence) before->leaf = false;
   }

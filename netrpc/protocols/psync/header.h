@@ -7,17 +7,13 @@
 #include <optional>
 #include <span>
 
+#include "lrpc/netrpc/control.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/wire.h"
 
 namespace lrpc::netrpc::psync {
 
-/// A message of a conversation: who has pushed it, in which of its host's lives, and which one it was in that, from 1.
-struct Mark {
-  HostAddress host;
-  BootId life = 0;
-  std::uint32_t sequence = 0;
-};
+using Mark = control::MessageName;
 
 enum class Type : std::uint8_t {
   message = 1,  ///< Marks: what directly precedes it.
@@ -32,7 +28,7 @@ enum class Type : std::uint8_t {
 struct Header {
   static constexpr std::size_t kFixed = 24;
   static constexpr std::size_t kMark = 12;
-  static constexpr std::size_t kMostMarks = 16;
+  static constexpr std::size_t kMostMarks = control::Context::kMost;
   static constexpr std::size_t kMost = kFixed + kMostMarks * kMark;
 
   Type type = Type::message;

@@ -89,6 +89,32 @@ struct Members {
   HostAddress group;
   std::span<const HostAddress> hosts;
 };
+/// A message of a conversation (PSYNC): who has pushed it, in which of its host's lives, and which one it was in that,
+/// from 1.
+struct MessageName {
+  HostAddress host;
+  std::uint32_t life = 0;
+  std::uint32_t sequence = 0;
+  friend bool operator==(const MessageName&, const MessageName&) = default;
+};
+/// To a session of a conversation: the context of a message. Errc::name_unknown: it is not here (yet), or all members
+/// have it and it is not kept any more.
+struct Context {
+  /// Asked for. With sequence 0: the last one that has come up through this session, or that this host has pushed
+  /// through it; the answer has its name.
+  MessageName message{};
+  static constexpr std::size_t kMost = 16;
+  std::array<MessageName, kMost> before{};  ///< What directly precedes it, in no order.
+  std::size_t count = 0;                    ///< Of those.
+  bool delivered = false;                   ///< It has come up, or this host has pushed it; else it waits for others.
+  std::size_t lacking = 0;                  ///< Members that are not known to have been given it.
+};
+/// To a session of a conversation: how many messages are outstanding.
+struct Outstanding {
+  std::size_t here = 0;       ///< Others have told of them, and this host has not been given them.
+  std::size_t elsewhere = 0;  ///< This host has pushed them, and not all members that it waits for are known to have
+                              ///< been given them.
+};
 /// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
 struct DropIdle {};
 
@@ -141,10 +167,10 @@ struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
 
-using Request =
-    std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
-                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys, Refuse,
-                 ClaimedUser, FreedByCancel, Connection, Members, PushFailed, Wanted, Commit, Rollback>;
+using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
+                             ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
+                             SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, Members, PushFailed,
+                             Wanted, Commit, Rollback, Context, Outstanding>;
 
 /// Answers `request` with `answer`, if it is one of that kind. False: it is another.
 template <class Answer>
