@@ -1,9 +1,9 @@
 // TCP's own objects: a session, which is a connection at a time, and the protocol. Private to this folder.
 #pragma once
 
-#include <deque>
 #include <memory>
 
+#include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
 #include "lrpc/shim/system/fd.h"
@@ -53,7 +53,7 @@ class TcpSession final : public Session {
     Message message;  ///< With its mark; of the first, what has not been sent.
     std::size_t footprint = 0;
   };
-  std::deque<Waiting> waiting_;
+  FifoQueue<Waiting> waiting_;
   std::size_t footprint_ = 0;  ///< Of all of them.
   Time moved_{};               ///< When something was last sent; or received, while nothing waited to be sent.
 };

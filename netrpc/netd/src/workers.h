@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/path/transport.h"
 #include "lrpc/netrpc/protocol.h"
 
@@ -48,7 +49,7 @@ class Workers {
   /// Waits for those that are being served; who waits is not served any more. Not inside the monitor.
   void stop() noexcept;
   /// What nobody has served; to be destroyed inside the monitor. After stop().
-  [[nodiscard]] std::deque<Command> left() { return std::move(commands_); }
+  [[nodiscard]] netrpc::FifoQueue<Command> left() { return std::move(commands_); }
 
  private:
   static constexpr std::size_t kWaiting = 1024;
@@ -61,7 +62,7 @@ class Workers {
   const std::function<void(Rebooted)> rebooted_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Command> commands_;
+  netrpc::FifoQueue<Command> commands_;
   std::deque<Rebooted> hosts_;
   std::size_t idle_ = 0;
   bool stopping_ = false;

@@ -9,13 +9,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
 
+#include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/graph.h"
 
 namespace lrpc::netuser {
@@ -117,7 +117,7 @@ class UserObject final : public netrpc::Protocol {
   std::unordered_map<SessionNumber, Open> sessions_;
   std::unordered_map<const netrpc::Session*, SessionNumber> numbers_;
   std::list<SessionNumber> passive_;  ///< Those that peers have made, the one unused for longest first.
-  std::deque<Upcall> queue_;
+  netrpc::FifoQueue<Upcall> queue_;
   std::size_t queued_bytes_ = 0;
   unsigned waiting_ = 0;
   std::atomic<std::uint32_t> arrivals_{0};  ///< A futex.

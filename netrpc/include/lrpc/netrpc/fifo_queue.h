@@ -1,0 +1,69 @@
+// A queue that allocates nothing in the steady state. (std::deque takes a block and gives one back every few elements.)
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace lrpc::netrpc {
+
+/// First in, first out, in a ring of places that are used again. `T` is default-constructible and moves without
+/// throwing; a place that nothing lies in has a T{}. Grows to twice its size; when it becomes empty it gives back what
+/// is more than kKept places. Not thread-safe.
+template <class T>
+class FifoQueue {
+ public:
+  static constexpr std::size_t kKept = 64;
+
+  FifoQueue() = default;
+  /// `other` is empty then.
+  FifoQueue(FifoQueue&& other) noexcept
+      : places_(std::exchange(other.places_, std::vector<T>())),
+        first_(std::exchange(other.first_, 0)),
+        size_(std::exchange(other.size_, 0)) {}
+  FifoQueue& operator=(FifoQueue&&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Precondition of these four: not empty().
+  [[nodiscard]] T& front() noexcept { return places_[first_]; }
+  [[nodiscard]] T& back() noexcept { return at(size_ - 1); }
+  void pop_front() noexcept {
+    front() = T{};
+    first_ = (first_ + 1) % places_.size();
+    popped();
+  }
+  void pop_back() noexcept {
+    back() = T{};
+    popped();
+  }
+  /// Throws std::bad_alloc; then the queue and `element` are as before.
+  void push_back(T&& element) {
+    if (size_ == places_.size()) grow();
+    at(size_) = std::move(element);
+    ++size_;
+  }
+  void clear() noexcept {
+    while (!empty()) pop_front();
+  }
+
+ private:
+  [[nodiscard]] T& at(std::size_t index) noexcept { return places_[(first_ + index) % places_.size()]; }
+  void grow() {
+    std::vector<T> larger(std::max<std::size_t>(8, 2 * places_.size()));
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move(at(i));
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+  void popped() noexcept {
+    if (--size_ == 0 && places_.size() > kKept) places_ = std::vector<T>();
+    if (size_ == 0) first_ = 0;
+  }
+
+  std::vector<T> places_;
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace lrpc::netrpc
