@@ -179,7 +179,8 @@ void layers(Session& session) {
   print_title("Sun RPC in layers: the same, and other layers in the places of its own");
   print_note(
       "\"Adds\" of a stack in which a layer has another's place is the difference to the one with that: AUTH_SYS for "
-      "AUTH_NONE, CHANNEL (at most once) for REQUEST_REPLY (zero or more).");
+      "AUTH_NONE, CHANNEL (at most once) for REQUEST_REPLY (zero or more). TCP with record marking needs a kernel: "
+      "`lrpc-bench network` has it.");
   fmt::print("\n");
   if (const auto result = measure(session, kSunRows); !result) session.fail(result.error().message());
   print_title(fmt::format("AUTH: a round trip through {} and through {}", AuthStack::kWithout, AuthStack::kName));

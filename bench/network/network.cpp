@@ -2,6 +2,8 @@
 // namespaces joined by veth.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "auth_stack.h"
 #include "core/interrupt.h"
 #include "core/session.h"
@@ -48,7 +50,9 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
     k16 = field.round_trips(session, trips(16'000), rounds / 4, 4ms);
   }
   if (interrupted()) return null;
-  std::vector<Column> columns = {{"stack", -30}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
+  std::size_t longest = 30;
+  for (const NetworkRow& row : rows) longest = std::max(longest, row.name.size());
+  std::vector<Column> columns = {{"stack", -static_cast<int>(longest)}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
   if (throughput) {
     columns.insert(columns.end(), {{"16k: MB/s", 10}, {"paper kB/s", 11}, {"us per 1k", 10}, {"paper ms", 9}});
   }
@@ -87,7 +91,7 @@ Status measure_tables(Session& session, Placement placement) {
     for (const SocketKind kind : {SocketKind::packet, SocketKind::raw_ip, SocketKind::udp, SocketKind::tcp})
       if (Status added = field.add(kind); !added) return added;
     for (const Stack& one : all_stacks())
-      if (one.port == 0 && one.at_server.empty())  // those are user_to_user's
+      if (one.name != "TCP" && one.at_server.empty())  // those are user_to_user's
         if (Status added = field.add(one); !added) return added;
     if (Status added = field.add(auth.stack()); !added) return added;
   }
@@ -133,6 +137,15 @@ Status measure_tables(Session& session, Placement placement) {
   print_note(
       "The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; "
       "TCP-IP-ETH 3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
+  print_title(fmt::format("{} ({})", "Sun RPC over UDP, and over TCP with record marking", name(placement)));
+  constexpr NetworkRow kSun[] = {{"kernel UDP", "kernel UDP"},
+                                 {"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP", "kernel UDP"},
+                                 {"kernel TCP", "kernel TCP"},
+                                 {"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-TCP", "kernel TCP"}};
+  const Alternated sun = measure(session, field, placement, "sun", kSun, true);
+  if (interrupted()) return {};
+  print_note(
+      fmt::format("TCP to UDP: {}; of the kernel's own sockets: {}.", ratio(sun.ratio(3, 1)), ratio(sun.ratio(2, 0))));
   print_title(fmt::format("{} ({})", "AUTH: the stack of lrpc-netd without it and with it", name(placement)));
   constexpr NetworkRow kAuth[] = {{AuthStack::kWithout, AuthStack::kWithout}, {AuthStack::kName, AuthStack::kWithout}};
   const Alternated with_auth = measure(session, field, placement, "auth", kAuth, true);

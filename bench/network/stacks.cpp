@@ -60,6 +60,12 @@ constexpr std::array kStacks = {
           "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_NONE over call;"
           "top = SUN_SELECT(program = 0x20000001) over auth;",
           Service::transaction},
+    Stack{"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-TCP",
+          "tcp = TCP(port = 7009); pairs = REQUEST_REPLY over tcp; call = SUN_CALL over pairs;"
+          "auth = AUTH_NONE over call; top = SUN_SELECT(program = 0x20000001) over auth;",
+          Service::transaction,
+          {},
+          7009},
     Stack{"SUN_SELECT-AUTH_SYS-SUN_CALL-REQUEST_REPLY-UDP",
           "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_SYS over call;"
           "top = SUN_SELECT(program = 0x20000001) over auth;",
