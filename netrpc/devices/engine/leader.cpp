@@ -1,4 +1,4 @@
-// Leader and followers: who of the threads that wait receives (docs/NETWORK.md, "The engine").
+// Leader and followers: who of the threads that wait receives (docs/DEVICES.md, "The engine").
 #include <pthread.h>
 #include <unistd.h>
 

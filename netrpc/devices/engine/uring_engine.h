@@ -56,7 +56,7 @@ struct EngineStatistics {
   std::uint64_t truncated = 0;  ///< Datagrams dropped: longer than any that we could have sent, or no buffer.
 };
 
-/// Leader and followers (docs/NETWORK.md, "The engine"): of the threads that wait, one is the leader; it alone waits in
+/// Leader and followers (docs/DEVICES.md, "The engine"): of the threads that wait, one is the leader; it alone waits in
 /// the kernel, and shepherds what arrives. So a call's reply is received by the thread that waits for it.
 ///
 /// One engine drives one host. Constructed before the host, destroyed after it (but stop() it first).
@@ -66,8 +66,9 @@ class UringEngine final : public Engine, private MonitorExit {
   static Result<std::unique_ptr<UringEngine>> make(EngineKind kind = EngineKind::automatic);
   ~UringEngine() override;
 
-  /// Makes rings for `count` threads, and none later: the process is about to lose the right to. Threads beyond them, of
-  /// which each that ends has used one up, wait on epoll. Before start(). Returns how many there are; 0 with epoll.
+  /// Makes rings for `count` threads now, because the process is about to lose the right to make them. Each thread that
+  /// ends has used one up; threads without a ring wait on epoll. Call it before start(). Returns how many rings there
+  /// are; 0 with epoll.
   std::size_t prepare_rings(std::size_t count);
 
   bool wait(Host& host, const std::function<bool()>& done, Time deadline) override;

@@ -1,5 +1,5 @@
 // When a remote binding ends because its server's host says nothing any more. One rule for all bindings to a host,
-// whether calls are under way or not: docs/NETWORK.md, "When the other host falls silent". Policy alone: who asks it
+// whether calls are under way or not: docs/NETD.md, "When the other host falls silent". Policy alone: who asks it
 // passes the time in, and acts.
 #pragma once
 

@@ -1,5 +1,5 @@
 // CHANNEL: request and reply with at-most-once semantics over any datagram service (RPC in the x-Kernel §3.2). The
-// state machines are in docs/NETWORK.md.
+// state machines are in docs/PROTOCOLS.md.
 #pragma once
 
 #include <algorithm>

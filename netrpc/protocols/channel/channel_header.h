@@ -1,4 +1,4 @@
-// CHANNEL's header (docs/NETWORK.md).
+// CHANNEL's header (docs/NETWORK.md, "On the wire").
 #pragma once
 
 #include "lrpc/netrpc/host.h"

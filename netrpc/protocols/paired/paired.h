@@ -1,5 +1,5 @@
 // PAIRED: the paired message protocol (White, An RPC Protocol in the Berkeley UNIX Kernel; Cooper's Circus): request
-// and reply at most once, in segments of a kilobyte, over UDP or any other datagram service. docs/NETWORK.md says how.
+// and reply at most once, in segments of a kilobyte, over UDP or any other datagram service (docs/PROTOCOLS.md).
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,7 @@ namespace lrpc::netrpc {
 
 /// Over any datagram service. A session to a group's address (Host::groups()), of which this host is a member, is a
 /// conversation: what is pushed goes to all other members, and what they push comes up through a session to who has
-/// pushed it, after everything that its sender had pushed or been given before. docs/NETWORK.md says the rest.
+/// pushed it, after everything that its sender had pushed or been given before. docs/PROTOCOLS.md says the rest.
 [[nodiscard]] ProtocolKind psync_kind();
 
 }  // namespace lrpc::netrpc
