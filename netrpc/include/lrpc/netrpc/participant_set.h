@@ -22,11 +22,12 @@ struct Participant {
   friend bool operator==(const Participant&, const Participant&) = default;
 };
 
-/// Who is to communicate through a session. `open` and `open_done` are given all of it; for `open_enable`, what is not
-/// given means "whoever". `protocol` is the number by which the *invoking* protocol identifies itself to the one below.
+/// The participants of a session. `open` and `open_done` get both of them; for `open_enable`, a field that is not given
+/// means anybody. Several remote participants are given as one: `remote.host` is then the address of a group that the
+/// host knows (Host::groups()).
 struct ParticipantSet {
-  ProtocolNumber protocol = 0;
-  Participant local;  ///< The paper's convention: the first element is the local participant.
+  ProtocolNumber protocol = 0;  ///< Identifies the *invoking* protocol to the one below.
+  Participant local;            ///< The paper's convention: the first element is the local participant.
   Participant remote;
   friend bool operator==(const ParticipantSet&, const ParticipantSet&) = default;
 };
