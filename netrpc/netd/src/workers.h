@@ -21,7 +21,7 @@ namespace lrpc::netd {
 struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;
-  netpath::Principal from;
+  Principal from;
   netpath::Arrival arrived = 0;
   std::uint16_t number = 0;
   std::chrono::steady_clock::time_point since{};  ///< When it arrived here.

@@ -34,7 +34,7 @@ struct SealedOptions {
   std::string nameserver{};
   /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever.
   std::chrono::milliseconds timeout = kDoNotWait;
-  /// A private binding instead: the end of a socketpair (shim::make_socket_pair) whose other end a server serves.
+  /// A private binding instead: the end of a socketpair (lrpc::make_socket_pair()) whose other end a server serves.
   UniqueFd socket{};
   /// The interface, Files::kPdl for example. Needed with `socket`; otherwise the nameserver is asked what the name has.
   const Pdl* pdl = nullptr;

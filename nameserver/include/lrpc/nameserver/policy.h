@@ -17,7 +17,7 @@
 namespace lrpc::nameserver {
 
 /// Who is at the other end of a connection: the kernel's word, as of when it connected.
-struct Peer : shim::Credentials {
+struct Peer : Credentials {
   /// Supplementary groups; none where the kernel does not tell.
   std::optional<std::vector<gid_t>> groups = {};
   [[nodiscard]] bool is_member_of(gid_t group) const noexcept;
@@ -45,8 +45,7 @@ class Policy {
   /// Asked when the import arrives, and once more when the exporter is about to be asked: the policy may have changed
   /// while the import waited. `server` is null as long as nobody exports the name. Of its supplementary groups nothing
   /// is said: those of two peers may take half a megabyte.
-  [[nodiscard]] virtual Status may_import(const Peer& client, std::string_view name,
-                                          const shim::Credentials* server) = 0;
+  [[nodiscard]] virtual Status may_import(const Peer& client, std::string_view name, const Credentials* server) = 0;
   /// What `user` may take; `standard` is what the nameserver's options say of every user.
   [[nodiscard]] virtual UserQuota quota(uid_t user, const UserQuota& standard);
 };

@@ -83,7 +83,7 @@ class FilePolicy final : public Policy {
                                                      uid_t own_user = ::geteuid());
 
   [[nodiscard]] Status may_export(const Peer& server, std::string_view name) override;
-  [[nodiscard]] Status may_import(const Peer& client, std::string_view name, const shim::Credentials* server) override;
+  [[nodiscard]] Status may_import(const Peer& client, std::string_view name, const Credentials* server) override;
   [[nodiscard]] UserQuota quota(uid_t user, const UserQuota& standard) override;
 
   [[nodiscard]] Decision decide(Action action, const Peer& who, std::string_view name) const;

@@ -28,7 +28,7 @@ struct BrokerOptions {
   std::function<bool(std::string_view name)> exported{};
   /// Which of this machine's clients may be bound to other hosts, where they speak for this machine. Empty: all. As
   /// ExportOptions::authorise.
-  std::function<Status(const shim::ClientCredentials& client)> authorise{};
+  std::function<Status(const ClientCredentials& client)> authorise{};
   /// Servers that are called by another protocol; they outlive the broker. Null: there are none.
   ForeignServers* foreign = nullptr;
   /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.

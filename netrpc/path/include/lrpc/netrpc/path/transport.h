@@ -17,7 +17,6 @@ namespace lrpc::netpath {
 
 /// An IPv4 address, in host order.
 using HostAddress = std::uint32_t;
-using shim::Principal;
 /// The number of a command of another host, in the order in which they have arrived here. What the network delivers of
 /// an earlier life of a host has lower numbers than what it delivers of a later one.
 using Arrival = std::uint64_t;
