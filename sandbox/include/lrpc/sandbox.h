@@ -1,5 +1,5 @@
-// A process shuts itself in: a server domain, and lrpcd and lrpc-netd themselves. What it has is left to it (descriptors,
-// memory, bindings); what it could still get hold of is little. docs/SANDBOX.md.
+// A process shuts itself in: a server domain, or lrpcd and lrpc-netd themselves. It keeps what it has (descriptors,
+// memory, bindings), and can get hold of little else. docs/SANDBOX.md.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace lrpc::sandbox {
 
-/// System calls that go together. Computing is always there: memory that is never executable, time, randomness, futexes,
-/// the process's own signals, its end.
+/// Groups of system calls. Those that computing needs are always allowed: memory that is never executable, time,
+/// randomness, futexes, the process's own signals, its end.
 enum class Group : std::uint8_t {
   descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to look at a file's metadata.
   messages,        ///< To send, receive and accept on sockets that are there, with descriptors; socket pairs: bells.
                    ///< Never of datagrams: such a socket reaches every datagram socket of the system by its path.
   connect,         ///< New Unix sockets of connections, to connect them: the nameserver's comes back.
-  shared_memory,   ///< memfd_create, sealing: regions.
-  peers,           ///< pidfd_open: to learn of a peer's end.
+  shared_memory,   ///< memfd_create and sealing, for regions.
+  peers,           ///< pidfd_open, to learn that a peer has died.
   threads,         ///< New threads (never processes), their names and scheduling.
   trap_listeners,  ///< To serve sealed client domains (docs/TRAP.md).
   read_files,      ///< To open files for reading. Where Landlock holds, those of `read_only` and `read_write`.
@@ -34,41 +34,43 @@ enum class Group : std::uint8_t {
                    ///< and `tcp_bind`; one that listens without having been bound gets some port of the kernel's.
 };
 
-/// What libserver and libclient need for everything they do: export, register anew, import, bind, call and be called
+/// The groups that libserver and libclient need for all they do: export, export again, import, bind, call and be called
 /// through every gate, callbacks, sealed clients.
 std::vector<Group> server_domain();
 
 struct Options {
   std::vector<Group> groups = server_domain();
   std::vector<std::string> allow{};  ///< Further system calls by name, whatever their arguments.
-  /// Files and directories with all that is below. One that is not there stays out of reach, also when it comes later.
-  /// A file is known by what it is, not by its name: what is moved into its place is out of reach; name the directory.
+  /// Files, and directories with all that is below them. A path that does not exist now stays forbidden, even if it
+  /// exists later. The permission belongs to the file, not to its name: a file that replaces it is forbidden. To allow
+  /// that, name the directory.
   std::vector<std::string> read_only{};
   std::vector<std::string> read_write{};
   std::vector<std::string> removable_in{};  ///< Directories: the files in them may be removed, nothing else.
   std::vector<std::uint16_t> tcp_connect{};
   std::vector<std::uint16_t> tcp_bind{};
-  /// Landlock. It holds for the calling thread and those that it starts later, so it needs a process with one thread.
+  /// Whether to use Landlock. It holds for the calling thread and the threads that it starts later, so the process must
+  /// have one thread.
   bool landlock = true;
-  /// A set of CAP_* bits: of the capabilities that the process has, only these stay, for good. Unset: all stay.
+  /// A set of CAP_* bits: the process keeps these of its capabilities, and loses the others for good. Unset: keeps all.
   std::optional<std::uint64_t> keep_capabilities{};
   /// A refused system call ends the process (SIGSYS) instead of failing with EPERM.
   bool kill = false;
-  /// Something that cannot be had is an error, instead of a line in the report. What only newer kernels' Landlock can is
-  /// demanded where it is all that forbids it: TCP's ports (Linux 6.7) with Group::streams. Without that the filter
-  /// allows no TCP at all, nor ever signals to others (6.12).
+  /// A part that this kernel cannot have is an error, not a line in the report. Newer parts of Landlock are demanded
+  /// only where nothing else forbids the same: TCP's ports (Linux 6.7) with Group::streams. Without that group the
+  /// filter forbids all TCP, and it always forbids signals to other processes (Landlock: 6.12).
   bool required = false;
 };
 
-/// One thing that was to be achieved.
+/// One part of the sandbox.
 struct Part {
   bool holds = false;
-  std::string text;  ///< What holds, or why it does not.
+  std::string text;  ///< What is in force, or why it is not.
 };
 
 struct Report {
-  Part privileges;    ///< no_new_privs: no program has more rights by being executed. Capabilities that had to go.
-  Part memory;        ///< Not dumpable: processes of the same user cannot trace it, or read it through /proc.
+  Part privileges;    ///< no_new_privs: executing a program gives no more rights. Capabilities that it lost.
+  Part memory;        ///< Not dumpable: processes of the same user cannot trace it or read it through /proc.
   Part files;         ///< Landlock.
   Part tcp;           ///< Landlock, ABI 4.
   Part others;        ///< Landlock, ABI 6: no signals to, no abstract sockets of, processes outside.
@@ -82,19 +84,19 @@ struct Report {
   [[nodiscard]] std::string text() const;
 };
 
-/// Shuts the calling process in, for good. Call it when what is to be used is open and, with Landlock, before any other
-/// thread is started: before the first export or import. Descriptors that are open stay usable.
+/// Shuts the calling process in, for good. Call it when everything that it uses is open and, with Landlock, before it
+/// starts another thread: before the first export or import. Open descriptors stay usable.
 ///
-/// What it leaves: connecting to Unix sockets by path (neither mechanism of today's kernels can tell them apart), the
-/// metadata of files, and whatever peers do for it. In a build with a sanitizer, whose runtime opens files and traces,
-/// there are no filter and no Landlock: the report says so.
+/// It does not prevent: connecting to Unix sockets by path (today's kernels cannot tell them apart), reading the
+/// metadata of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor
+/// Landlock, because the sanitizer's runtime opens files and traces; the report says so.
 ///
-/// Errors: invalid_argument (a thread beside this one, an unknown system call; nothing was done), not_supported (with
-/// `required`: a part that cannot be had; others may hold already), system_error. Blocks for about 10 ms.
+/// Errors: invalid_argument (another thread, or an unknown system call; nothing was done), not_supported (with
+/// `required`: a part is not available; others may be in force already), system_error. Blocks for about 10 ms.
 Result<Report> enter(const Options& options = {});
 
-/// Gives up every capability whose bit is not in `keep`, for good, and with them those that exec would bring. Of the
-/// calling thread: before any other is started. Errors: system_error.
+/// Gives up, for good, every capability whose bit is not in `keep`; exec cannot bring them back. It concerns the
+/// calling thread: call it before another one is started. Errors: system_error.
 Status drop_capabilities(std::uint64_t keep);
 
 /// The newest Landlock ABI of this kernel, 0: none.

@@ -24,11 +24,12 @@ namespace lrpc {
 struct Refusal {
   pid_t pid = 0;
   long number = 0;
-  std::string name;  ///< "openat"; "system call 12345" if nothing is known by that number.
+  std::string name;  ///< "openat", or "system call 12345" if the number has no name.
 };
 
 struct SealedOptions {
-  /// What the program is bound to, and imports by this name. With `socket` it is a name between the two alone.
+  /// The server that the program is bound to; the program imports it by this name. With `socket`, any name that the two
+  /// agree on.
   std::string name{};
   /// Nameserver socket; empty: as in ImportOptions.
   std::string nameserver{};
@@ -36,34 +37,33 @@ struct SealedOptions {
   std::chrono::milliseconds timeout = kDoNotWait;
   /// A private binding instead: the end of a socketpair (lrpc::make_socket_pair()) whose other end a server serves.
   UniqueFd socket{};
-  /// The interface, Files::kPdl for example. Needed with `socket`; otherwise the nameserver is asked what the name has.
+  /// The interface, for example &Files::kPdl. Needed with `socket`; otherwise the nameserver tells the interface.
   const Pdl* pdl = nullptr;
-  /// System calls, by name, that the program may make beyond the filter's own, with any arguments. Each is a hole: one
-  /// that makes descriptors or processes undoes the sealing.
+  /// Names of further system calls that the program may make, with any arguments. Each one is a hole: a call that makes
+  /// descriptors or processes undoes the sealing.
   std::vector<std::string> allow{};
-  /// Its environment beyond PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes this process's variable on, if it is
-  /// set, "NAME=VALUE" sets one, also one of those. Nothing else of this process's environment reaches the program.
+  /// The program's environment, besides PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes on this process's variable,
+  /// if it is set; "NAME=VALUE" sets a variable, also one of those. The program gets no other variables.
   std::vector<std::string> environment{};
   /// Kill the program at the first refused system call, instead of letting it fail with EPERM.
   bool kill_on_refusal = false;
-  /// Told of each refusal, in a thread of this library: must not block for long. Empty: nobody is told. A program can
-  /// make up numbers, so whoever keeps or prints names needs a bound.
+  /// Called for each refusal, on a thread of this library; must not block for long. Empty: no calls. The program can
+  /// invent numbers without end, so limit what you keep or print.
   std::function<void(const Refusal&)> on_refused{};
 };
 
 /// A program that runs sealed. Move-only. Its destructor kills the program if it has not ended; so does the kernel if
 /// this process dies.
 ///
-/// The program is a child of this process and traced by it (ptrace(2)), which is how refusals are seen: nothing of this
+/// The program is a child of this process, which traces it (ptrace(2)) to see refusals. So no other code of this
 /// process may wait for all children (waitpid(-1)) meanwhile.
 class SealedDomain {
  public:
-  /// Starts `arguments[0]` (looked up in $PATH if it has no slash), which must be linked statically: a sealed program
-  /// could not open its libraries. It inherits the environment that options.environment allows and descriptors 0, 1 and
-  /// 2, nothing else. Returns when the program runs, bound and sealed; blocks up to options.timeout for the name.
-  /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener
-  /// that is in place already: Linux allows one), and those of Binding::import. Throws
-  /// std::bad_alloc; then nothing was started.
+  /// Starts `arguments[0]` (looked up in $PATH if it has no slash). The program must be linked statically, because it
+  /// could not open shared libraries. It inherits only the environment that options.environment allows and descriptors
+  /// 0, 1 and 2. Returns when the program runs, bound and sealed. Blocks up to options.timeout for the name. Errors:
+  /// invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener that is in
+  /// place already: Linux allows one), and those of Binding::import. Throws std::bad_alloc; then nothing was started.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);
 
   SealedDomain(SealedDomain&&) noexcept;
@@ -86,13 +86,13 @@ class SealedDomain {
 struct SealOptions {
   /// As SealedOptions::allow.
   std::vector<std::string> allow{};
-  /// What a refused system call does: it fails with EPERM, or it kills the process (SIGSYS). Nobody reports it.
+  /// Whether a refused system call kills the process (SIGSYS) instead of failing with EPERM. Refusals are not reported.
   bool kill_on_refusal = false;
 };
 
 /// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
-/// with Gate::trap, and the process must have one thread (no import before had a watcher). Irrevocable, also if the
-/// offer to the server then fails (peer_gone).
+/// with Gate::trap, and the process must have one thread (no earlier import had a watcher). If the offer to the server
+/// fails (peer_gone), the process is sealed all the same.
 /// Errors: invalid_argument, not_supported, system_error, peer_gone.
 Status seal(Binding& binding, const SealOptions& options = {});
 

@@ -1,9 +1,8 @@
-// A policy that an administrator writes down: rules in order, the first that matches decides. docs/POLICY.md has the
+// A policy file that an administrator writes: rules in order; the first that matches decides. docs/POLICY.md has the
 // language.
 //
-// Reading, looking up and deciding are three steps, so that a daemon which may not open files any more can have the
-// first two done by somebody else: load_policy_source() needs the file system and the user database,
-// FilePolicy::compile() needs nothing.
+// A daemon in a sandbox cannot open files, so another process reads the policy for it: load_policy_source() needs the
+// file system and the user database, FilePolicy::compile() needs neither.
 #pragma once
 
 #include <sys/types.h>
@@ -22,42 +21,42 @@
 
 namespace lrpc::nameserver {
 
-/// Where the daemon looks for its policy if it is not told.
+/// The daemon's default policy file.
 inline constexpr const char* kSystemPolicy = "/etc/lrpc/policy.toml";
 
 /// A policy's text, and the numbers of the users and groups that it names.
 struct PolicySource {
-  std::string path;  ///< What errors and explanations call it.
+  std::string path;  ///< The file's name in errors and explanations.
   std::string text;
-  std::map<std::string, std::optional<uid_t>> users = {};   ///< By name; none: there is no such user.
+  std::map<std::string, std::optional<uid_t>> users = {};   ///< By name. No value: no such user.
   std::map<std::string, std::optional<gid_t>> groups = {};  ///< The same.
 };
 
-/// Reads `path`, which must be a regular file that nobody but root and `own_user` (who the nameserver runs as) can
-/// write, and looks up whom it names. May block on file system and user database. Errors: not_permitted (others could write it),
-/// invalid_argument (no regular file, too long), system_error. What the text says is compile()'s to judge.
+/// Reads `path` and looks up the users and groups that it names. Only root and `own_user` (the nameserver's) may be
+/// able to write the file. May block on the file system and the user database. Errors: not_permitted (others can write
+/// the file), invalid_argument (no regular file, or too long), system_error. compile() checks the text.
 Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user = ::geteuid());
-/// The same of a text that is here already: looks up whom it names.
+/// Does the same with a text: looks up the users and groups that it names.
 PolicySource resolve_policy_source(std::string path, std::string text);
 
-/// A source as bytes, and back: how it travels between processes. bad_message if it is none.
+/// Encodes a source for another process, and decodes it there. Error: bad_message if `bytes` are not a source.
 std::string encode(const PolicySource& source);
 Result<PolicySource> decode_policy_source(std::string_view bytes);
 
-/// Immutable; may be asked in any thread.
+/// Immutable; any thread may call it.
 class FilePolicy final : public Policy {
  public:
   enum class Action : std::uint8_t { export_name, import_name };
-  enum class Who : std::uint8_t { anyone, own_user, nobody };  ///< own_user: root and the nameserver's.
+  enum class Who : std::uint8_t { anyone, own_user, nobody };  ///< own_user: root and the nameserver's own user.
 
-  /// A user or a group that a rule is about.
+  /// A user or a group that a rule names.
   struct Subject {
     std::string spelled;  ///< As in the file.
     std::uint32_t id = 0;
   };
   struct Rule {
     std::uint32_t line = 0;
-    std::string id = {};  ///< What its author calls it; may be empty.
+    std::string id = {};  ///< The name that its author gave it; may be empty.
     bool allow = false;
     bool on_export = false;
     bool on_import = false;
@@ -68,17 +67,16 @@ class FilePolicy final : public Policy {
     /// "deny import of 'db.*' to group users".
     [[nodiscard]] std::string describe() const;
   };
-  /// What is decided, and by what.
+  /// A decision and its reason.
   struct Decision {
     bool allowed = false;
     const Rule* rule = nullptr;  ///< Null: by the default. Valid as long as the policy.
-    bool by_own_user = false;    ///< It depends on who the nameserver's own user is.
+    bool by_own_user = false;    ///< The decision depends on the nameserver's own user.
   };
 
-  /// `otherwise` says who may export where neither a rule nor the file's default does; `own_user`: who the nameserver
-  /// runs as. invalid_argument: the text has
-  /// every error that was found, one a line, as "path:line:column: what, and what to do". Never throws, whatever the
-  /// source holds.
+  /// `otherwise` says who may export when neither a rule nor the file's default decides; `own_user` is the nameserver's
+  /// own user. Error: invalid_argument, whose text lists every mistake, one a line, as "path:line:column: what, and
+  /// what to do". Never throws, whatever the source contains.
   static Result<std::shared_ptr<FilePolicy>> compile(PolicySource source, ExportRule otherwise = ExportRule::own_user,
                                                      uid_t own_user = ::geteuid());
 
@@ -87,10 +85,10 @@ class FilePolicy final : public Policy {
   [[nodiscard]] UserQuota quota(uid_t user, const UserQuota& standard) override;
 
   [[nodiscard]] Decision decide(Action action, const Peer& who, std::string_view name) const;
-  /// By whom or what a decision was made, with the whole path: "/etc/lrpc/policy.toml:12: deny import of 'db.*' to
-  /// group users". For the administrator; what peers are told has the file's name and the line alone.
+  /// The rule or default that made the decision, with the whole path: "/etc/lrpc/policy.toml:12: deny import of 'db.*'
+  /// to group users". For the administrator; peers get only the file's name and the line.
   [[nodiscard]] std::string explain(Action action, const Decision& decision) const;
-  /// All of it, for a person. `standard`: as for quota().
+  /// The whole policy as text for a person. `standard`: as for quota().
   [[nodiscard]] std::string describe(const UserQuota& standard) const;
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -98,7 +96,7 @@ class FilePolicy final : public Policy {
 
  private:
   friend class PolicyParser;
-  /// Which quotas the file sets; the others are the standard's.
+  /// The quotas that the file sets; the standard has the others.
   struct QuotaChange {
     std::map<std::string, std::uint64_t, std::less<>> values = {};
     [[nodiscard]] UserQuota applied_to(UserQuota quota) const;

@@ -36,9 +36,9 @@ class AwaitedReply : public Transaction {
 [[nodiscard]] Errc call_and_wait(Session& session, Message request, Message& reply, Duration timeout);
 /// The same from inside the monitor, which is let go meanwhile.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout);
-/// The same for somebody who may go meanwhile: `gone()`, inside the monitor, is asked before anything is sent, whenever
-/// the thread is woken, and four times a second; it throws nothing. Once it is true the call is cancelled, and ends
-/// with call_cancelled. `reply` is also that of a version_mismatch.
+/// The same for a caller that may go away meanwhile. `gone()` is called inside the monitor, before anything is sent,
+/// whenever the thread wakes, and four times a second; it must not throw. When it returns true, the call ends with
+/// call_cancelled. `reply` is also set for a version_mismatch.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout,
                                         const std::function<bool()>& gone);
 

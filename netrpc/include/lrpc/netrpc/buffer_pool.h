@@ -11,13 +11,12 @@ namespace lrpc::netrpc {
 
 class BufferPool;
 
-/// Bytes that any number of messages refer to. Headers are pushed downwards, from the first byte in use towards the
-/// front.
+/// Bytes that any number of messages share. Headers are pushed in front of the first byte in use.
 struct Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint32_t capacity = 0;
-  /// The lowest byte that any message has in use. Only a message that begins there may push in place: below any other
-  /// beginning lie the headers of somebody else's copy, which may still be on its way out.
+  /// The first byte that any message uses. Only a message that begins there may push in place: in front of any other
+  /// beginning lie the headers of another message, which may still be on its way out.
   std::uint32_t lowest = 0;
   std::uint8_t size_class = 0;
   BufferPool* pool = nullptr;
@@ -36,14 +35,14 @@ struct Slice {
   [[nodiscard]] std::byte* bytes() const noexcept { return buffer->bytes() + offset; }
 };
 
-/// Owns all buffers it has made, mostly until its end; must outlive every message. Thread-safe: messages are let go in
-/// any thread. Never blocks for longer than another thread's few instructions.
+/// Owns all buffers that it has made, mostly until its end; must outlive every message. Thread-safe: any thread may
+/// release a message. Blocks only while another thread executes a few instructions.
 class BufferPool {
  public:
   /// Sizes of buffers: a header or a null call; an Ethernet frame with room for headers; a whole 16 k message.
   static constexpr std::array<std::uint32_t, 3> kSizes{512, 2304, 20480};
 
-  /// `limit`: bytes that all buffers may take together; beyond it, take() fails: a peer that makes this host keep
+  /// `limit`: the most bytes of all buffers together. Beyond it take() fails, so a peer that makes this host keep
   /// messages cannot take more.
   explicit BufferPool(std::size_t limit = std::size_t{64} << 20) noexcept : limit_(limit) {}
   BufferPool(const BufferPool&) = delete;
@@ -56,15 +55,15 @@ class BufferPool {
   static void retain(Buffer& buffer) noexcept { buffer.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(Buffer& buffer) noexcept;
 
-  /// Makes `count` buffers of each size (fewer at the limit, and without memory), and some slices: as much can be under
-  /// way though memory runs out later.
+  /// Makes `count` buffers of each size (fewer at the limit, or without memory) and some slices, so that this much can
+  /// be under way even if memory runs out later.
   void stock(std::size_t count) noexcept;
 
   [[nodiscard]] Slice* take_slice() noexcept;
   void put_slice(Slice& slice) noexcept;
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  /// Times that memory was taken from the system since the beginning: constant once warm.
+  /// How often the pool has taken memory from the system: constant once warm.
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
   /// Buffers that are in use now: zero when no message is left.
   [[nodiscard]] std::uint64_t in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }

@@ -18,7 +18,7 @@ namespace lrpc::netrpc::control {
 struct MaximumMessage {
   std::size_t size = 0;
 };
-/// The largest message that it delivers without cutting it: what a layer that cuts should send.
+/// The largest message that the layer below delivers without cutting it. A layer that cuts should send this size.
 struct OptimumMessage {
   std::size_t size = 0;
 };
@@ -34,26 +34,25 @@ struct LocalHost {
 struct PeerHost {
   HostAddress host;
 };
-/// To ETH, or whatever lies above it: is `host` on a local network, and what is its address there? (ARP's request.)
-/// Errc::host_unreachable: it is not, does not answer, or has not yet: Peers::path_changes() says when to ask again.
+/// To ETH, or a layer above it: is `host` on a local network, and what is its address there? (ARP's request.) Error:
+/// host_unreachable if it is not there or has not answered (yet); ask again when Peers::path_changes() has changed.
 struct Resolve {
   HostAddress host;
   EthernetAddress ethernet;
 };
-/// The reverse. Errc::host_unreachable: not known.
+/// The reverse: the host that has an Ethernet address. Error: host_unreachable if it is not known.
 struct ResolveReverse {
   EthernetAddress ethernet;
   HostAddress host;
 };
-/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also where it has not been heard
-/// yet.
+/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also for a host that has not been
+/// heard yet.
 struct SpeaksVip {
   HostAddress host;
   ProtocolNumber protocol = 0;
   bool speaks = false;
 };
-/// To the table of VIP hosts: from now on this host speaks VIP for `protocol` (or no longer does), which is to be
-/// advertised.
+/// To the table of VIP hosts: this host begins to speak VIP for `protocol`, or ends it. The table advertises that.
 struct AdvertiseVip {
   ProtocolNumber protocol = 0;
   bool speaks = true;
@@ -63,7 +62,7 @@ struct RoundTrip {
   Duration smoothed{};
   Duration retransmission_timeout{};
 };
-/// To any protocol: what it has counted. Fields that mean nothing to it stay zero.
+/// To any protocol: its counters. Those that it does not have stay zero.
 struct Statistics {
   std::uint64_t sent = 0;             ///< Messages pushed to the layer below.
   std::uint64_t received = 0;         ///< Messages demultiplexed to a session.
@@ -76,11 +75,11 @@ struct Statistics {
   std::size_t sessions = 0;           ///< Sessions now.
   std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
-/// To a client's session. Errc::ok: it carries one call at a time, and once that is cancelled the next; or any number.
-/// Sessions that keep a cancelled call until the server has answered do not know this request.
+/// To a client's session: can the next call begin as soon as a call is cancelled? Errc::ok: yes. Sessions that keep a
+/// cancelled call until the server has answered do not know this request.
 struct FreedByCancel {};
-/// To a session whose messages are lost only together with its connection: the number of the present one, which no
-/// other has; 0: there is none, and the next message makes one. Sessions over datagrams do not know this request.
+/// To a session that loses messages only with its connection: the unique number of the present connection. 0: there is
+/// none, and the next message makes one. Sessions over datagrams do not know this request.
 struct Connection {
   std::uint64_t number = 0;
 };
@@ -115,54 +114,53 @@ struct Outstanding {
   std::size_t elsewhere = 0;  ///< This host has pushed them, and not all members that it waits for are known to have
                               ///< been given them.
 };
-/// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
+/// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that no state is left.
 struct DropIdle {};
 
-/// To a session, from whoever must decide what its peer may do: how do we know that it is the host it says it is?
-/// Sessions without an authentication layer below do not know this request, or answer that it is not.
+/// To a session: is its peer authenticated, and by which key? Asked before deciding what the peer may do. Sessions
+/// without an authentication layer below do not know this request, or answer no.
 struct Authenticated {
   bool authenticated = false;
-  std::array<char, 64>
-      key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
+  std::array<char, 64> key_name{};  ///< The host or network that the key's line names. Ends with a zero.
 };
-/// To a protocol that reads keys: has this host one for `host`, has that one shown that it has it, too, and did the
-/// last handshake with it fail because the two have no cipher in common?
+/// To a protocol that reads keys: has this host a key for `host`? Has `host` shown that it has this key, too? Did the
+/// last handshake fail because the two hosts have no cipher in common?
 struct SharesKey {
   HostAddress host;
   bool has_key = false;
   bool shown = false;
   bool no_cipher = false;
 };
-/// To a server's session in place of Session::reply(), once: the request is not executed, and its client is told why.
-/// `detail`: what the protocol that tells it has a number for. Sessions that cannot tell it do not know this request.
+/// To a server's session, once, in place of Session::reply(): refuses the request, and tells the client why. `detail`:
+/// a number of the protocol that carries the refusal. Sessions that cannot carry it do not know this request.
 struct Refuse {
   Errc reason = Errc::bad_procedure;
   std::uint32_t detail = 0;
 };
-/// To a server's session: does anybody still wait for the answer? False once its client has failed or has begun again,
-/// as far as that is known. Sessions that never know do not know this request.
+/// To a server's session: does a client still wait for the answer? False once the client is known to have failed or to
+/// have restarted. Sessions that cannot know this do not know this request.
 struct Wanted {
   bool wanted = true;
 };
-/// To the protocol above, at a server whose requests are executed atomically, one at a time: it has answered one.
-/// Errc::ok: all that this request has changed is permanent from now on, also after a crash. Else, and until this has
-/// returned, nothing of it is, and its client is told nothing.
+/// To the protocol above, at a server that executes requests atomically and one at a time, after it has answered one:
+/// make the request's changes permanent. Errc::ok: they are, even after a crash. Otherwise, and until this returns,
+/// none of them is, and the client gets no reply.
 struct Commit {};
-/// The same, when it has let go of one without an answer: nothing of it is to remain.
+/// To the same protocol, after it has dropped a request without an answer: undo all changes of the request.
 struct Rollback {};
-/// To a server's session: as whom the client presents itself (AUTH_SYS). Nothing proves it.
+/// To a server's session: the identity that the client claims (AUTH_SYS). Nothing proves it.
 struct ClaimedUser {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::array<char, 64> machine{};  ///< Ends with a zero; longer names are cut.
 };
-/// To the protocol above, of a message that it has pushed and that several should have answered, or one: this does not
-/// come. See Transaction::completed() for the reasons.
+/// To the protocol above: a host will not answer a message that this protocol has pushed. For the reasons see
+/// Transaction::completed().
 struct PushFailed {
   HostAddress peer;
   Errc reason = Errc::call_failed;
 };
-/// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
+/// To a protocol that reads keys: read them again. Peers whose key is gone or has changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
@@ -172,7 +170,7 @@ using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, 
                              SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, Members, PushFailed,
                              Wanted, Commit, Rollback, Context, Outstanding>;
 
-/// Answers `request` with `answer`, if it is one of that kind. False: it is another.
+/// Answers `request` with `answer` if it is of that kind; returns false if it is of another.
 template <class Answer>
 [[nodiscard]] bool answered(Request& request, const Answer& answer) noexcept {
   auto* const asked = std::get_if<Answer>(&request);

@@ -13,7 +13,7 @@ namespace lrpc::netrpc {
 
 class EventManager;
 
-/// What cancelling an event found.
+/// The state in which cancel() has found an event.
 enum class Cancelled : std::uint8_t {
   will_not_run,  ///< It was waiting, and will never run.
   is_running,    ///< Its procedure is running now (in this thread, or in one that has let the monitor go meanwhile).
@@ -38,8 +38,9 @@ class Event {
   std::size_t slot_ = kNone;
   Time due_{};
   std::uint64_t order_ = 0;
-  /// While its procedure runs: lies on the stack of who runs it, and is told when the event is destroyed meanwhile.
-  /// There are several when a procedure lets the monitor go and the event, scheduled again, runs in another thread too.
+  /// While the procedure runs: a record on the stack of the thread that runs it, which learns from it when the event is
+  /// destroyed meanwhile. There are several when a procedure lets the monitor go and the event, scheduled again, runs
+  /// in another thread, too.
   struct Run {
     bool gone = false;
     Run* next = nullptr;
@@ -61,12 +62,12 @@ class EventManager {
   Cancelled cancel(Event& event) noexcept;
   /// When the next event is due; nothing if none waits.
   [[nodiscard]] std::optional<Time> next_due() const noexcept;
-  /// Runs what is due. Returns how many procedures were called: at most those that were waiting when it began.
+  /// Runs the events that are due. Returns their number, which is at most that of the events waiting at the start.
   std::size_t run_due();
   [[nodiscard]] std::size_t waiting() const noexcept { return heap_.size(); }
   [[nodiscard]] Time now() const noexcept { return clock_.now(); }
 
-  /// Called when an event becomes the first one due: whoever sleeps until next_due() must look again.
+  /// Called when an event becomes the first one due: a thread that sleeps until next_due() must compute its sleep anew.
   void on_earlier(std::function<void()> procedure) { on_earlier_ = std::move(procedure); }
 
  private:

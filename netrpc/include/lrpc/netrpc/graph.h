@@ -26,7 +26,7 @@
 
 namespace lrpc::netrpc {
 
-/// The semantics of a protocol's sessions: any protocol that gives a service can stand where it is needed.
+/// The semantics of a protocol's sessions. Where a service is needed, any protocol that gives it can stand.
 enum class Service : std::uint8_t {
   datagram,     ///< push(): unreliable delivery of messages between hosts.
   transaction,  ///< call(): a request and its reply.
@@ -89,13 +89,13 @@ struct ProtocolKind {
   std::string name{};  ///< In capitals: CHANNEL.
   std::string summary{};
   Service gives = Service::datagram;
-  /// Gives the service of what it stands on, whichever that is: `gives` and the needs of its one `below` do not count.
+  /// Gives the service of the protocol below, whichever that is. `gives` and the needs of its one `below` do not count.
   bool transparent = false;
-  /// With these options, whether a peer is a host and a port, and not a host alone. Null: it never is.
+  /// Whether, with these options, a peer is a host and a port. Null: a peer is always a host alone.
   std::function<bool(const Options&)> many_ports{};
-  /// Keeps two ports of one host apart. Another kind cannot stand on one of many ports.
+  /// Distinguishes two ports of one host. Other kinds cannot stand on a protocol with many ports.
   bool tells_ports_apart = false;
-  /// May execute a request several times (zero or more). So may whatever passes calls on to it.
+  /// May execute a request any number of times. So may a protocol that passes calls on to it.
   bool repeats = false;
   struct Below {
     std::string role{};  ///< For errors: "the protocol for small messages".
@@ -112,18 +112,18 @@ struct ProtocolKind {
   };
   std::vector<Micro> inside{};
   struct MicroError {
-    std::size_t at = 0;  ///< Which one of those that are named it is about.
+    std::size_t at = 0;  ///< The index of the micro-protocol at fault.
     std::string text{};  ///< The reason, and what to do.
   };
-  /// Whether these can be together, for names out of `inside`. A pure function. Null: any can.
+  /// Checks that these micro-protocols (names from `inside`) fit together. A pure function. Null: all do.
   std::function<std::vector<MicroError>(const std::vector<std::string>&)> check_inside{};
   struct Given {
     Service gives = Service::datagram;
     bool repeats = false;
   };
-  /// What it gives with these inside, in the place of `gives` and `repeats`. Null: these count.
+  /// What the protocol gives with these inside, in place of `gives` and `repeats`. Null: those two count.
   std::function<Given(const std::vector<std::string>&)> inside_gives{};
-  /// What a picture shows of them, a line each, for what has been checked.
+  /// The lines that a picture shows for these micro-protocols, after the check.
   std::function<std::vector<std::string>(const std::vector<std::string>&)> draw_inside{};
   std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};
 };
@@ -146,7 +146,7 @@ struct InstanceDescription {
   Options options;
   std::vector<std::string> below;
   std::vector<MicroDescription> inside;
-  std::vector<std::string> drawn_inside;  ///< What ProtocolKind::draw_inside has said.
+  std::vector<std::string> drawn_inside;  ///< The result of ProtocolKind::draw_inside.
   int line = 0;
   Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
   bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
@@ -171,12 +171,12 @@ class GraphDescription {
   static constexpr std::size_t kMaxInside = 64;  ///< Micro-protocols of one.
   static constexpr std::size_t kMaxWord = 255;   ///< Characters of a name or of an option's value.
 
-  /// Errors (invalid_argument): "LINE: reason", one a line, all that were found, each saying what to do.
+  /// Errors: invalid_argument, whose text has all faults, one a line: "LINE: reason, what to do".
   static Result<GraphDescription> parse(std::string_view text, const ProtocolKinds& kinds);
   [[nodiscard]] const std::vector<InstanceDescription>& instances() const noexcept { return instances_; }
-  /// The picture: boxes and lines of text, higher protocols above. One too large to draw is a list, a line an instance.
+  /// A picture of boxes and lines, in text; higher protocols are above. A graph too large to draw becomes a list.
   [[nodiscard]] std::string draw_text() const;
-  /// The same picture as an SVG document of its own; empty for one that is too large to draw.
+  /// The same picture as an SVG document; empty if the graph is too large to draw.
   [[nodiscard]] std::string draw_svg() const;
 
  private:
@@ -186,8 +186,8 @@ class GraphDescription {
 /// The protocol objects of one host. Owns them; destroys higher ones first. Under the host's monitor.
 class Graph {
  public:
-  /// Creates the instances bottom-up, inside the monitor (which the caller may hold). Errors: those of the factories,
-  /// with the instance's line and name in front; what had been made by then is destroyed, higher ones first.
+  /// Creates the instances bottom-up, inside the monitor (which the caller may hold). If an instance fails, destroys
+  /// those made before, higher ones first. Errors: those of the factories, with the instance's line and name in front.
   static Result<Graph> compose(Host& host, const GraphDescription& description, const ProtocolKinds& kinds);
   Graph(Graph&&) noexcept = default;
   Graph& operator=(Graph&& other) noexcept;

@@ -11,21 +11,21 @@
 
 namespace lrpc::netrpc {
 
-/// A host's own table of groups: what a group's address stands for is known here, and never goes over the wire. Under
-/// the monitor.
+/// A host's own table of groups: the members behind each group address. The addresses mean something on this host only,
+/// and never go over the wire. Under the monitor.
 class Groups {
  public:
   static constexpr std::size_t kMostMembers = 64;
   /// Groups have the addresses that IP has for them (RFC 1112): 224.0.0.0 to 239.255.255.255.
   [[nodiscard]] static constexpr bool is_group(HostAddress host) noexcept { return host.value >> 28 == 0xe; }
 
-  /// Whether these can be a group's. A pure function. Errors: invalid_argument (more than kMostMembers; one twice; one
-  /// that is no host's).
+  /// Checks that these can be the members of a group. A pure function. Errors: invalid_argument (more than
+  /// kMostMembers; an address twice; an address that is not a host's).
   [[nodiscard]] static Status check(std::vector<HostAddress> members);
-  /// From now on `group` stands for `members`, in place of what it did; sessions that are open go on with those they
-  /// have. None: for nobody. Errors: invalid_argument (no group's address), and those of check().
+  /// Replaces the members of `group`; an empty list removes it. Open sessions keep the members that they have. Errors:
+  /// invalid_argument (`group` is not a group's address), and those of check().
   Status set(HostAddress group, std::vector<HostAddress> members);
-  /// Empty: it stands for nobody. Valid until the next set().
+  /// The members of `group`; empty if it has none. Valid until the next set().
   [[nodiscard]] std::span<const HostAddress> members(HostAddress group) const noexcept;
 
  private:

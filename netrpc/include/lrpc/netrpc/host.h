@@ -24,8 +24,8 @@ class Host;
 /// Names one life of a host's graph: random, new at each start; 0 stands for "not known".
 using BootId = std::uint32_t;
 
-/// A host in a Map whose entries peers may choose. `seed`: Host::hash_seed(). `port`: for who tells the ports of one
-/// host apart.
+/// The key of a host in a Map whose keys peers can choose. `seed`: Host::hash_seed(). `port`: for protocols that tell
+/// the ports of a host apart.
 struct HostKey {
   std::uint64_t seed = 0;
   HostAddress host;
@@ -34,14 +34,14 @@ struct HostKey {
   friend bool operator==(const HostKey&, const HostKey&) = default;
 };
 
-/// What is known about other hosts, for everybody in the graph: their lives, so that a reboot is noticed, and the
-/// packets that they receive. Under the monitor.
+/// What the protocols of a graph know about other hosts: boot identifiers, which show a reboot, and the MTUs of their
+/// links. Under the monitor.
 class Peers {
  public:
   /// A watcher of reboots. Called under the monitor; must not add or remove watchers.
   using Rebooted = std::function<void(HostAddress host, BootId before, BootId now)>;
 
-  /// Hosts that are remembered. Who forges more of them is not listened to; those that are known stay so.
+  /// The most hosts that are remembered. Beyond it new hosts are not remembered; known hosts stay known.
   static constexpr std::size_t kMost = 65536;
 
   /// `hash_seed`: Host::hash_seed().
@@ -49,28 +49,27 @@ class Peers {
 
   /// The boot identifier that `host` was last heard with; 0 if never.
   [[nodiscard]] BootId boot_id(HostAddress host) noexcept;
-  /// `host` has been heard with `boot_id`: if it was known with another, all watchers are told.
+  /// Records that `host` was heard with `boot_id`. If it was known with another one, calls all watchers.
   void heard(HostAddress host, BootId boot_id);
-  /// Forgets a host (nothing refers to it any more).
+  /// Forgets a host, when nothing refers to it any more.
   void forget(HostAddress host) noexcept;
-  /// The MTU of the link by which `host` receives, as it has said; 0: it has not. What is longer in one packet may be
-  /// lost at its door.
+  /// The MTU of the link by which `host` receives, as `host` has said; 0: it has not. Longer packets may be lost there.
   [[nodiscard]] std::size_t mtu(HostAddress host) noexcept;
-  /// `host` has said so. A lie costs only who tells it: what is sent to it goes in smaller packets, of kLeastMtu at
-  /// least, or no larger than they would be anyway.
+  /// Records the MTU that `host` has said. A lie costs only `host` itself: it gets smaller packets (of at least
+  /// kLeastMtu), never larger ones than without it.
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
-  /// Another number whenever any of the following has happened: for who only wants to know whether to ask more.
+  /// Changes with every path_changed(). Compare it first: as long as it is the same, no path has changed.
   [[nodiscard]] std::uint32_t path_changes() const noexcept { return path_changes_; }
-  /// Another number whenever `host` is reached another way, its MTU has changed, or that of all hosts may have. Not
-  /// known: the same for any host.
+  /// Changes when the way to `host` or its MTU has changed, or may have changed for all hosts. All unknown hosts have
+  /// the same number.
   [[nodiscard]] std::uint32_t path_changes(HostAddress host) noexcept;
-  /// `host` is reached another way.
+  /// Records that `host` is reached another way.
   void path_changed(HostAddress host) noexcept;
-  /// All hosts may be: the own link carries more or less than before, for example.
+  /// Records that all hosts may be reached another way, for example because this host's link has another MTU.
   void path_changed() noexcept;
-  /// What every host receives in one datagram (RFC 791).
+  /// The size of a datagram that every host can receive (RFC 791).
   static constexpr std::size_t kLeastMtu = 576;
-  /// For as long as the graph lives.
+  /// Adds a watcher, for as long as the graph lives.
   void watch(Rebooted rebooted) { watchers_.push_back(std::move(rebooted)); }
   [[nodiscard]] std::size_t size() const noexcept { return boots_.size(); }
 
@@ -84,20 +83,20 @@ class Peers {
   std::vector<Rebooted> watchers_;
 };
 
-/// Notices that the paths to one host have changed. Whoever has opened a session below, or asked how much goes uncut
-/// there, does so again then. A peer that brings it about often costs each message to it some look-ups.
+/// Notices that the paths to one host have changed. A protocol then opens its session below, or asks for its sizes,
+/// again. A peer that causes changes often costs each message to it some look-ups.
 class PathChanges {
  public:
-  /// Whether they have since this was asked last. One comparison, as long as no path has changed at all.
+  /// Whether the paths have changed since the last call. One comparison, as long as no path to any host has changed.
   [[nodiscard]] bool noticed(Peers& peers, HostAddress host) noexcept {
     return seen_ != peers.path_changes() && noticed_of(peers, host);
   }
-  /// What has happened until now is known already.
+  /// Ignores all changes until now.
   void look(Peers& peers, HostAddress host) noexcept {
     seen_ = peers.path_changes();
     of_host_ = peers.path_changes(host);
   }
-  /// Nobody has looked yet: they count as changed once.
+  /// Makes the next noticed() return true.
   void doubt(Peers& peers, HostAddress host) noexcept {
     look(peers, host);
     seen_ = ~seen_;
@@ -115,16 +114,15 @@ class PathChanges {
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Blocks the calling thread, which is inside `host`'s monitor, until `done()` (evaluated inside the monitor) or
-  /// until
-  /// `deadline`; the monitor is let go meanwhile. While it waits the thread may be used to shepherd messages that
-  /// arrive. Returns done().
+  /// Blocks the calling thread, which is inside `host`'s monitor, until `done()` (evaluated inside the monitor) returns
+  /// true or until `deadline`. It releases the monitor meanwhile. The waiting thread may shepherd messages that arrive.
+  /// Returns done().
   virtual bool wait(Host& host, const std::function<bool()>& done, Time deadline) = 0;
-  /// Called inside the monitor by who has changed what a `done` waits for. Without it a thread that waits while another
-  /// receives finds out at its deadline.
+  /// Call it inside the monitor after a change that a `done` waits for. Otherwise a thread that waits while another one
+  /// receives notices the change only at its deadline.
   virtual void wake(Host& host) noexcept = 0;
-  /// Runs `procedure`, which is a user's, outside the monitor in the calling thread, which is inside. Others receive
-  /// meanwhile if it lasts. The graph may have changed when this returns.
+  /// Runs a user's `procedure` in the calling thread, which is inside the monitor and leaves it meanwhile. If the
+  /// procedure takes long, other threads receive. The graph may have changed when this returns.
   virtual void outside(Host& host, const std::function<void()>& procedure);
 };
 
@@ -134,10 +132,11 @@ struct HostOptions {
   BootId boot_id = 0;                                ///< Zero: one is drawn.
   std::uint64_t seed = 0;                            ///< Of random(); zero: from the kernel.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
-  /// Whether there is so little memory that no new peer, session or channel is to be begun. Asked inside the monitor.
+  /// Returns true while memory is short: then the host begins no new peer, session or channel. Called inside the
+  /// monitor.
   std::function<bool()> short_of_memory = [] { return false; };
-  /// Told, in a line for the log, what whoever runs the host should know. Inside the monitor: it must not block. May
-  /// throw std::bad_alloc; then nobody is told. Null: nobody is.
+  /// Gets lines for the log that the administrator should read. Called inside the monitor; must not block. If it throws
+  /// std::bad_alloc, the line is lost. Null: no log.
   std::function<void(std::string)> notice{};
 };
 
@@ -160,8 +159,8 @@ class Host {
   [[nodiscard]] Groups& groups() noexcept { return groups_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Time now() const noexcept { return events_.now(); }
-  /// Tells whoever runs the host what `text()` returns (HostOptions::notice). At most kNotices at once, and one more
-  /// each kNoticePause; the next one then says how many were left out.
+  /// Passes text() to HostOptions::notice. At most kNotices at once, then one each kNoticePause; the next one says how
+  /// many were left out.
   template <class Text>
   void notice(Text text) noexcept {
     if (!may_notice()) return;
@@ -176,7 +175,7 @@ class Host {
   [[nodiscard]] std::uint64_t random() noexcept;
   /// Secret to this host: seeds the hashes of maps whose keys peers choose.
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
-  /// What only packets bring about is dropped then: who means it sends it again.
+  /// While it is true, requests for new state that come in packets are dropped; their senders send them again.
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }
 
  private:

@@ -32,8 +32,8 @@ namespace lrpc::netrpc {
 /// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` is an integer, a
 /// pointer, or a type with operator== and a member `std::uint64_t hash() const noexcept`, which should begin with a
 /// secret seed where a peer chooses keys.
-/// Where there is no memory to grow it becomes fuller instead, and slower. Not thread-safe: under the host's monitor.
-/// Pointers to values live until the next bind() or unbind().
+/// Without memory to grow, the table becomes fuller and slower. Not thread-safe: under the host's monitor. Pointers to
+/// values are valid until the next bind() or unbind().
 template <class Key, class Value>
 class Map {
  public:
@@ -87,8 +87,8 @@ class Map {
     for (Slot& slot : slots_)
       if (slot.used) visit(std::as_const(slot.key), slot.value);
   }
-  /// Unbinds every entry for which `condition(key, value)` holds; O(capacity). Returns how many. Without memory some
-  /// may stay.
+  /// Unbinds every entry for which `condition(key, value)` holds, and returns their number; O(capacity). Without memory
+  /// some entries may stay.
   template <class Condition>
   std::size_t unbind_if(Condition condition) {
     std::vector<Key> doomed;

@@ -97,14 +97,14 @@ class Message {
   /// Takes the first `size` bytes (at most size()) off and returns them as a message of their own that shares the
   /// bytes.
   [[nodiscard]] Message split(std::size_t size) noexcept;
-  /// Puts `tail` behind; its bytes are not copied. False: no slice could be had; both are unchanged.
+  /// Appends `tail` without copying its bytes. Returns false, and changes neither, if the pool has no slice left.
   [[nodiscard]] bool append(Message&& tail) noexcept;
-  /// Drops what lies behind the first `size` bytes: padding. No effect if there is nothing.
+  /// Drops everything behind the first `size` bytes, such as padding. No effect on a shorter message.
   void truncate(std::size_t size) noexcept;
-  /// Lets everything go; the message is as after Message(pool).
+  /// Releases all bytes; the message is as after Message(pool).
   void clear() noexcept;
 
-  /// Bytes of the pool that it holds: of whole buffers, also of those that it shares.
+  /// Bytes of the pool that the message holds, counted in whole buffers, shared ones included.
   [[nodiscard]] std::size_t footprint() const noexcept;
   [[nodiscard]] bool contiguous() const noexcept { return first_.next == nullptr; }
   /// The bytes, if contiguous(). May be written by the owner of a message nobody shares.
@@ -115,8 +115,8 @@ class Message {
   std::size_t copy_to(std::span<std::byte> to, std::size_t from = 0) const noexcept;
   /// Makes the message contiguous, by a copy if it has to. False: too large, or no buffer.
   [[nodiscard]] bool flatten() noexcept;
-  /// Makes the message contiguous and its bytes nobody else's, so that they may be written: by a copy if they lie in
-  /// pieces or are shared. False: too large, or no buffer; the message is unchanged.
+  /// Makes the message contiguous and not shared, so that its bytes may be written. Copies them if they lie in pieces
+  /// or are shared. False: too large, or no buffer; the message is unchanged.
   [[nodiscard]] bool flatten_unshared() noexcept;
   /// Describes the bytes for sendmsg(2). Returns the number of entries, 0 if there are more slices than entries.
   [[nodiscard]] std::size_t describe(std::span<iovec> to) const noexcept;

@@ -9,18 +9,18 @@
 
 namespace lrpc::netrpc {
 
-/// What is to be done before the monitor is let go: an engine sends there what has been queued, all at once.
+/// Work for the moment before the monitor is released: an engine then sends all queued messages at once.
 class MonitorExit {
  public:
-  /// Called inside the monitor, which is let go right after; asked for once by Monitor::at_exit().
+  /// Called once after Monitor::at_exit(), inside the monitor, which is released right after.
   virtual void leaving_monitor() noexcept = 0;
 
  protected:
   ~MonitorExit() = default;
 };
 
-/// A mutex that knows its owner. Held while a thread shepherds a message or runs events; let go only to block and while
-/// user code runs.
+/// A mutex that knows its owner. A thread holds it while it shepherds a message or runs events, and releases it only to
+/// block or to run user code.
 class Monitor {
  public:
   void lock() {
@@ -41,7 +41,7 @@ class Monitor {
   [[nodiscard]] bool held() const noexcept {
     return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
-  /// Inside: `exit` is called once, when the monitor is let go next. Null: nothing is to be done any more.
+  /// Inside the monitor: `exit` is called once, when the monitor is released next. Null cancels that.
   void at_exit(MonitorExit* exit) noexcept { exit_ = exit; }
 
  private:

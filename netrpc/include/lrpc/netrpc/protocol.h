@@ -26,8 +26,8 @@ class Session;
 
 using SessionRef = Ref<Session>;
 
-/// One request and its reply, seen by who asks. Owned by the caller, who keeps it alive until completed() has been
-/// called or cancel() has returned; so that waiting costs no allocation, protocols link it into their queues.
+/// One request and its reply, at the client. The caller owns it and keeps it alive until completed() has been called or
+/// cancel() has returned. Protocols link it into their queues, so waiting costs no allocation.
 class Transaction {
  public:
   Transaction() = default;
@@ -42,11 +42,12 @@ class Transaction {
   /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's
   /// are in docs/SUNRPC.md). May start the next call.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
-  /// Of a call to a group: what one member has answered, or why it has not. Called for each, in no order, just before
-  /// completed(); for no member that has neither answered nor failed by then, and none twice. Must not cancel the call.
+  /// Of a call to a group: the answer of one member, or why it failed. Called at most once for each member, in any
+  /// order, just before completed(); not for members that have neither answered nor failed by then. Must not cancel the
+  /// call.
   virtual void collated(HostAddress member, Errc outcome, Message reply) noexcept;
-  /// Of a call to a group: whether what a member has answered counts as an answer. If not, the member has failed; its
-  /// reply is collated all the same. Asked once for each reply, under the monitor. Must not block. By default all
+  /// Of a call to a group: whether a member's reply counts as an answer. If not, the member has failed; its reply is
+  /// collated all the same. Called once for each reply, under the monitor; must not block. By default all replies
   /// count.
   [[nodiscard]] virtual bool counts(const Message& reply) noexcept;
 
@@ -56,32 +57,32 @@ class Transaction {
   Time deadline{};  ///< In the host's time; Time::max(): none.
 };
 
-/// A session: an instance of a protocol, the local end of a connection. What a session is for decides which of the
-/// operations it has; the others answer not_supported.
+/// A session: an instance of a protocol, the local end of a connection. It has the operations of its service; the
+/// others answer not_supported.
 ///
 /// `pop`, the operation that carries a message upwards, is not virtual: its one caller is the demux of the session's
 /// own protocol, which hands over the header it has decoded; so each session type declares its own.
 class Session {
  public:
-  /// `high`: to whom messages go upwards. The session belongs to `protocol`; both outlive it.
+  /// `high` gets the messages that go upwards. The session belongs to `protocol`; both protocols outlive it.
   Session(Protocol& protocol, Protocol& high, ParticipantSet participants) noexcept
       : protocol_(protocol), high_(high), participants_(std::move(participants)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Carries a message downwards: one that needs no answer. Errors: message_too_long, limit_reached, host_unreachable,
-  /// system_error; that the message was sent says nothing about its arrival.
+  /// Carries a message downwards that needs no answer. Errors: message_too_long, limit_reached, host_unreachable,
+  /// system_error. Errc::ok means sent, not received.
   [[nodiscard]] virtual Errc push(Message message) noexcept;
   /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`:
   /// from now on; kNoLimit: none (but the protocol's own idea of when a peer is gone). A timeout of zero or less is
   /// over: the call ends as call_aborted, and nothing is sent.
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
-  /// Gives a call up: its completed() will not be called any more. The peer may still execute it. No effect on one that
-  /// is not outstanding here.
+  /// Abandons a call: completed() will not be called. The peer may still execute it. No effect if `transaction` is not
+  /// under way here.
   virtual void cancel(Transaction& transaction) noexcept;
-  /// At the server: answers the request that Protocol::call_demux was given with this session; once.
+  /// At the server: answers, once, the request that came with this session in Protocol::call_demux().
   virtual void reply(Message message) noexcept;
-  /// See control.h. Passes on to the layer below what it does not know.
+  /// See control.h. Passes requests that it does not know to the layer below.
   [[nodiscard]] virtual Errc control(control::Request& request) noexcept;
 
   [[nodiscard]] Protocol& protocol() const noexcept { return protocol_; }
@@ -89,14 +90,14 @@ class Session {
   [[nodiscard]] const ParticipantSet& participants() const noexcept { return participants_; }
   [[nodiscard]] HostAddress peer() const noexcept { return participants_.remote.host; }
 
-  /// The session of the layer above that messages arriving here go to, where that is always the same one: saves its
-  /// demux the search. Kept by that layer; not owned.
+  /// The session of the layer above, if all messages that arrive here go to the same one: it saves that layer's demux
+  /// the search. The layer above sets it; not owned.
   Session* above = nullptr;
 
  protected:
   virtual ~Session() = default;
-  /// Nobody refers to the session any more. Deletes it; a protocol that keeps a cache holds a SessionRef of its own
-  /// instead.
+  /// Called when the last SessionRef has gone: deletes the session. A protocol with a cache holds a SessionRef of its
+  /// own.
   virtual void unreferenced() noexcept { delete this; }
   ParticipantSet& mutable_participants() noexcept { return participants_; }
 
@@ -112,7 +113,7 @@ class Session {
   [[nodiscard]] std::uint32_t references() const noexcept { return references_; }
 };
 
-/// A protocol object. Constructed by the graph, lower ones first, with references to the protocols it depends on.
+/// A protocol object. The graph constructs lower protocols first, and gives each references to those below it.
 class Protocol {
  public:
   /// `name`: the instance's in the graph, for traces and errors.
@@ -123,13 +124,14 @@ class Protocol {
 
   // ---- sessions: called by protocols above ----
 
-  /// A session to the participants, made or taken from the cache. `high` is who invokes. Never blocks. Errors:
+  /// A session to the participants, made or taken from the cache, for the protocol `high`. Never blocks. Errors:
   /// host_unreachable, limit_reached, invalid_argument (a participant is missing), not_supported, system_error.
   virtual Result<SessionRef> open(Protocol& high, const ParticipantSet& participants);
-  /// Messages for participants.protocol (and whatever else is given) shall go to `high`: when the first of a new peer
-  /// arrives, a session is made and `high` is told by open_done. Errors: name_taken, system_error, invalid_argument.
+  /// From now on messages for participants.protocol (and the other fields that are given) go to `high`. When a new
+  /// peer's first message arrives, this protocol makes a session and calls high.open_done(). Errors: name_taken,
+  /// system_error, invalid_argument.
   virtual Status open_enable(Protocol& high, const ParticipantSet& participants);
-  /// Takes it back. Sessions that exist go on.
+  /// Ends open_enable(). Existing sessions go on.
   virtual void open_disable(Protocol& high, const ParticipantSet& participants) noexcept;
 
   // ---- called by protocols below ----
@@ -137,10 +139,11 @@ class Protocol {
   /// A session has been created passively for this protocol. It may keep a reference; an error makes the layer below
   /// drop the session and the message.
   [[nodiscard]] virtual Errc open_done(Session& lower, const ParticipantSet& participants) noexcept;
-  /// A message has arrived through `lower`: finds or makes the session it is for, and pops it there. What is wrong with
-  /// it is counted, not returned: there is nobody to tell.
+  /// Takes a message that has arrived through `lower`: finds or makes its session, and pops it there. Faults of the
+  /// message are counted, not returned, because nobody could handle them.
   virtual void demux(Session& lower, Message message) noexcept;
-  /// A request has arrived through `lower`: answered with lower.reply(), now or later (keep a SessionRef until then).
+  /// Takes a request that has arrived through `lower`. Answer it with lower.reply(), now or later; keep a SessionRef
+  /// until then.
   virtual void call_demux(Session& lower, Message request) noexcept;
 
   // ---- both ----
@@ -151,7 +154,7 @@ class Protocol {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  protected:
-  /// For control(): answers Statistics with what has been counted, and this. False: something else is asked.
+  /// For control(): answers a Statistics request with `counted` and these numbers. False: it is another request.
   [[nodiscard]] bool told_statistics(control::Request& request, std::size_t sessions,
                                      std::size_t state = 0) const noexcept {
     auto* const asked = std::get_if<control::Statistics>(&request);
@@ -161,7 +164,7 @@ class Protocol {
     asked->state = state;
     return true;
   }
-  /// The answer to control(Statistics), and where a protocol counts.
+  /// The protocol's counters, which answer control(Statistics).
   control::Statistics counted;
 
  private:
@@ -169,7 +172,7 @@ class Protocol {
   const std::string name_;
 };
 
-/// For open() of protocols that tell hosts apart, and not the ports of one: invalid_argument where one is given.
+/// For open() of protocols that do not tell the ports of a host apart: invalid_argument if a port is given.
 [[nodiscard]] Status refuse_port(const Protocol& protocol, const ParticipantSet& participants);
 
 }  // namespace lrpc::netrpc

@@ -29,14 +29,14 @@ struct SunProgram {
 struct RpcbindOptions {
   std::string socket = "/run/rpcbind.sock";    ///< Of the local rpcbind, which learns by it which user asks.
   Duration timeout = std::chrono::seconds(5);  ///< Bound on the time that a function here takes; at most a day.
-  /// First takes back what is registered for this program, version and transport, as the servers that rpcgen makes do:
-  /// a server that crashed leaves its registration behind. Takes back the own user's; root everybody's.
+  /// First removes what is registered for this program, version and transport, as servers made by rpcgen do: a server
+  /// that has crashed leaves its registration behind. Root removes everybody's registrations, others only their own.
   bool replaces = true;
 };
 
-/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2,
-/// 3 and 4 of rpcbind. Make it once the program is served. When rpcbind is started again, it is gone. Move-only; used
-/// by one thread at a time.
+/// A registration with rpcbind, from make() to its destruction. Clients on this host and others see it in versions 2, 3
+/// and 4 of rpcbind. Make it when the program is served already. A restart of rpcbind loses it. Move-only; used by one
+/// thread at a time.
 class RpcbindRegistration {
  public:
   /// Registers `served`. Blocks up to `options.timeout`. Errors: invalid_argument (no program, no port, the socket's
@@ -45,9 +45,9 @@ class RpcbindRegistration {
   /// peer_gone: rpcbind may register it all the same.
   [[nodiscard]] static Result<RpcbindRegistration> make(const SunProgram& served, const RpcbindOptions& options = {});
   RpcbindRegistration(RpcbindRegistration&& other) noexcept;
-  /// Ends what it was before, as the destructor does.
+  /// First ends the former registration, as the destructor does.
   RpcbindRegistration& operator=(RpcbindRegistration&& other) noexcept;
-  /// Takes it back, unless another server has replaced it. Blocks up to the timeout.
+  /// Removes the registration, unless another server has replaced it. Blocks up to the timeout.
   ~RpcbindRegistration();
 
  private:

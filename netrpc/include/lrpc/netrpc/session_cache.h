@@ -22,7 +22,7 @@ template <class Asked, class Object>
 }
 }  // namespace control
 
-/// One peer as one higher protocol sees it. `ethernet` only where the host is not known.
+/// One peer as one higher protocol sees it. `ethernet` is set only if the host is not known.
 struct PeerKey {
   std::uint64_t seed = 0;  ///< Host::hash_seed(): peers choose the rest.
   HostAddress host;
@@ -39,8 +39,8 @@ struct PeerKey {
   }
 };
 
-/// Who is at the other end of `lower`: from `participants`, else by asking the session, whose device may know the host
-/// that has the Ethernet address. Unknown if nobody knows.
+/// The host at the other end of `lower`: from `participants`, else from the session, whose device may know which host
+/// has the Ethernet address. Zero if neither knows it.
 [[nodiscard]] HostAddress peer_host(Session& lower, const ParticipantSet& participants);
 /// The key of that peer for `protocol`, given what peer_host() has found.
 [[nodiscard]] PeerKey peer_key(const Host& host, HostAddress peer, const ParticipantSet& participants,
@@ -70,18 +70,18 @@ class CachedSession : public Session {
 /// Holds one reference to each session. Not thread-safe: under the host's monitor.
 class SessionCache {
  public:
-  /// `limit`: sessions at once. `idle`: one that nobody refers to is dropped after it has not been used for between
-  /// half of this time and all of it; for this the sweep runs while there are sessions.
+  /// `limit`: the most sessions at a time. `idle`: a session that nothing refers to is dropped when it has been unused
+  /// for between half of this time and all of it. A sweep looks for such sessions, as long as there are sessions.
   SessionCache(Host& host, std::size_t limit, Duration idle);
 
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
-  /// Keeps `session`. At the limit, one that nobody refers to gives way, those first that have not been used lately; if
-  /// none does, or the host is short of memory, nothing is kept and false is returned. O(1).
+  /// Keeps `session`. At the limit a session that nothing refers to makes room, first one that has not been used
+  /// lately. If there is none, or the host is short of memory, keeps nothing and returns false. O(1).
   [[nodiscard]] bool add(CachedSession& session);
   void remove(CachedSession& session) noexcept;
-  /// From now on `session`, which is kept here, is found by `key`, by which no other is.
+  /// Changes the key of `session`, which is kept here, to `key`, which no other session has.
   void rekey(CachedSession& session, const PeerKey& key);
-  /// Drops what nobody refers to and is not busy.
+  /// Drops the sessions that nothing refers to and that are not busy.
   void drop_idle() noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
 

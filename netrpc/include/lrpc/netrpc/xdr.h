@@ -13,11 +13,11 @@
 
 namespace lrpc::netrpc {
 
-/// What opaque data of `size` bytes takes, without its length (RFC 4506 §4.9).
+/// Bytes that opaque data of `size` bytes takes, without its length (RFC 4506 §4.9).
 [[nodiscard]] constexpr std::size_t xdr_padded(std::size_t size) noexcept { return (size + 3) & ~std::size_t{3}; }
 
-/// Writes values one behind the other into memory that it owns. One that is cleared and used again allocates nothing
-/// once it was as long before. Used by one thread at a time.
+/// Writes values one behind the other into memory that it owns. After clear() it allocates only for a longer message
+/// than any before. Used by one thread at a time.
 class XdrWriter {
  public:
   XdrWriter& word(std::uint32_t value) {
@@ -56,8 +56,8 @@ class XdrWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads hostile bytes, which it does not own. Once something is missing, too long or no value of its type, right() is
-/// false and all else reads as zero. Constant work a value; never allocates.
+/// Reads hostile bytes, which it does not own. After the first value that is missing, too long or invalid, right() is
+/// false and all further values are zero. Constant work for each value; never allocates.
 class XdrReader {
  public:
   explicit XdrReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
@@ -78,12 +78,12 @@ class XdrReader {
   }
   float real() noexcept { return std::bit_cast<float>(word()); }
   double long_real() noexcept { return std::bit_cast<double>(hyper()); }
-  /// `size` bytes; they lie in what is being read.
+  /// `size` bytes, not copied.
   std::span<const std::byte> fixed(std::size_t size) noexcept {
     const std::span<const std::byte> padded = take(xdr_padded(size));
     return right_ ? padded.first(size) : padded;
   }
-  /// At most `most` bytes, likewise.
+  /// At most `most` bytes, not copied.
   std::span<const std::byte> opaque(std::size_t most) noexcept {
     const std::size_t size = word();
     if (size > most) right_ = false;
@@ -97,7 +97,7 @@ class XdrReader {
   [[nodiscard]] bool right() const noexcept { return right_; }
   /// Right, and nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return right_ && left_.empty(); }
-  /// What is left.
+  /// The bytes that are not read yet.
   [[nodiscard]] std::span<const std::byte> rest() const noexcept {
     return right_ ? left_ : std::span<const std::byte>();
   }

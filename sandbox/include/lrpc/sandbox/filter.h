@@ -13,7 +13,7 @@
 
 namespace lrpc::sandbox {
 
-/// What an argument of a system call must be. The kernel compares registers: what they point to cannot be looked at.
+/// A condition for an argument of a system call. The kernel compares registers, and cannot see what they point to.
 struct Condition {
   unsigned argument = 0;                   ///< 0 to 5.
   std::uint64_t mask = ~std::uint64_t{0};  ///< The bits that count (not with `at_most`).
@@ -26,33 +26,34 @@ constexpr Condition equal(unsigned argument, std::uint64_t value) {
 constexpr Condition at_most(unsigned argument, std::uint64_t value) { return {argument, 0, value, true}; }
 /// None of these bits.
 constexpr Condition without(unsigned argument, std::uint64_t bits) { return {argument, bits, 0, false}; }
-/// This value, whatever these bits are.
+/// This value, with any value of these bits.
 constexpr Condition equal_but_for(unsigned argument, std::uint64_t bits, std::uint64_t value) {
   return {argument, ~bits, value, false};
 }
 
-/// A system call and what its arguments must be, all of it. Several rules of one name: any of them.
+/// A system call and the conditions for its arguments, which must all hold. If several rules have one name, one of them
+/// must hold.
 struct Rule {
   std::string name;
   std::vector<Condition> conditions{};
-  int fails_with = 0;  ///< An errno instead of what the filter has for calls without a rule; 0: the call is allowed.
+  int fails_with = 0;  ///< The errno with which the call fails; 0: the call is allowed.
 };
 
-/// What a program needs that computes: memory (never executable), time, randomness, its own signals, its end.
+/// The calls that a computing program needs: memory (never executable), time, randomness, its own signals, its end.
 const std::vector<Rule>& computing_rules();
 
-/// What becomes of a system call that no rule allows.
+/// What happens to a system call that no rule allows.
 enum class Otherwise : std::uint8_t {
   error,  ///< EPERM.
   kill,   ///< The process ends with SIGSYS.
-  trace,  ///< A tracer is asked; without one it fails with ENOSYS.
+  trace,  ///< The tracer decides; without one the call fails with ENOSYS.
 };
 
 struct FilterOptions {
   Otherwise otherwise = Otherwise::error;
-  std::vector<Rule> rules{};             ///< A name that this processor does not know is left out.
-  std::vector<std::string> allow{};      ///< Further calls whatever their arguments; a name nobody knows is an error.
-  std::optional<long> notifies_first{};  ///< The number of a call that goes to the filter's listener, looked at first.
+  std::vector<Rule> rules{};             ///< A name that this architecture does not have is ignored.
+  std::vector<std::string> allow{};      ///< Further calls, with any arguments. An unknown name is an error.
+  std::optional<long> notifies_first{};  ///< The number of a call that goes to the filter's listener; tested first.
 };
 
 /// The filter for this processor. A call of another architecture (32 bits, x32) kills the process. Errors:

@@ -19,59 +19,60 @@
 
 namespace lrpc::netpath {
 
-/// Durations and counts: lrpc/shim/no_limit.h; a count of zero lets nobody do it. What has no meaning is refused by
-/// RemoteBroker::start().
+/// Durations and counts: lrpc/shim/no_limit.h; a count of zero allows none. RemoteBroker::start() refuses meaningless
+/// values (invalid_argument).
 struct BrokerOptions {
   /// Nameserver socket; empty: where every program looks.
   std::string nameserver{};
   /// Which of this machine's names other hosts may import. Empty: none. Called on any thread; must not block.
   std::function<bool(std::string_view name)> exported{};
-  /// Which of this machine's clients may be bound to other hosts, where they speak for this machine. Empty: all. As
+  /// Which of this machine's clients may be bound to other hosts; there they act as this machine. Empty: all. As
   /// ExportOptions::authorise.
   std::function<Status(const ClientCredentials& client)> authorise{};
-  /// Servers that are called by another protocol; they outlive the broker. Null: there are none.
+  /// Servers that speak another protocol; must outlive the broker. Null: there are none.
   ForeignServers* foreign = nullptr;
-  /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.
+  /// This host's address. Clients cannot import from it: their calls would come back as another host's. 0: none.
   HostAddress own_address = 0;
-  /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host
-  /// that is known in two ways (by a key, by its address) counts as two.
+  /// Limits for each remote host, so that it cannot take everything from the others: bindings, and commands being
+  /// served. A host that is known in two ways (by a key, by its address) counts as two.
   std::size_t max_bindings_per_host = 256;
   std::size_t max_commands_per_host = 256;
-  /// BINDs that wait for a name: of one remote host, and of all. Beyond it a name that is not there is unknown at once.
+  /// BINDs that wait for a name: of one remote host, and of all. Beyond these a BIND for a missing name fails at once
+  /// (name_unknown).
   std::size_t max_waiting_binds_per_host = 8;
   std::size_t max_waiting_binds = 64;
-  /// Calls of this machine's clients under way to one host, which may have stopped to answer: a thread each. One user
-  /// has half of them at most. All groups together are one host more. Besides, a call to a group counts as one to each
-  /// of its members: of those, 1024 are under way at once, and of one user, with its calls to single hosts, 512.
+  /// Calls of this machine's clients under way to one host, which may no longer answer; each takes a thread. One user
+  /// has half of them at most. All groups together count as one host more. A call to a group also counts as one to each
+  /// member: of those, 1024 are under way at once, and of one user, with its calls to single hosts, 512.
   std::size_t max_calls_to_host = 256;
-  /// Remote bindings of this machine's clients, all together; half of them of one user at most.
+  /// Remote bindings of all clients of this machine together. One user has half of them at most.
   std::size_t max_paths = 4096;
-  /// Threads for calls of this machine's clients that stay, however long nobody calls.
+  /// Threads for calls of this machine's clients that stay when they are idle.
   std::size_t kept_threads = 0;
-  /// Whether there is so little memory that bindings are to be refused: those of this machine's clients, and those of
-  /// other hosts. Called on any thread.
+  /// Returns true while memory is short: then the broker refuses new bindings, of this machine's clients and of other
+  /// hosts. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
-  /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
-  /// anywhere. Over zero, as the next two, and less than `silence`: whoever is not asked does not answer. kNoLimit:
-  /// never; then `silence` is kNoLimit, too.
+  /// How often the broker tells each host to which paths lead that they are in use, and asks whether their servers
+  /// live. Over zero, as the next two, and less than `silence`: a host that is not asked does not answer. kNoLimit:
+  /// never; then `silence` must be kNoLimit, too.
   std::chrono::milliseconds keepalive{10'000};
-  /// A path ends when its host has not answered for so long, whether it is in use or not. The transport's own patience
-  /// with a host that is silent during a call is to be the same. kNoLimit: it does not end for silence.
+  /// A path ends when its host has not answered for this time, in use or not. Give the transport the same limit for a
+  /// host that is silent during a call. kNoLimit: silence ends no path.
   std::chrono::milliseconds silence = kSilence;
   static constexpr std::chrono::seconds kSilence{30};
-  /// What a host that is a client here has, is dropped after so much silence: long after its own end has given up, so
-  /// that no binding ends here that lives there. kNoLimit: never.
+  /// The bindings of a client's host are dropped when it has been silent for this time. It must be longer than the
+  /// `silence` of that host, so that no binding ends here that the client still has. kNoLimit: never.
   std::chrono::milliseconds forget{90'000};
   /// The time. For tests.
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;
-  /// Of this start of the broker; 0: a random one. For tests.
+  /// Identifies this start of the broker; 0: a random number. For tests.
   std::uint64_t boot_id = 0;
 };
 
 struct BrokerStatistics {
   std::size_t paths = 0;     ///< Remote bindings of this machine's clients, alive.
   std::size_t bindings = 0;  ///< Bindings of other hosts to this machine's servers, alive.
-  std::size_t hosts = 0;     ///< That have such bindings.
+  std::size_t hosts = 0;     ///< Hosts that have such bindings.
 };
 
 /// A binding of one of this machine's clients to a group of hosts.
@@ -79,7 +80,7 @@ struct GroupBinding {
   struct Member {
     HostAddress host = 0;
     bool bound = false;
-    std::string why{};  ///< It is not bound, as far as is known: printable ASCII, at most 200 characters.
+    std::string why{};  ///< Why it is not bound, if known: printable ASCII, at most 200 characters.
   };
   std::uint64_t number = 0;  ///< No other has it at the same time.
   uid_t user = 0;
@@ -91,12 +92,13 @@ struct GroupBinding {
 /// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
 class RemoteBroker final : public RemoteService {
  public:
-  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface(), invalid_argument (an option).
+  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface(),
+  /// invalid_argument (an option).
   static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
   RemoteBroker(const RemoteBroker&) = delete;
   RemoteBroker& operator=(const RemoteBroker&) = delete;
-  /// Ends every path and every remote host's binding. No serve() may be running or come any more; Transport::call()s
-  /// that are under way are waited for.
+  /// Ends all paths and all bindings of remote hosts. Waits for Transport::call()s that are under way. No serve() may
+  /// be running, and none may be called any more.
   ~RemoteBroker() override;
 
   std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command, std::span<const std::byte> request,

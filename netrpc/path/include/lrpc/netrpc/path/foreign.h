@@ -1,5 +1,5 @@
-// Servers on other hosts that speak another protocol than lrpc-netds do among each other, such as Sun RPC: what the
-// remote broker asks of whoever speaks it.
+// Servers on other hosts that speak another protocol than lrpc-netd, such as Sun RPC: the interface between the remote
+// broker and the implementation of that protocol.
 #pragma once
 
 #include <sys/types.h>
@@ -23,11 +23,11 @@ class ForeignBinding {
   virtual ~ForeignBinding() = default;
   struct Returned {
     std::uint16_t status = 0;  ///< The call status.
-    std::size_t size = 0;      ///< Of what it promises: the packed image of the results, or of an error, or a text.
+    std::size_t size = 0;      ///< Bytes in `results`: the packed image of results or of an error, or a text.
   };
-  /// Calls procedure `number` with a packed image; both are the client's, and hostile. Blocks, at most `limit` (0: as
-  /// long as the protocol waits), and not much longer than `caller` waits (null: nobody does). `results` has room for
-  /// kMaxImage bytes.
+  /// Calls procedure `number` with a packed image; both come from the client and are hostile. Blocks at most `limit`
+  /// (0: the protocol's own limit), and not much longer than `caller` waits (null: no caller waits). `results` has room
+  /// for kMaxImage bytes.
   [[nodiscard]] virtual Returned call(const CallContext* caller, std::uint16_t number, std::span<const std::byte> image,
                                       std::chrono::milliseconds limit, std::span<std::byte> results) noexcept = 0;
 };
@@ -38,17 +38,17 @@ class ForeignServers {
   virtual ~ForeignServers() = default;
   struct Wanted {
     std::string name;
-    std::string host;         ///< As the client calls it.
+    std::string host;         ///< The host's name, as the client wrote it.
     HostAddress address = 0;  ///< Its address.
     uid_t user = 0;           ///< Who imports.
     std::string declaration;  ///< Of the client's interface: hostile.
-    /// What bind() has made of the declaration, for the next bind() of the same import. At first null.
+    /// The result of bind()'s work on the declaration, for the next bind() of the same import. Null at first.
     std::shared_ptr<const void> kept{};
   };
   /// Whether `name@host` is such a server. Does not block.
   [[nodiscard]] virtual bool knows(std::string_view name, std::string_view host) const noexcept = 0;
-  /// Blocks for some seconds at most. Errors are for whoever imports, with a text; name_unknown: the server may be
-  /// there later. Throws std::bad_alloc alone. Precondition: knows(name, host).
+  /// Blocks for some seconds at most. The importing program gets the error, with its text; name_unknown means that the
+  /// server may be there later. Throws nothing but std::bad_alloc. Precondition: knows(name, host).
   [[nodiscard]] virtual Result<std::unique_ptr<ForeignBinding>> bind(Wanted& wanted) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the network path asks of a network, whatever is composed under it: a call with at-most-once semantics.
+// The network as the network path sees it, whatever protocols it is composed of: a call with at-most-once semantics.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace lrpc::netpath {
 
 /// An IPv4 address, in host order.
 using HostAddress = std::uint32_t;
-/// The number of a command of another host, in the order in which they have arrived here. What the network delivers of
-/// an earlier life of a host has lower numbers than what it delivers of a later one.
+/// Numbers the commands of other hosts in the order of their arrival here. Commands that the network delivers from an
+/// earlier life of a host have lower numbers than those from a later one.
 using Arrival = std::uint64_t;
 
 /// Bytes of the longest request to a host, and of the longest reply from it.
@@ -29,18 +29,19 @@ struct MessageSizes {
 
 /// A group of hosts that has a name.
 struct Group {
-  HostAddress address = 0;  ///< By which call_group() knows it; no host's.
+  HostAddress address = 0;  ///< Identifies the group for call_group(); no host has it.
   std::vector<HostAddress> members;
   MessageSizes sizes;  ///< As of agree(): of a call to it.
 };
 
-/// What the members of a group have answered to one call.
+/// Collects the answers of a group's members to one call.
 class Collation {
  public:
   virtual ~Collation() = default;
   /// Whether a member's reply counts as an answer; else the member has failed. On any thread; must not block.
   [[nodiscard]] virtual bool counts(std::span<const std::byte> reply) noexcept = 0;
-  /// What a member has said, or why nothing. On any thread; must not block. `reply` is empty unless `outcome` is ok.
+  /// Takes a member's reply, or the reason why there is none. On any thread; must not block. `reply` is empty unless
+  /// `outcome` is ok.
   virtual void said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept = 0;
 };
 
@@ -48,15 +49,15 @@ class Collation {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Agrees with `host` on how long messages may be: each side says which packets its link receives, and sends no
-  /// larger ones from then on. `sizes` has then what is carried, prologues of this layer included. Asked before each
-  /// binding. Blocks, at most `timeout`. Errors: those of call().
+  /// Agrees with `host` on the length of messages: each host tells the other the largest packet that its link receives,
+  /// and from then on neither sends a larger one. `sizes` gets the longest messages, prologues of this layer included.
+  /// Called before each binding. Blocks at most `timeout`. Errors: those of call().
   virtual Errc agree(HostAddress host, MessageSizes& sizes, std::chrono::milliseconds timeout) noexcept = 0;
-  /// Why agree() with `host` has come to `outcome`, as far as this side knows, for whoever imports: what follows "host
-  /// 'NAME' ". Also tells the administrator where it is a matter of keys.
+  /// A text for the importing program: why agree() with `host` ended with `outcome`, as far as this side knows. It
+  /// continues "host 'NAME' ". If the reason is a key, it is also logged for the administrator.
   virtual std::string why(HostAddress host, Errc outcome) = 0;
-  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at most
-  /// `timeout`, which is over zero; with kNoLimit until the host has answered or is known to be gone.
+  /// Sends `command` to the RemoteService of `host`, which serves it at most once, and puts the reply into `reply`.
+  /// Blocks at most `timeout`, which is over zero; with kNoLimit until the host has answered or is known to be gone.
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
   ///   host_unreachable  there is no way to the host at present; the command was not served, and may be sent again
@@ -82,19 +83,19 @@ class Transport {
   }
 };
 
-/// The server's side: who answers the commands of other hosts. Thread-safe: many are served at the same time.
+/// The server's side: answers the commands of other hosts. Thread-safe: many are served at the same time.
 class RemoteService {
  public:
   virtual ~RemoteService() = default;
-  /// Answers one command of `from`, whose bytes are hostile. Returns 0 and the reply, or the Errc with which it is
-  /// refused. Blocks for as long as what is called runs; the caller's thread must be one that may. Commands may be
-  /// served in another order than that of `arrived`.
+  /// Answers one command of `from`; its bytes are hostile. Returns 0 and the reply, or the Errc of a refusal. Blocks as
+  /// long as the called procedure runs: call it on a thread that may block. Commands may be served in another order
+  /// than that of `arrived`.
   virtual std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command,
                               std::span<const std::byte> request, std::span<std::byte> reply,
                               std::size_t& reply_size) noexcept = 0;
-  /// The network has seen that a host has another boot id than before: what belongs to the life before goes. `last`:
-  /// the last command that had arrived by then, of any host. May come late, when the new life has been served already.
-  /// Does not block for long.
+  /// Called when the network has seen a new boot id of `host`: drops everything that belongs to its former life.
+  /// `last`: the last command, of any host, that had arrived by then. The call may come when commands of the new life
+  /// have been served already. Does not block for long.
   virtual void peer_rebooted(HostAddress host, Arrival last) noexcept = 0;
 };
 

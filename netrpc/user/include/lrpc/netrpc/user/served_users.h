@@ -13,23 +13,23 @@
 namespace lrpc::netuser {
 
 /// Serves UserCalls (user_calls.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
-/// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
-/// which do not grow) and use up what their line of the graph allows, and nothing else. How many bindings they may have
-/// is for ServerOptions to say.
+/// are not trusted. They can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
+/// which do not grow), and use up what their line of the graph allows; nothing else. ServerOptions limits their
+/// bindings.
 class ServedUsers {
  public:
   explicit ServedUsers(ServerOptions options);
   ServedUsers(const ServedUsers&) = delete;
-  /// Ends all processes' part in the graph; they see their bindings revoked. Not inside the monitor.
+  /// Removes all processes from the graph; their bindings are revoked. Not inside the monitor.
   ~ServedUsers();
-  /// The same, but for the names and the bindings: CreateProtocol is refused (call_cancelled) from now on. Not inside
-  /// the monitor.
+  /// Removes all processes from the graph, but keeps names and bindings. From now on CreateProtocol is refused
+  /// (call_cancelled). Not inside the monitor.
   void stop() noexcept;
 
   /// Exports it as exported_name(): for root and lrpcd's own user. `authorise`: as ExportOptions'. Errors: those of
   /// Server::export_interface(). Not inside the monitor.
   Status serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise = {});
-  /// Serves it to who holds the other end of `socket`, without a name.
+  /// Serves it, without a name, to the process that holds the other end of `socket`.
   Status serve_over(UserObject& user, UniqueFd socket);
 
  private:

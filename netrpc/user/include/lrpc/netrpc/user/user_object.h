@@ -1,8 +1,8 @@
 // USER: the protocol object at the top of a graph that stands for a process (The x-Kernel §II.A: user processes
 // masquerade as protocol objects). ServedUsers serves it to one.
 //
-// What the process may do is bounded by the graph's line: one protocol number, so that it cannot speak for other
-// protocols of the host, and so many sessions, messages and bytes.
+// The graph's line limits the process: to one protocol number, so that it cannot speak for other protocols of the host,
+// and to a number of sessions, messages and bytes.
 #pragma once
 
 #include <atomic>
@@ -24,22 +24,22 @@ namespace lrpc::netuser {
 using SessionNumber = std::uint64_t;
 
 struct UserOptions {
-  std::string name;                       ///< Under which processes find it.
-  netrpc::ProtocolNumber number = 0;      ///< By which the protocol below knows it.
+  std::string name;                       ///< Processes find it by this name.
+  netrpc::ProtocolNumber number = 0;      ///< Identifies it to the protocol below.
   std::size_t largest = 1500;             ///< Bytes of a message that the process pushes, at most kLargest.
-  std::size_t sessions = 256;             ///< That the process has opened; and as many that peers have made.
+  std::size_t sessions = 256;             ///< Sessions that the process opens, and as many that peers make.
   std::size_t queue = 256;                ///< Messages that wait for the process,
-  std::size_t queue_bytes = 1024 * 1024;  ///< and bytes of buffers of them; what does not fit is dropped.
+  std::size_t queue_bytes = 1024 * 1024;  ///< and bytes of their buffers; further ones are dropped.
 
   static constexpr std::size_t kLargest = 65'536;
   static constexpr std::size_t kMostSessions = 65'536;
   static constexpr std::size_t kMostQueue = 65'536;
 };
 
-/// What a USER is exported as: "lrpc.user." and its name. No name of lrpc's own is exported to other hosts.
+/// The name under which a USER is exported: "lrpc.user." and its own. Names with "lrpc." never go to other hosts.
 [[nodiscard]] std::string exported_name(const std::string& user);
 
-/// Those of a line of the graph. Errors: invalid_argument, with the option's name in the text. A pure function.
+/// The options of a line of the graph. Errors: invalid_argument, with the option's name in the text. A pure function.
 [[nodiscard]] Result<UserOptions> user_options(const netrpc::Options& options);
 
 /// A message on its way to the process.
@@ -50,11 +50,11 @@ struct Upcall {
   netrpc::Message message;
 };
 
-/// The protocol object. All operations inside the monitor, but wait() and woken(); none blocks. Without a process it
-/// drops what arrives; so it does when the host is short of memory.
+/// The protocol object. Call all operations inside the monitor, except wait() and wake_all(); only wait() blocks. It
+/// drops messages that arrive while there is no process, or while the host is short of memory.
 class UserObject final : public netrpc::Protocol {
  public:
-  /// Is enabled below as long as it lives. Errors: those of open_enable() below.
+  /// It is enabled at the protocol below as long as it lives. Errors: those of open_enable() there.
   static Result<std::unique_ptr<UserObject>> make(const netrpc::InstanceParts& parts, UserOptions options);
   ~UserObject() override;
 
@@ -62,35 +62,35 @@ class UserObject final : public netrpc::Protocol {
 
   // ---- the process's calls into the graph ----
 
-  /// A process is there from now on. name_taken: one is there already, or the end of one that has died is not
-  /// known yet; limit_reached: the host is short of memory.
+  /// Attaches a process. Errors: name_taken (there is one already, or it has died and that is not known yet),
+  /// limit_reached (the host is short of memory).
   Status attach();
-  /// It is gone: its sessions are closed, what waits for it is dropped, who waits in wait() returns.
+  /// Detaches the process: closes its sessions, drops the messages that wait for it, and ends all wait()s.
   void detach() noexcept;
   void want(bool messages_of_strangers) noexcept { wanted_ = messages_of_strangers; }
   /// Errors: those of the protocol below; limit_reached (UserOptions::sessions, or the host is short of
   /// memory).
   Result<SessionNumber> open_below(netrpc::HostAddress host, std::uint16_t port);
-  /// Copies `data` once, which may change meanwhile. Errors: invalid_argument (no such session), message_too_long,
-  /// limit_reached (no buffers), and those of Session::push().
+  /// Copies `data`, which another process may change meanwhile, once. Errors: invalid_argument (no such session),
+  /// message_too_long, limit_reached (no buffers), and those of Session::push().
   [[nodiscard]] Errc push(SessionNumber session, std::span<const std::byte> data);
-  /// The session's; not kept. Null: there is none of that number.
+  /// The session with this number; do not keep the pointer. Null: there is none.
   [[nodiscard]] netrpc::Session* find(SessionNumber session) noexcept;
   void close(SessionNumber session) noexcept;
 
   // ---- the graph's calls of the process ----
 
-  /// The message that has waited longest. False: none waits.
+  /// Takes the message that has waited longest. False: none waits.
   [[nodiscard]] bool take(Upcall& upcall) noexcept;
-  /// Inside the monitor, when there was nothing to take: what to wait() for, outside.
+  /// Inside the monitor, when take() has found nothing: the value for wait(), which follows outside.
   [[nodiscard]] std::uint32_t going_to_wait() noexcept;
   /// Blocks, at most `limit` (negative: without), until something may have arrived or changed since going_to_wait().
   /// Outside the monitor; then stopped_waiting() inside. Spurious returns happen.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
   void stopped_waiting() noexcept { --waiting_; }
-  /// Inside the monitor, by who was waiting and takes nothing: it may have been woken in another's place.
+  /// Inside the monitor, by a thread that was woken and takes nothing: it may have been woken in another's place.
   void wake_another() noexcept;
-  /// Lets everybody who waits return. Any thread.
+  /// Ends all wait()s. Any thread.
   void wake_all() noexcept;
 
   // ---- Protocol ----

@@ -21,11 +21,11 @@
 
 namespace lrpc::netuser {
 
-/// Thread-safe. Every operation is a call into the graph's process; the errors of calls (docs/ERRORS.md) come beside
-/// those that are named. After call_failed or binding_revoked the graph is gone: make another.
+/// Thread-safe. Every operation is a call into the graph's process, and can also fail with the errors of calls
+/// (docs/ERRORS.md). After call_failed or binding_revoked the graph is gone: make another UserProcess.
 class UserProcess {
  public:
-  /// Names a session of the graph; good until closed. One that a peer has made may also give way to other peers'.
+  /// Names a session of the graph, until it is closed. A session that a peer has made may also make room for others.
   using SessionNumber = std::uint64_t;
   struct Arrived {
     SessionNumber session = 0;
@@ -57,14 +57,15 @@ class UserProcess {
   /// The same over a socket whose other end was given to ServedUsers::serve_over().
   static Result<std::unique_ptr<UserProcess>> create_over(UniqueFd socket, Options options);
   UserProcess(const UserProcess&) = delete;
-  /// Closes all sessions; waits for receive() and lost(). Not in one. A graph that does not answer is waited for at
-  /// most 10 s, and at most the binding's call_timeout; then what receive() calls ends as call_cancelled.
+  /// Closes all sessions, and waits for receive() and lost() to return; not to be called in them. If the graph does not
+  /// answer, waits at most 10 s, and at most the binding's call_timeout; then calls made in receive() end as
+  /// call_cancelled.
   ~UserProcess();
 
-  /// Messages of peers to which no session is open arrive from now on (open_enable), or no longer.
+  /// From now on messages of peers to which no session is open arrive (open_enable), or they no longer do.
   Status enable();
   Status disable();
-  /// A session to a host, and a port of it where that is not the one that all hosts have. Errors: those of
+  /// Opens a session to a host. `port`: the host's port; 0: the port that all hosts have. Errors: those of
   /// Protocol::open() below; limit_reached.
   Result<SessionNumber> open(std::uint32_t host, std::uint16_t port = 0);
   /// Errors: invalid_argument (no such session), message_too_long, limit_reached, host_unreachable.
