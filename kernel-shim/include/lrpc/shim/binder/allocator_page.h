@@ -15,7 +15,7 @@ namespace lrpc::shim {
 
 inline constexpr std::size_t kAllocatorPageSize = 4096;
 
-/// What a server says of itself. Counts go up only; whoever reads them believes them no further than it can check.
+/// A server's counters. They only go up. The allocator does not trust them beyond what it can check.
 struct alignas(128) AllocatorCounters {
   std::atomic<std::uint64_t> hits{0};          ///< Calls that a poller picked up.
   std::atomic<std::uint64_t> misses{0};        ///< Calls on a polled A-stack that an E-stack had to serve.
@@ -25,8 +25,8 @@ struct alignas(128) AllocatorCounters {
   std::atomic<std::uint32_t> polling{0};       ///< 1: a poller polls now.
 };
 
-/// What the allocator says. One word, so that one load answers every question; zero means "no ruling": the server's own
-/// rule holds.
+/// The allocator's ruling, in one word, which one load reads as a whole. Zero means no ruling: the server follows its
+/// own rule.
 struct alignas(128) AllocatorRuling {
   static constexpr std::uint32_t kNone = 0;
   static constexpr std::uint32_t kAsleep = 1U << 31;  ///< The allocator does not look. There is no ruling then.
@@ -66,9 +66,8 @@ struct CountersCopy {
 /// out.
 Result<UniqueFd> create_allocator_page();
 
-/// An address at which a page lies: first one of zeros that is private, later perhaps one that is shared, and then
-/// again others. Whoever reads or writes it meanwhile meets the one or the other, never a fault. Not inherited across
-/// fork.
+/// A fixed address with a page: at first a private page of zeros, later perhaps a shared one, and so on. Threads that
+/// read or write it meanwhile see the old page or the new one, never a fault. Not inherited across fork.
 ///
 /// put() and put_zeros() are not thread-safe among themselves.
 class AllocatorPageMapping {

@@ -27,23 +27,24 @@ struct BellNews {
   UniqueFd listener = {};   ///< With `trap`; the same. A seccomp listener.
 };
 
-/// Rings: one byte, never blocks, never fails visibly. A full bell has woken the clerk already.
+/// Rings: sends one byte. Never blocks, and reports no failure: if the bell is full, the clerk has been woken already.
 void ring_bell(int bell) noexcept;
 /// How long an offer waits for a clerk that is alive.
 inline constexpr std::chrono::milliseconds kOfferPatience{10'000};
 /// Sends an offer with its descriptor (not taken). Waits while the bell is full, at most `patience`. timed_out,
 /// peer_gone, system_error.
 Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience = kOfferPatience);
-/// Takes one message off the bell, without waiting for one; nullopt: there is none. What is not a bell's message is
-/// consumed, its descriptors closed on another thread, and comes back as bad_message. peer_gone: the other side has let
-/// go, or has sent so much to be closed that it is as good as gone. An offer is received on a thread of its own, whose
-/// start this waits for. May throw std::bad_alloc.
+/// Takes one message off the bell without waiting; nullopt: there is none. Errors: bad_message (not a bell's message;
+/// it is consumed, and its descriptors are closed on another thread); peer_gone (the other side has closed the bell, or
+/// has sent too many descriptors to be closed). An offer is received on a thread of its own; this waits for that
+/// thread's start. May throw std::bad_alloc.
 Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client = {});
 
-/// For the clerk: tells whoever offered one end of a socketpair, over that pair, that the offer stands. Never blocks.
-/// An offer that is not accepted is closed instead.
+/// For the clerk: accepts the offer of one end of a socketpair, by a message over that pair. Never blocks. To refuse an
+/// offer, close it.
 void accept_offer(int offered, BellMessage message) noexcept;
-/// For the client, on the end that it kept: waits for that word. peer_gone: the offer was not accepted. timed_out.
+/// For the client, on the end that it kept: waits until the clerk accepts the offer. Errors: peer_gone (not accepted),
+/// timed_out.
 Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds patience = kOfferPatience);
 
 }  // namespace lrpc::shim

@@ -1,5 +1,6 @@
-// An argument image between hosts (LRPC §5.1): of an A-stack, the bytes that a call, a return or a raised error makes
-// meaningful, one behind the other. And the descriptors that this takes, as bytes, for who was not compiled with them.
+// An argument image between hosts (LRPC §5.1): the bytes of an A-stack that are meaningful in a call, a return or a
+// raised error, one behind the other. Also the descriptors for this as bytes, for programs that were not compiled with
+// them.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace lrpc::shim {
 
-/// What travels: the ranges of the fixed part in their order, then the values of those variable parameters that go this
-/// way. A view into a descriptor.
+/// The parts of an A-stack that travel: the ranges of the fixed part in their order, then the values of the variable
+/// parameters that go in this direction. A view into a descriptor.
 struct PackedShape {
   std::span<const ImageRange> ranges;
   std::span<const VariableParameter> variables;
@@ -51,8 +52,8 @@ struct PackedShape {
 /// each byte is loaded once, lengths are judged by the copy. nullopt: a length breaks its bound, or `out` is too small.
 [[nodiscard]] std::optional<std::size_t> pack(const PackedShape& shape, const AStack& astack,
                                               std::span<std::byte> out) noexcept;
-/// The reverse, over hostile bytes in private memory: false, and the A-stack as it was, unless they are exactly as long
-/// as their own lengths say, each within its bound.
+/// The reverse, from hostile bytes in private memory. Returns false, and leaves the A-stack untouched, unless the bytes
+/// are exactly as long as their own lengths say, with each length within its bound.
 [[nodiscard]] bool unpack(const PackedShape& shape, std::span<const std::byte> packed, const AStack& astack) noexcept;
 
 /// The descriptors of an interface as bytes: what to take off an A-stack and to put on it, without the names.

@@ -1,4 +1,4 @@
-// Not to try again at once what has not paid, counted in tries.
+// Backs off, for a number of tries, from something that did not pay.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@ namespace lrpc::shim {
 /// The trap: "LR", far above every system call that there is.
 inline constexpr long kTrapNumber = 0x4c52;
 
-/// What a trap carries in registers (LRPC §3.2): the kernel copies them, so that nobody can change them behind a check.
+/// The registers of a trap (LRPC §3.2). The kernel copies them, so nobody can change them after a check.
 struct TrapRegisters {
   std::array<std::uint64_t, 2> binding{};  ///< The Binding Object's nonce, the one name that both sides have for it.
   std::uint64_t procedure = 0;
@@ -42,7 +42,7 @@ inline constexpr const char* kSealedVariable = "LRPC_SEALED";
 inline constexpr int kSealedRegionFd = 3;
 inline constexpr int kSealedDescriptionFd = 4;
 
-/// The binding of a sealed program, made for it by whoever started it: what was asked for, and what was granted.
+/// The binding of a sealed program, made by its launcher: the request, and what was granted.
 struct SealedBinding {
   ImportRequest granted;
   Bound bound;
@@ -54,8 +54,8 @@ struct SealedDescription {
   std::string variable;
 };
 Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, const Bound& bound);
-/// The reverse, in the program: takes (and closes) the descriptors that `variable` names. bad_message if they are not
-/// it.
+/// The reverse, in the program: takes (and closes) the descriptors that `variable` names. Error: bad_message if they
+/// are not such a description.
 Result<SealedBinding> read_sealed_binding(const std::string& variable);
 
 // ---- The server's half ----
@@ -68,8 +68,8 @@ struct Trap {
   TrapRegisters registers;
 };
 
-/// By the name that the kernel gives it. Asked of the descriptor by ioctl, a file of the peer's own making could answer,
-/// in its own time. Of the calling thread's table of descriptors.
+/// By the name that the kernel gives it. Asked of the descriptor by ioctl, a file of the peer's own making could
+/// answer, in its own time. Of the calling thread's table of descriptors.
 [[nodiscard]] bool is_seccomp_listener(int fd) noexcept;
 
 /// The listener of a sealed client domain, as the server holds it. Not thread-safe.

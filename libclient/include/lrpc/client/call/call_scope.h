@@ -10,14 +10,14 @@
 
 namespace lrpc {
 
-/// Ends calls from outside: the calls of every CallScope that was made with it, outstanding or to come, are
-/// call_cancelled once cancel() has been called, for good. A handle: copies are the same. Thread-safe.
+/// Ends calls from outside. After cancel(), all present and future calls in CallScopes that were made with it end as
+/// call_cancelled. A handle: all copies are the same Cancellation. Thread-safe.
 class Cancellation {
  public:
-  /// One that has not come. Throws std::bad_alloc.
+  /// A Cancellation that is not cancelled yet. Throws std::bad_alloc.
   Cancellation() : word_(std::make_shared<shim::CancellationWord>()) {}
 
-  /// Wakes every caller that sleeps in one of its scopes. Whoever polls or yields for a return looks within some
+  /// Wakes every caller that sleeps in one of its scopes. Callers that poll or yield notice it within some
   /// microseconds. A call that has returned by then keeps its result. Never blocks; may be called in a signal handler.
   void cancel() const noexcept;
   [[nodiscard]] bool cancelled() const noexcept { return word_->cancelled.load(std::memory_order_acquire) != 0; }
@@ -27,8 +27,8 @@ class Cancellation {
   std::shared_ptr<shim::CancellationWord> word_;
 };
 
-/// A moment (of the steady clock), or a span of time from now on, or kNoLimit. Made of each without a word. A span that is
-/// not over zero is over.
+/// A moment (of the steady clock), or a span of time from now on, or kNoLimit. Each converts implicitly. A span of zero
+/// or less is over already.
 class CallDeadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,7 +43,7 @@ class CallDeadline {
   [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
 
  private:
-  /// However long: a span that the clock cannot hold is for ever.
+  /// A span too long for the clock means no deadline.
   template <class Span>
   static Clock::time_point after(std::chrono::duration<double> about, Span span) noexcept {
     if (about >= std::chrono::nanoseconds(shim::Deadline::kMost)) return Clock::time_point::max();
@@ -53,35 +53,35 @@ class CallDeadline {
   Clock::time_point until_;
 };
 
-/// CallScope scope(lrpc::fresh): nothing of what holds outside, nor of what the caller has left, holds inside.
+/// CallScope scope(lrpc::fresh): inside, no outer scope and no deadline of the caller applies.
 struct Fresh {
   explicit Fresh() = default;
 };
 inline constexpr Fresh fresh{};
 
-/// What holds for every call that this thread makes while it lives: `lrpc::CallScope scope{5ms};`.
+/// Limits every call that this thread makes while the scope lives: `lrpc::CallScope scope{5ms};`.
 ///
-/// - Every call must be over by its deadline: the wait for an A-stack, for the return, or for another host; at any
-///   gate, also of calls that were started (Pending: with them what held when they were started stays with them, and
-///   what holds for whoever finishes them holds too). One that is not ends as call_aborted, its A-stack in quarantine
-///   until the server lets go of it; one that would begin later does so at once, without being made.
-/// - The same when its Cancellation comes: the call ends as call_cancelled, also if its deadline has passed as well.
-/// - Scopes nest: the earlier deadline and every cancellation hold. A binding's call_timeout holds beside them.
-/// - What is left of the deadline goes along with each call (CallContext::remaining()). While a procedure runs, its
-///   thread is in such a scope by itself: what it calls inherits what its caller has left. A cancellation does not go
-///   along; CallContext::abandoned() tells the procedure.
-/// - A one-way call is let go of when it is rung; the deadline bounds its wait for an A-stack.
+/// - A call that is not over by the deadline ends as call_aborted, at any gate, whether it waits for an A-stack, for
+///   its return or for another host. Its A-stack stays in quarantine until the server lets go of it. A call that would
+///   begin after the deadline ends as call_aborted without being made.
+/// - A started call (Pending) keeps the limits of the scopes in which it was started. The scopes of the thread that
+///   finishes it apply, too.
+/// - After cancel() of its Cancellation a call ends as call_cancelled, even if its deadline has passed as well.
+/// - Scopes nest: the earliest deadline and every cancellation apply. So does the binding's call_timeout.
+/// - Each call carries the time that is left (CallContext::remaining()). A procedure's thread is in a scope with this
+///   deadline while it runs, so calls that it makes inherit it. Calls do not carry cancellations; the procedure learns
+///   of them by CallContext::abandoned().
+/// - A one-way call is over when it is rung; the deadline limits its wait for an A-stack.
 /// - A sealed domain's call (trap gate) is not begun too late, and carries the deadline, but ends only when the server
-///   answers: the kernel lets nobody out.
+///   answers, because the kernel does not release the caller earlier.
 /// - Imports have a timeout of their own.
 ///
-/// Belongs to the thread that made it, which must destroy its scopes in reverse order, as blocks do: not in a coroutine
-/// across a co_await. Neither it nor Cancellation is needed by who sets no limits: then a call looks once at a
-/// thread-local pointer.
+/// A scope belongs to the thread that made it. The thread must destroy its scopes in reverse order, as blocks do, so do
+/// not keep one in a coroutine across a co_await. Without any scope a call costs one look at a thread-local pointer.
 class [[nodiscard]] CallScope {
  public:
   explicit CallScope(CallDeadline deadline) noexcept : CallScope(shim::calling_thread.limits, deadline, nullptr) {}
-  /// Those with a Cancellation throw std::bad_alloc.
+  /// The constructors with a Cancellation throw std::bad_alloc.
   explicit CallScope(const Cancellation& cancellation)
       : CallScope(shim::calling_thread.limits, kNever, &cancellation) {}
   CallScope(CallDeadline deadline, const Cancellation& cancellation)
@@ -95,7 +95,7 @@ class [[nodiscard]] CallScope {
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope() { shim::calling_thread.limits = around_; }
 
-  /// What the calling thread has left just now, by its scopes or by its caller: never below zero; nothing: no deadline.
+  /// The time that the calling thread has left, by its scopes or by its caller; never below zero. nullopt: no deadline.
   [[nodiscard]] static std::optional<std::chrono::nanoseconds> remaining() noexcept;
   /// Whether the calling thread's calls would be call_aborted or call_cancelled at once.
   [[nodiscard]] static bool over() noexcept;

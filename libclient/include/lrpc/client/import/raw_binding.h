@@ -1,5 +1,5 @@
-// Calls without stubs: for who forwards packed images and was not compiled with the interface, as the network domain
-// does.
+// Calls without stubs: for programs that forward packed images and were not compiled with the interface, such as the
+// network domain.
 #pragma once
 
 #include <chrono>
@@ -20,22 +20,22 @@ namespace lrpc::client {
 /// Movable; any number of threads may call through it at the same time.
 class RawBinding {
  public:
-  /// What is exported as `name`: which interface, and its declaration, both as the server says (hostile). Blocks as long
-  /// as the nameserver takes to answer, at most a few seconds. Of `options` only `nameserver` counts. Errors:
-  /// invalid_argument (no name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
+  /// The interface that is exported as `name`, and its declaration, both as the server gives them (hostile). Blocks
+  /// until the nameserver answers, at most a few seconds. Uses only `options.nameserver`. Errors: invalid_argument (no
+  /// name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
   static Result<shim::Described> describe(std::string_view name, const ImportOptions& options);
 
-  /// Binds to `name` as Binding::import() does, on behalf of `principal`, who must be asking for exactly `interface`.
-  /// Only the process that exports shim::kNetworkName may have a principal; without one it imports for itself. Errors:
-  /// those of Binding::import(); not_supported (the export has no descriptors).
+  /// Binds to `name` as Binding::import() does, on behalf of `principal`, which must ask for exactly `interface`. Only
+  /// the process that exports shim::kNetworkName may pass a principal; without one it imports for itself. Errors: those
+  /// of Binding::import(); not_supported (the export has no descriptors).
   static Result<RawBinding> import(std::string_view name, const InterfaceId& interface,
                                    const std::optional<shim::Principal>& principal, const ImportOptions& options);
 
-  /// Unpacks `arguments` (hostile) onto an A-stack, makes the call, packs what it returned into `results`; `size` says
-  /// how much that is, 0 unless the status is 0 or a raised error's. Of an error with a text (call_status::kTold), the
-  /// text. Returns the call status; argument_out_of_range if the arguments are no image of the procedure's. Blocks for
-  /// as long as the procedure runs, and before that for an A-stack, at most `limit`: the call carries
-  /// that deadline, as in a CallScope. call_aborted after it.
+  /// Unpacks `arguments` (hostile) onto an A-stack, calls, and packs the results into `results`. `size` gets the bytes
+  /// written: 0 unless the status is 0, a raised error's, or that of an error with a text (call_status::kTold), which
+  /// is then the text. Returns the call status; argument_out_of_range if `arguments` are not an image of the
+  /// procedure's arguments. Blocks until an A-stack is free and the procedure has returned, at most `limit`, which the
+  /// call carries as a deadline (CallScope); then it returns call_aborted.
   [[nodiscard]] std::uint16_t call(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::span<std::byte> results, std::size_t& size,
                                    std::chrono::milliseconds limit) noexcept;

@@ -1,4 +1,4 @@
-// Who is told that a binding has been revoked.
+// Tells the program that a binding has been revoked.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace lrpc::client {
 
-/// A descriptor that becomes readable and functions that are called, each once. Costs nothing until somebody asks.
-/// Thread-safe, where nothing else is said.
+/// A descriptor that becomes readable, and functions that are called, each once. Costs nothing until it is used.
+/// Thread-safe, except where a comment says otherwise.
 class RevocationNews {
  public:
   RevocationNews() noexcept = default;
@@ -23,12 +23,11 @@ class RevocationNews {
   Result<int> descriptor(const std::atomic<bool>& revoked);
   /// The binding is revoked: makes the descriptor readable, if there is one. No other system call than write(2).
   void signal() noexcept;
-  /// Has `told` called by tell(), after those before it; if tell() has been, by this.
+  /// Adds a function that tell() will call, after those added before. After tell(), calls it at once.
   void call(std::function<void()> told);
-  /// Calls what is to be called; never the same twice. Exceptions are printed.
+  /// Calls the functions, each once. Prints exceptions.
   void tell() noexcept;
-  /// In a fork child, which has no other thread: the descriptor becomes one of its own, which is readable. The one of
-  /// the parent is none of its business.
+  /// In a fork child, which has no other thread: gives it a readable descriptor of its own, apart from the parent's.
   void forget_after_fork() noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Calls to a group (a binding to NAME@GROUP), of which one wants to know who has said what: `client.all().Get(key)`.
-// Generated stubs are made of this.
+// Calls to a group (a binding to NAME@GROUP) that return the answer of each member: `client.all().Get(key)`. Generated
+// stubs consist of this.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ struct GroupMember {
   friend bool operator==(GroupMember, GroupMember) = default;
 };
 
-/// What one member has answered: the procedure's results, an error that it raised or returned, or why it did not answer
-/// (call_failed; message_too_long; limit_reached, also of a reply for which there was no room).
+/// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
+/// (call_failed; message_too_long; limit_reached, also for a reply for which there was no room).
 template <class Answer>
 struct MemberReply {
   GroupMember who;
   Answer result;
 };
 
-/// What is known of a group's members when as many have answered as the group needs: in no order, none twice. Members
-/// that had neither answered nor failed by then are not there.
+/// The members' answers at the moment when as many have answered as the group needs: in any order, each member at most
+/// once. Members that had neither answered nor failed by then are missing.
 template <class Answer>
 struct MemberReplies {
   std::vector<MemberReply<Answer>> replies;
@@ -67,9 +67,8 @@ class CollatedReply {
 };
 
 /// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
-/// Errors: those of invoke(): where too few members have answered, what one of them has said, or call_failed;
-/// not_supported (the binding is not one to a group); system_error (no memory for the replies; the call may have been
-/// executed).
+/// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
+/// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
 template <class P, class... A>
 [[gnu::cold, gnu::noinline]] Replies<typename P::Result_> invoke_all(BindingObject& object, A... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)

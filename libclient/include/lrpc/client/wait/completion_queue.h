@@ -24,8 +24,8 @@ namespace lrpc {
 
 namespace client {
 
-/// What the calls that a queue watches share with it: it stays until the last of them is finished or dropped, so that
-/// the queue may end before.
+/// The state that a queue shares with the calls that it watches. It stays until the last of them is finished or
+/// dropped, so the queue may end earlier.
 struct QueueLink {
   explicit QueueLink(CompletionQueue& of, int process) noexcept : owner(process), queue(&of) {}
   const int owner;          ///< In another process, a fork child, nothing here is touched.
@@ -36,13 +36,15 @@ struct QueueLink {
 
 }  // namespace client
 
-/// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Runs what it runs on
-/// the thread that calls run() or wait(). Its helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms
-/// at a time) and makes fd() readable; it starts with the first watched call, blocks signals, and sleeps without end
-/// while nothing is watched. More than 127 calls at a time are looked at every millisecond.
+/// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Functions and
+/// coroutines run on the thread that calls run() or wait(). A helper thread only sleeps on the call words
+/// (futex_waitv(2), at most 100 ms at a time) and makes fd() readable. It starts with the first watched call, blocks
+/// signals, and sleeps without end while nothing is watched. If more than 127 calls are watched, it polls them every
+/// millisecond.
 ///
-/// Thread-safe. It may be destroyed before the calls that it watches: they go on as if they had never been watched. But
-/// not by what it runs, nor while a thread is in a member of it. In a fork child it does nothing.
+/// Thread-safe. It may be destroyed before the calls that it watches; they go on as if they had never been watched. A
+/// function that it runs must not destroy it, nor may a thread be in one of its members then. In a fork child it does
+/// nothing.
 class CompletionQueue {
  public:
   /// system_error.
@@ -52,21 +54,22 @@ class CompletionQueue {
   ~CompletionQueue();
 
   /// Readable while a watched call has returned and run() has not been called since. Owned by the queue; only poll it.
-  /// No peer holds it or can make it readable but by its calls' returning.
+  /// No peer holds it; a peer can make it readable only by returning a call.
   [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
 
-  /// Runs `then` once, in run(), when `pending` is ready(); forgotten when it is finished or destroyed before. `then`
-  /// may be empty: then only fd() tells. The call may be moved meanwhile. Never blocks. system_error: no thread was to
-  /// be had.
+  /// Runs `then` once, in run(), when `pending` is ready(). Forgets it if `pending` is finished or destroyed before. If
+  /// `then` is empty, only fd() tells. The call may be moved meanwhile. Never blocks. Error: system_error (no thread
+  /// could be started).
   template <class Outcome>
   // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
   Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
     return watch_call(pending.call(), std::move(then));
   }
-  /// Runs what has become ready; how much that was. Never blocks by itself. Makes fd() unreadable first.
+  /// Makes fd() unreadable, then runs what has become ready, and returns how many calls these were. Never blocks by
+  /// itself.
   std::size_t run();
-  /// The same, after waiting at most `limit` for something to become ready: kNoLimit for ever, not at all if it is not
-  /// over zero.
+  /// First waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or
+  /// less: does not wait.
   std::size_t wait(std::chrono::milliseconds limit);
 
  private:
