@@ -16,8 +16,9 @@ namespace lrpc::daemon {
 void declare(const command_line::Program& program, Options& options, const std::string& shuts_in,
              const std::string& ready) {
   program
-      .option("--sandbox", options.sandbox,
-              "Shut itself in " + shuts_in + ": as far as this kernel can (best-effort), whole or not at all, or not")
+      .option(
+          "--sandbox", options.sandbox,
+          "Enter the sandbox " + shuts_in + ": no (off), as far as this kernel can (best-effort), or fail (required)")
       .one_of({"off", "best-effort", "required"})
       .help_text("off|best-effort|required");
   program.option("--log-level", options.log_level, "What to log on the standard error")

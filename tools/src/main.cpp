@@ -36,21 +36,21 @@ int run(int argc, char** argv) {
   lrpc::tools::RunOptions run_options;
   bool sealed = false;
   const auto sealed_run = program.subcommand("run", "Run a program whose only way out is the call to one server");
-  sealed_run.flag("--sealed", sealed, "Under a filter that refuses every other way out").required();
-  sealed_run.option("--bind", run_options.name, "What it is bound to, and imports: an exported name").required();
+  sealed_run.flag("--sealed", sealed, "Run it under a filter that refuses every other system call").required();
+  sealed_run.option("--bind", run_options.name, "The exported name of the server; the program imports it").required();
   sealed_run.option("--timeout", run_options.timeout, "Seconds to wait for the name, or no-limit (default: 0)")
       .non_negative_or(lrpc::shim::kNoLimitWord)
       .help_text("SECONDS|no-limit");
   sealed_run
-      .option("--allow", run_options.allow, "One more system call that it may make (may be repeated; a hole each)")
+      .option("--allow", run_options.allow,
+              "A further system call that it may make, which weakens the sealing (may be repeated)")
       .help_text("TEXT");
   sealed_run
-      .option(
-          "--env", run_options.environment,
-          "NAME: pass this variable on; NAME=VALUE: set it (may be repeated; without: PATH, HOME, LANG, LC_*, TERM, "
-          "TZ)")
+      .option("--env", run_options.environment,
+              "NAME: pass this variable on; NAME=VALUE: set it (may be repeated; always: PATH, HOME, LANG, LC_*, TERM, "
+              "TZ)")
       .help_text("NAME[=VALUE]");
-  sealed_run.flag("--kill", run_options.kill, "Kill it at the first refused system call");
+  sealed_run.flag("--kill", run_options.kill, "Kill the program at the first refused system call");
   sealed_run
       .option("PROGRAM", run_options.command, "The program, linked with -static-pie, and its arguments, behind --")
       .required();

@@ -63,18 +63,21 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .help_text("own|anyone");
   program.option(
       "--policy", line.policy,
-      "Who may export and import what, read again at SIGHUP (default: /etc/lrpc/policy.toml if it exists and "
-      "the socket is /run/lrpc/lrpcd.sock)");
+      "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if it "
+      "exists and the socket is /run/lrpc/lrpcd.sock)");
   const auto check = program.option("--check-policy", line.question.file,
                                     "Say what is wrong with this policy (status 1), or what it says, and exit");
   program
       .option("--daemon-user", line.question.daemon_user,
-              "Who lrpcd runs as when it reads that policy: its own user (default: you)")
+              "The user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
       .needs(check);
-  program.option("--as", line.question.as, "With --import and --export: this user (default: you)").needs(check);
-  program.option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
+  program.option("--as", line.question.as, "The user that --import and --export ask about (default: you)").needs(check);
+  program
+      .option("--import", line.question.imports, "Say whether the user may import this name (status 2 if not), and why")
       .needs(check);
-  program.option("--export", line.question.exports, "The same of exporting it").needs(check);
+  program
+      .option("--export", line.question.exports, "Say whether the user may export this name (status 2 if not), and why")
+      .needs(check);
   program.option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
       .positive();
   program.option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")

@@ -67,11 +67,14 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   const auto interface = program.option("--interface", line.interface,
                                         "The network interface (default: that of the default route, or the only one)");
   program.option("--address", line.address, "This host's address (default: the interface's)");
-  const auto keys = program.option("--keys", line.keys, "The keys shared with other hosts: HOST|NETWORK/BITS|* KEY")
-                        .help_text("FILE");
-  const auto insecure =
-      program.flag("--insecure", line.insecure, "Without keys: anybody on the network can call, read and change");
-  const auto udp = program.flag("--udp", line.udp, "Over UDP, for users without CAP_NET_RAW");
+  const auto keys =
+      program
+          .option("--keys", line.keys, "A file of the keys shared with other hosts; each line: HOST|NETWORK/BITS|* KEY")
+          .help_text("FILE");
+  const auto insecure = program.flag("--insecure", line.insecure,
+                                     "Use no keys: anybody on the network can make calls, read calls and change them");
+  const auto udp =
+      program.flag("--udp", line.udp, "Send over UDP, which needs no CAP_NET_RAW; all hosts must do the same");
   for (const auto& option : {interface, keys, insecure, udp}) option.excludes(graph);
   keys.excludes(insecure);
   program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
@@ -88,12 +91,14 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
           "--sun-port", line.sun_port,
           "The UDP and TCP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph rpcbind is told nothing)")
       .in_range(1, 65535);
-  program.option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
+  program
+      .option("--allow-user", line.users,
+              "A user of this machine who may call other hosts, besides root and lrpc-netd's own user")
       .help_text("USER ...");
-  program.option("--allow-group", line.groups, "A group whose members may").help_text("GROUP ...");
+  program.option("--allow-group", line.groups, "A group whose members may call other hosts").help_text("GROUP ...");
   program.option("--nameserver", line.daemon.nameserver, "Socket of lrpcd (default: where every program looks)")
       .help_text("SOCKET");
-  program.option("--threads", line.daemon.threads, "That receive when nobody else does").in_range(1, 256);
+  program.option("--threads", line.daemon.threads, "Threads that receive while no caller does").in_range(1, 256);
   program
       .choice("--backend", line.daemon.engine, "What waits for the network: auto, io_uring or epoll",
               {{"auto", netrpc::EngineKind::automatic},
@@ -103,7 +108,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.flag("--check", line.check, "Check the graph and exit");
   program.option("--picture", line.picture, "Draw the graph and exit").one_of({"text", "svg"}).help_text("text|svg");
   program.flag("--generate-key", line.generate_key, "Print a new key and exit");
-  program.option("--state", line.daemon.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
+  program
+      .option("--state", line.daemon.state_file, "The file into which SIGUSR1 writes the statistics (default: the log)")
       .help_text("FILE");
   lrpc::daemon::declare(program, line.common, "once its sockets are open", "ready");
 }

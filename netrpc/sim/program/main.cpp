@@ -95,23 +95,28 @@ int run(int argc, char** argv) {
   program.option("--calls", storm.calls, "Calls in all")
       .show_default()
       .in_range(std::uint64_t{1}, std::uint64_t{1} << 30);
-  program.option("--hosts", storm.hosts, "Each calls, and is called").show_default().in_range(2, 60000);
+  program.option("--hosts", storm.hosts, "Hosts; each one calls others and is called")
+      .show_default()
+      .in_range(2, 60000);
   program.option("--segments", storm.segments, "Ethernets, joined by routers").show_default().in_range(1, 10000);
   program.option("--peers", storm.peers, "Servers that each host calls").show_default().in_range(1, 60000);
   program.option("--at-once", storm.at_once, "Calls that each host has under way").show_default().in_range(1, 10000);
   program.option("--largest", storm.largest, "Bytes of the largest request or reply").show_default();
-  program.option("--timeout", arguments.timeout_ms, "Of a call, in ms (one in ten has none)")
+  program.option("--timeout", arguments.timeout_ms, "The timeout of a call, in ms (one call in ten has none)")
       .show_default()
       .in_range(0.001, 1e9);
-  program.option("--loss", storm.link.loss, "Rate, for each wire that a packet crosses")
+  program.option("--loss", storm.link.loss, "Rate of packets lost on each wire").show_default().in_range(0.0, 1.0);
+  program.option("--duplicate", storm.link.duplicate, "Rate of packets that arrive twice")
       .show_default()
       .in_range(0.0, 1.0);
-  program.option("--duplicate", storm.link.duplicate, "Rate").show_default().in_range(0.0, 1.0);
   program.option("--reorder", storm.link.reorder, "Rate of packets that take up to --reorder-delay longer")
       .show_default()
       .in_range(0.0, 1.0);
-  program.option("--reorder-delay", arguments.reorder_ms, "In ms").show_default();
-  program.option("--corrupt", storm.link.corrupt, "Rate; then only hanging and remains are checked")
+  program.option("--reorder-delay", arguments.reorder_ms, "The longest delay of a reordered packet, in ms")
+      .show_default();
+  program
+      .option("--corrupt", storm.link.corrupt,
+              "Rate of damaged packets; then only hanging calls and leaks are looked for")
       .show_default()
       .in_range(0.0, 1.0);
   program.option("--crashes", arguments.crash_ms, "A host crashes every so many ms on the average; 0: never")
