@@ -23,19 +23,20 @@ int main(int argc, char** argv) {
   options.netd = LRPC_NETD;
   options.seed = static_cast<std::uint64_t>(std::time(nullptr));
   bool no_debugger = false;
-  program.option("--minutes", options.minutes, "How long").positive().show_default();
-  program.option("--kills", options.kills, "End earlier, once so many processes have been killed");
+  program.option("--minutes", options.minutes, "Minutes to run").positive().show_default();
+  program.option("--kills", options.kills, "End earlier, when this many processes have been killed");
   program.option("--least-kills", options.least_kills,
-                 "Go on until so many have been killed; wrong if that takes six times the minutes");
-  program.option("--seed", options.seed, "Of all that is chosen at random (default: another one each time)");
-  program.option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
+                 "Go on until this many have been killed; fail if that takes six times the minutes");
+  program.option("--seed", options.seed, "The seed of all random choices (default: another one each time)");
+  program
+      .option("--round", options.round_seconds,
+              "Seconds between two checks of everything, at which nothing is under way")
       .positive()
       .show_default();
   program.option("--clients", options.clients, "Client processes at a time").in_range(1, 40).show_default();
   program.option("--servers", options.servers, "Server processes at a time").in_range(1, 40).show_default();
   program.flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
-  program.flag("--must-hit", options.must_hit,
-               "A step that nobody comes by is wrong, as in storms of a minute or more");
+  program.flag("--must-hit", options.must_hit, "Fail if a step is never reached, as storms of a minute or more do");
   program.flag("--network", options.network,
                "Two machines, joined by two lrpc-netds over the loopback interface, which are killed, too");
   program.choice("--fault", options.fault, "Do something wrong on purpose; the storm must find it",
