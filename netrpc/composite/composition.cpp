@@ -70,7 +70,9 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
       if (std::ranges::none_of(any, there))
         wrong(fmt::format("{} needs {}, add it", kind.name, fmt::join(any, " or ")));
     for (const std::string_view other : kind.excludes)
-      if (there(other)) wrong(fmt::format("{} and {} exclude each other, take one out", kind.name, other));
+      if (there(other) &&
+          !before([&](const MicroKind* one) { return one->name == other && has(one->excludes, kind.name); }))
+        wrong(fmt::format("{} and {} exclude each other, take one out", kind.name, other));
   }
   return errors;
 }

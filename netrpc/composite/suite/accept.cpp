@@ -35,10 +35,12 @@ class Accept final : public MicroProtocol {
   const Raisable<CallId, Errc>* const decided_;
 };
 
-MicroKind accept_kind(std::string name, std::string summary, Decision decision) {
+MicroKind accept_kind(std::string name, std::string summary, Decision decision, std::vector<std::string_view> others) {
   MicroKind kind;
   kind.name = std::move(name);
   kind.summary = std::move(summary);
+  kind.needs = {{"GRPC"}};
+  kind.excludes = std::move(others);
   kind.exports = {kCallDecided.name};
   kind.imports = {kMemberHeard.name};
   kind.make = [decision](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
@@ -49,10 +51,15 @@ MicroKind accept_kind(std::string name, std::string summary, Decision decision) 
 
 }  // namespace
 
-MicroKind one_accept_kind() { return accept_kind("ONE_ACCEPT", "the first reply of any member", one_accepts); }
-MicroKind all_accept_kind() {
-  return accept_kind("ALL_ACCEPT", "the replies of all members that have not failed", all_accept);
+MicroKind one_accept_kind() {
+  return accept_kind("ONE_ACCEPT", "the first reply of any member", one_accepts, {"ALL_ACCEPT", "MAJORITY"});
 }
-MicroKind majority_kind() { return accept_kind("MAJORITY", "the replies of more than half", majority_accepts); }
+MicroKind all_accept_kind() {
+  return accept_kind("ALL_ACCEPT", "the replies of all members that have not failed", all_accept,
+                     {"ONE_ACCEPT", "MAJORITY"});
+}
+MicroKind majority_kind() {
+  return accept_kind("MAJORITY", "the replies of more than half", majority_accepts, {"ONE_ACCEPT", "ALL_ACCEPT"});
+}
 
 }  // namespace lrpc::netrpc::composite

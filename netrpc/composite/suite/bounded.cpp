@@ -30,6 +30,8 @@ MicroKind bounded_kind() {
   MicroKind kind;
   kind.name = "BOUNDED";
   kind.summary = "ends calls that take long";
+  kind.needs = {{"GRPC"}};
+  kind.excludes = {"UNBOUNDED"};
   kind.imports = {kCallBegun.name};
   kind.options = {{"limit", OptionType::duration, "of each call; 10s"}};
   kind.make = make_micro<Bounded>;

@@ -25,7 +25,7 @@ TEST(Composition, is_checked_before_anything_runs) {
   b.needs = {{"A"}, {"C", "D"}};
   b.excludes = {"E"};
   const MicroKind c = kind_of("C", {}, {});
-  const MicroKind e = kind_of("E", {}, {});
+  MicroKind e = kind_of("E", {}, {});
   const MicroKind other = exporting(kind_of("OTHER", {}, {}), {"Gone"});
   MicroKind first = kind_of("FIRST", {}, {});
   MicroKind second = kind_of("SECOND", {}, {});
@@ -36,6 +36,8 @@ TEST(Composition, is_checked_before_anything_runs) {
                     "B needs A, add it"}));
   EXPECT_EQ(errors_of({&a, &b}), Errors{"B needs C or D, add it"});
   EXPECT_EQ(errors_of({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"});
+  e.excludes = {"B"};
+  EXPECT_EQ(errors_of({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"}) << "once, if both say it";
   EXPECT_EQ(errors_of({&a, &a}),
             (Errors{"A is there twice, take one out", "A exports 'Gone', which another one exports already"}));
   EXPECT_EQ(errors_of({&a, &other}), Errors{"OTHER exports 'Gone', which another one exports already"});

@@ -194,6 +194,24 @@ TEST(CompositeSuite, together_they_make_a_channel_without_loss_and_in_order) {
   EXPECT_EQ(numbers_through(two, 500), up_to(500));
 }
 
+bool excludes(const MicroKind& one, const MicroKind& other) {
+  return std::ranges::find(one.excludes, other.name) != one.excludes.end();
+}
+
+/// Also those that export the same: then the table of docs/COMPOSITE.md, and the error, say that they cannot meet.
+TEST(CompositeSuite, kinds_that_cannot_be_in_one_composition_both_say_so) {
+  const auto export_the_same = [](const MicroKind& one, const MicroKind& other) {
+    return std::ranges::find_first_of(one.exports, other.exports) != one.exports.end();
+  };
+  const std::vector<MicroKind> kinds = suite_kinds();
+  for (const MicroKind& one : kinds)
+    for (const MicroKind& other : kinds) {
+      if (one.name == other.name) continue;
+      EXPECT_EQ(excludes(one, other), excludes(other, one)) << one.name << " " << other.name;
+      EXPECT_TRUE(excludes(one, other) || !export_the_same(one, other)) << one.name << " " << other.name;
+    }
+}
+
 /// Of docs/COMPOSITE.md, from the kinds.
 std::string table() {
   const auto list = [](const auto& names) {
