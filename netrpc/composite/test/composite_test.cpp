@@ -175,6 +175,34 @@ TEST(Composite, who_goes_through_the_bag_may_take_messages_out_and_put_some_in) 
   EXPECT_EQ(bag.count(), 1U);
 }
 
+TEST(Composite, emptying_the_bag_deletes_all_messages_without_an_event) {
+  int deleted = 0;
+  Two two([&](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    return std::vector<Part>{{kind_of("HOLDS", {kMessageDeletedFromBag.name}, [&](MicroParts& parts) {
+      (void)parts.send_bit();
+      parts.handle(kMessageDeletedFromBag, [&](const ItemRef&) { ++deleted; });
+    })}};
+  });
+  for (const char* text : {"a", "b", "c"}) EXPECT_EQ(two.push(text), Errc::ok);
+  const Shepherd inside(two.net[0].monitor());
+  Bag& bag = two.layer[0]->bag();
+  std::vector<ItemRef> held;
+  bag.for_each([&](const ItemRef& item) {
+    if (held.empty()) held.push_back(item);
+  });
+  EXPECT_EQ(bag.count(), 3U);
+  EXPECT_GT(two.net[0].pool().in_use(), 0U);
+  bag.empty();
+  EXPECT_EQ(bag.count(), 0U);
+  EXPECT_FALSE(held.front()->in_bag());
+  held.clear();
+  EXPECT_EQ(two.net[0].pool().in_use(), 0U) << "their memory is given back";
+  EXPECT_EQ(deleted, 0);
+  bag.insert(bag.new_item(two.session, Direction::down, two.net.message(0, "d")));
+  EXPECT_EQ(bag.count(), 1U);
+}
+
 TEST(Composite, a_message_that_is_deleted_from_the_bag_does_not_leave) {
   for (const auto& when : {kMessageInsertedIntoBag, kMessageReadyToBeSent}) {
     int deleted = 0;

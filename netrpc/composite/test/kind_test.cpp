@@ -83,6 +83,20 @@ TEST(CompositeKind, a_picture_shows_the_inside) {
             "                   +----+\n"
             "                   | IP |\n"
             "                   +----+\n");
+  // As SVG the same lines, in one box.
+  std::string lines;
+  const std::string svg = parsed->draw_svg();
+  for (std::size_t at = svg.find("<text"); at != svg.npos; at = svg.find("<text", at + 1)) {
+    const std::size_t begin = svg.find('>', at) + 1;
+    lines += svg.substr(begin, svg.find('<', begin) - begin) + '\n';
+  }
+  EXPECT_EQ(lines,
+            "IP\n"
+            "cp: COMPOSITE\n"
+            "WATCH(most = 3, wait = 1s)\n"
+            "GROUP\n"
+            "Message_Inserted_Into_Bag -&gt; WATCH, GROUP\n"
+            "Suspected: WATCH -&gt; GROUP\n");
 }
 
 TEST(CompositeKind, a_composition_from_the_graph_s_text_passes_messages) {
