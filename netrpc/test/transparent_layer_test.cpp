@@ -114,6 +114,64 @@ TEST(NullLayer, control_requests_pass_down_and_up) {
   EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 777U);
 }
 
+/// A request that no header of ours knows.
+struct DepthBelow {
+  int layers = 0;  ///< The asker's, which comes first,
+  int metres = 0;  ///< and the answer.
+};
+class Sounder final : public Protocol {
+ public:
+  explicit Sounder(Host& host, int metres) : Protocol(host, "sounder"), metres_(metres) {}
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    return SessionRef(new SounderSession(*this, high, participants));
+  }
+  Status open_enable(Protocol& high, const ParticipantSet& /*participants*/) override {
+    return enabled = &high, Status();
+  }
+  [[nodiscard]] Errc control(control::Request& request) noexcept override {
+    auto* const depth = control::own<DepthBelow>(request);
+    if (depth == nullptr) return Protocol::control(request);
+    depth->metres = metres_ + depth->layers;
+    return Errc::ok;
+  }
+  Protocol* enabled = nullptr;
+
+ private:
+  class SounderSession final : public Session {
+   public:
+    using Session::Session;
+  };
+  const int metres_;
+};
+
+TEST(NullLayer, a_request_of_a_program_s_own_protocols_passes_through_layers_that_do_not_know_it) {
+  SimHosts net(1);
+  auto& below = net[0].add<Sounder>(1000);
+  auto& above = net[0].add<Sounder>(2000);
+  const std::unique_ptr<Protocol> null = make_layer(null_kind(), net[0].host(), below);
+  const std::unique_ptr<Protocol> trace = make_layer(trace_kind([](std::string_view) {}), net[0].host(), *null);
+  const Shepherd inside(net[0].monitor());
+  DepthBelow depth{.layers = 2};
+  control::Request request = control::Own(depth);
+  EXPECT_EQ(trace->control(request), Errc::ok);
+  EXPECT_EQ(depth.metres, 1002);
+  ASSERT_TRUE(trace->open_enable(above, SimHosts::anyone()));
+  EXPECT_EQ(below.enabled->control(request), Errc::ok) << "from below";
+  EXPECT_EQ(depth.metres, 2002);
+  {
+    const Result<SessionRef> session = trace->open(above, net.to(0));
+    ASSERT_TRUE(session);
+    EXPECT_EQ((*session)->control(request), Errc::ok);
+    EXPECT_EQ(depth.metres, 1002);
+  }
+  struct Unknown : DepthBelow {
+  } unknown;
+  request = control::Own(unknown);
+  EXPECT_EQ(trace->control(request), Errc::not_supported) << "of another type, though one derived from it";
+  request = control::MaximumMessage{};
+  EXPECT_EQ(control::own<DepthBelow>(request), nullptr);
+}
+
 TEST(NullLayer, what_a_lower_protocol_asks_of_the_one_that_opens_it_is_asked_of_the_one_above) {
   SimHosts net(1);
   FakeCalls& calls = net[0].add<FakeCalls>();

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
+#include <typeinfo>
 #include <variant>
 
 #include "lrpc/netrpc/address.h"
@@ -165,10 +168,35 @@ struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
 
+/// Any other request: a struct of a program's own protocols, which only those know. It refers to the asker's struct,
+/// which must outlive it. Whoever answers writes the answer there, before control() returns.
+class Own {
+ public:
+  template <class T>
+  requires(!std::same_as<T, Own> && !std::is_const_v<T>) explicit Own(T& asked) noexcept
+      : type_(&typeid(T)), asked_(&asked) {}
+  /// Null: it is of another type.
+  template <class T>
+  [[nodiscard]] T* get_if() const noexcept {
+    return *type_ == typeid(T) ? static_cast<T*>(asked_) : nullptr;
+  }
+
+ private:
+  const std::type_info* type_;
+  void* asked_;
+};
+
 using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
                              ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
                              SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, Members, PushFailed,
-                             Wanted, Commit, Rollback, Context, Outstanding>;
+                             Wanted, Commit, Rollback, Context, Outstanding, Own>;
+
+/// The struct of a program's own protocols that is asked. Null: something else is.
+template <class T>
+[[nodiscard]] T* own(const Request& request) noexcept {
+  const auto* const asked = std::get_if<Own>(&request);
+  return asked != nullptr ? asked->get_if<T>() : nullptr;
+}
 
 /// Answers `request` with `answer` if it is of that kind; returns false if it is of another.
 template <class Answer>
