@@ -1,5 +1,6 @@
 // What a peer may do, and what it must not bring about: hostile segments, lives, bounds.
 #include <algorithm>
+#include <utility>
 
 #include "paired_pair.h"
 
@@ -123,6 +124,73 @@ TEST(PairedHostileTest, replies_of_another_call_or_conversation_are_dropped) {
   pair.answer("right");
   pair.wire.deliver_all();
   EXPECT_EQ(call.reply, "right");
+}
+
+/// Those that are for an earlier call, or for one that has not been, bring about nothing at either end.
+TEST(PairedHostileTest, probes_and_acknowledgements_of_another_call_are_dropped) {
+  PairedPair pair;
+  pair.expect_ok("before");
+  pair.server->at_once = false;
+  TestCall call;
+  pair.call(call, std::string(2 * kSegment, 'x'));
+  const PacketWire::Packet request = pair.next();
+  const Header of = PairedPair::header_of(request);
+  /// What the other end sends when an acknowledgement of its first segment comes, or a probe, `later` than the call.
+  const auto forge_both = [&](std::uint32_t later, bool to_client) {
+    const auto from = static_cast<std::uint16_t>(to_client ? bits::kFromServer : 0);
+    for (Header header : {Header{.control = bits::kAck, .segment = 1}, Header{.control = bits::kProbe}}) {
+      header.control |= from;
+      header.call_number = of.call_number + later;
+      header.conversation = of.conversation;
+      header.channel = of.channel;
+      pair.forge(header, {}, to_client ? 1 : 0, to_client ? 0 : 1);
+    }
+    return std::exchange(pair.wire.packets, {}).size();
+  };
+  constexpr std::uint32_t kEarlier = ~std::uint32_t{0};
+  Protocol& client = *pair.clients[0].paired;
+  const std::uint64_t duplicates = PairedPair::statistics(client).duplicates;
+  for (const std::uint32_t later : {kEarlier, 1U}) EXPECT_EQ(forge_both(later, true), 0U) << "to the client";
+  EXPECT_EQ(PairedPair::statistics(client).duplicates, duplicates + 4);
+
+  pair.wire.deliver(request);
+  while (pair.server->pending.empty()) pair.arrives();
+  pair.wire.packets.clear();
+  pair.answer(std::string(2 * kSegment, 'y'));
+  const PacketWire::Packet reply = pair.next();
+  for (const std::uint32_t later : {kEarlier, 1U}) EXPECT_EQ(forge_both(later, false), 0U) << "to the server";
+  EXPECT_EQ(pair.server->executed.size(), 2U);
+  EXPECT_EQ(forge_both(0, false), 2U) << "of this call: the next segment, and an answer to the probe";
+  pair.wire.deliver(reply);
+  while (!call.done()) pair.arrives();
+  EXPECT_EQ(call.reply, std::string(2 * kSegment, 'y'));
+}
+
+/// Each end gives the other up, and remembers the channel for the no-activity time nevertheless.
+TEST(PairedHostileTest, a_late_copy_of_a_request_whose_communication_was_lost_is_not_executed_again) {
+  PairedPair pair({.max_retry = 3, .no_activity = 60s});
+  pair.expect_ok("before");
+  TestCall lost;
+  pair.call(lost, "lost");
+  const PacketWire::Packet request = pair.next();
+  pair.wire.deliver(request);
+  EXPECT_EQ(pair.executions("lost"), 1U);
+  for (int i = 0; i < 20; ++i) {  // from now on nothing arrives
+    pair.wire.packets.clear();
+    pair.wire.pass(1s, 1ms);
+  }
+  EXPECT_EQ(lost.outcome, Errc::call_failed);
+  EXPECT_TRUE(pair.wire.packets.empty()) << "both have given up";
+  EXPECT_EQ(pair.statistics().sessions, 1U);
+  pair.wire.deliver(request);
+  EXPECT_EQ(pair.executions("lost"), 1U);
+  pair.expect_ok("after");
+  pair.wire.deliver(request);
+  EXPECT_EQ(pair.executions("lost"), 1U);
+  pair.session = {};
+  pair.wire.pass(180s, 100ms);
+  EXPECT_EQ(pair.statistics().sessions, 0U);
+  EXPECT_EQ(PairedPair::statistics(*pair.clients[0].paired).sessions, 0U);
 }
 
 TEST(PairedHostileTest, a_call_without_a_sign_of_life_fails_and_one_that_was_never_sent_is_unreachable) {
