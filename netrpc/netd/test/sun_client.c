@@ -1,5 +1,5 @@
-/* sun_client ADDRESS PORT [tcp]: rpcgen's client of Conformance, over UDP or TCP. Calls every procedure that Sun RPC
-   can call, and some that it cannot, and prints what it was told. */
+/* sun_client ADDRESS PORT [tcp]: rpcgen's client of Conformance, over UDP or TCP. With PORT 0 it asks rpcbind.
+   Calls every procedure that Sun RPC can call, and some that it cannot, and prints what it was told. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,11 @@
 // Servers that know nothing of Sun RPC, called by a program that rpcgen has made of their interface on another machine.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "two_machines.h"
 
@@ -53,10 +59,13 @@ class SunRpcPrograms : public TwoMachines {
     share_key();
     there->start_with_keys({"--sun", program});
   }
-  [[nodiscard]] std::string answers(const std::string& transport = {}) const {
-    std::string said;
-    here->in([&] { said = run(LRPC_SUN_CLIENT " 10.7.0.2 24211 " + transport).output; });
-    return said;
+  [[nodiscard]] std::string answers(const std::string& transport = {}, const std::string& port = "24211") const {
+    return run_here(LRPC_SUN_CLIENT " 10.7.0.2 " + port + " " + transport).output;
+  }
+  [[nodiscard]] Ran run_here(const std::string& command) const {
+    Ran ran;
+    here->in([&] { ran = run(command); });
+    return ran;
   }
 };
 
@@ -95,6 +104,51 @@ TEST_F(SunRpcPrograms, are_not_called_under_a_version_that_is_not_their_interfac
   expect_said(said, "no arguments: RPC: Program/version mismatch\n");
   expect_said(said, "another version: RPC: Remote system error\n");
   expect_logged(*there, "its interface has version 2, and the Sun RPC program version 7");
+}
+
+/// /run is the test's own, so that the rpcbind there is no other's.
+class SunRpcProgramsAndRpcbind : public SunRpcPrograms {
+ protected:
+  void SetUp() override {
+    SunRpcPrograms::SetUp();
+    if (IsSkipped()) return;
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", "/run", "tmpfs", 0, nullptr) != 0)
+      GTEST_SKIP() << "no mount namespace can be made: " << std::strerror(errno);
+  }
+  /// On the server's machine. It ends with the process.
+  [[nodiscard]] Process start_rpcbind() const {
+    return there->start({"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "/bin/sh", "-c",
+                         LRPC_RPCBIND " -f & until " LRPC_RPCINFO
+                                      " -T udp 127.0.0.1 100000 4; do sleep 0.05; done 2>/dev/null; wait"});
+  }
+};
+
+TEST_F(SunRpcProgramsAndRpcbind, are_found_without_a_port_until_the_daemon_ends) {
+  if (::access(LRPC_RPCBIND, X_OK) != 0 || ::access(LRPC_RPCINFO, X_OK) != 0)
+    GTEST_SKIP() << "rpcbind is not installed";
+  const Process rpcbind = start_rpcbind();
+  start();
+  const std::string list = LRPC_RPCINFO " -p 10.7.0.2";
+  for (const std::string transport : {"udp", "tcp"}) {
+    const Process server = start_server();  // which the client's last calls end
+    expect_said(run_here(list).output, "536871064    2   " + transport + "  24211");
+    const Ran question = run_here(LRPC_RPCINFO " -T " + transport + " 10.7.0.2 536871064 2");
+    EXPECT_EQ(question.status, 0) << question.output;
+    expect_said(question.output, "ready and waiting");
+    EXPECT_EQ(answers(transport == "tcp" ? transport : "", "0"), kAnswers) << "its client asks rpcbind for the port";
+  }
+  there->netd().kill_and_wait(SIGTERM);
+  const Ran after = run_here(list);
+  EXPECT_EQ(after.status, 0) << after.output;
+  EXPECT_EQ(after.output.find("536871064"), std::string::npos) << after.output;
+}
+
+TEST_F(SunRpcProgramsAndRpcbind, are_served_without_one_and_the_log_says_that_clients_need_the_port) {
+  start();
+  const Process server = start_server();
+  expect_logged(*there, "rpcbind does not tell clients of 'conformance'");
+  expect_said(answers(), "add: -42\n");
 }
 
 #endif
