@@ -1,11 +1,7 @@
-// PAIRED on networks as bad as they get: at most once, counted, and every call ends.
+// PAIRED over UDP: programs of one host, which ports tell apart.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "length.h"
 #include "netrpc/protocols/paired/paired.h"
-#include "netrpc/sim/storm.h"
 #include "netrpc/sim/storm_stacks.h"
 #include "netrpc/sim/test_hosts.h"
 
@@ -13,54 +9,6 @@ namespace lrpc::netrpc {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Weather {
-  std::string_view name;
-  SimLink link;
-  FaultOptions faults;
-  double answered;  ///< The least share of the calls.
-};
-
-const Weather kWeathers[] = {
-    {"loss", {.loss = 0.3}, {}, 0.95},
-    {"duplication", {.duplicate = 0.2, .reorder = 0.1}, {}, 1},
-    {"reordering", {.jitter = 5ms, .reorder = 0.3, .reorder_delay = 100ms}, {}, 0.95},
-    {"late duplicates", {.duplicate = 0.2, .reorder = 0.2, .reorder_delay = 10s}, {.crash_every = 20ms}, 0.5},
-    {"crashes", {.duplicate = 0.2}, {.crash_every = 10ms}, 0.8},
-    {"partitions", {.duplicate = 0.2}, {.partition_every = 200ms}, 0.9},
-    {"all of it",
-     {.loss = 0.3, .duplicate = 0.2, .reorder = 0.2, .reorder_delay = 200ms},
-     {.crash_every = 20ms, .pause_every = 50ms, .partition_every = 300ms, .drift_every = 5ms},
-     0.5},
-};
-
-class PairedStormTest : public testing::TestWithParam<Weather> {};
-
-TEST_P(PairedStormTest, no_call_is_executed_twice_every_call_ends_and_nothing_is_left) {
-  const Result<ComposeStack> stack = stack_of("select-paired-udp", simulated_kinds());
-  ASSERT_TRUE(stack) << stack.error().message();
-  StormOptions options;
-  options.seed = testing_lrpc::test_seed();
-  options.calls = testing_lrpc::long_tests() ? 20'000 : 3'000;
-  options.hosts = 40;
-  options.segments = 1;
-  options.tries = tries_of("select-paired-udp", options.timeout);
-  options.link = GetParam().link;
-  options.faults = GetParam().faults;
-  const StormReport report = run_storm(options, *stack);
-  std::string violations = "LRPC_TEST_SEED=" + std::to_string(options.seed);
-  for (const std::string& violation : report.violations) violations += '\n' + violation;
-  EXPECT_EQ(report.violation_count, 0U) << violations;
-  EXPECT_GE(static_cast<double>(report.answered),
-            GetParam().answered * static_cast<double>(report.calls - report.abandoned))
-      << violations;
-}
-
-INSTANTIATE_TEST_SUITE_P(Weathers, PairedStormTest, testing::ValuesIn(kWeathers), [](const auto& weather) {
-  std::string name(weather.param.name);
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
 
 /// Two programs of each of two hosts, at ports of their own.
 TEST(PairedPortsTest, many_programs_of_one_host_call_a_server_each_as_a_peer_of_its_own) {
