@@ -1,5 +1,6 @@
-// Group RPC in every legal composition, drawn at random, on wires that lose, duplicate and reorder, between hosts that
-// crash and begin again: what each micro-protocol promises holds, and every call ends.
+// Group RPC in every legal composition, drawn at random, on wires that lose, duplicate and reorder, in networks that
+// fall apart, between hosts that stand still, crash and begin again: what each micro-protocol promises holds, and every
+// call ends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "length.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/composite/test/drawn_calls.h"
 #include "netrpc/composite/test/several.h"
 
 namespace lrpc::netrpc::composite {
@@ -18,68 +21,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Drawn {
-  std::size_t members = 1;
-  bool push = false;
-  int accept = 0;  ///< One, all, most.
-  bool number = false;
-  bool unique = false;
-  bool fifo = false;
-  bool ack = false;
-  bool membership = false;
-  bool still_working = false;
-  bool reply_order = false;
-  int orphans = 0;  ///< No policy, AVOID_INTERFERENCE, TERMINATE_ORPHANS.
-  bool atomic = false;
-  bool crashes = false;
-
-  explicit Drawn(std::mt19937_64& random) {
-    const auto coin = [&] { return random() % 2 == 0; };
-    members = 1 + random() % 5;
-    push = coin();
-    accept = static_cast<int>(random() % 3);
-    number = coin();
-    unique = number && coin();
-    fifo = number && coin();
-    ack = number && coin();
-    membership = ack && coin();
-    still_working = coin();
-    reply_order = coin();
-    orphans = static_cast<int>(random() % 3);
-    atomic = coin();
-    crashes = coin();
-  }
-  [[nodiscard]] std::vector<Part> parts() const {
-    std::vector<Part> all{part(grpc_kind()), part(push ? async_kind() : sync_kind()),
-                          part(accept == 0   ? one_accept_kind()
-                               : accept == 1 ? all_accept_kind()
-                                             : majority_kind()),
-                          part(bounded_kind(), {{"limit", "60s"}})};
-    if (number) all.push_back(part(number_kind()));
-    if (unique) all.push_back(part(unique_kind()));
-    // Longer than a server keeps a request: what has waited so long goes on out of order.
-    if (fifo) all.push_back(part(fifo_kind(), {{"patience", ack ? "30s" : "3s"}}));
-    if (ack) all.push_back(part(ack_kind(), {{"tries", "50"}}));
-    if (still_working) all.push_back(part(still_working_kind()));
-    if (reply_order) all.push_back(part(reply_order_kind()));
-    if (orphans == 1) all.push_back(part(avoid_interference_kind()));
-    if (orphans == 2) all.push_back(part(terminate_orphans_kind()));
-    if (atomic) all.push_back(part(atomic_kind()));
-    if (membership) all.push_back(part(membership_kind()));
-    return all;
-  }
-  [[nodiscard]] std::string text() const {
-    std::string all = std::to_string(members) + " members";
-    for (const Part& one : parts()) all += " " + one.kind.name;
-    return all + (crashes ? ", crashes" : "");
-  }
-  [[nodiscard]] std::size_t needed() const { return accept == 2 ? members / 2 + 1 : 1; }
+/// What has become of the requests that a server has been given, as on its disk: a crash does not touch it.
+struct Disk {
+  std::set<std::string> done;
+  std::string open;  ///< Neither done nor undone yet.
 };
 
 class Storm {
  public:
   explicit Storm(std::uint64_t seed)
-      : random_(seed), drawn_(random_), link_(draw_link()), options_{seed, link_, {}, 1us} {
+      : random_(seed),
+        drawn_(random_),
+        link_(draw_link()),
+        options_{seed, link_, {}, 1us},
+        disks_(drawn_.members + 1),
+        paused_until_(drawn_.members + 1) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + drawn_.text());
     Several group(
         drawn_.members,
@@ -89,59 +45,185 @@ class Storm {
           return parts;
         },
         options_, random_() % 4 == 0 ? 3 : 0);
+    for (std::size_t i = 1; i <= drawn_.members; ++i) watch(group, i);
     run(group);
     check(group);
   }
 
  private:
   static constexpr int kCalls = 60;
+  static constexpr Duration kPause = 50ms;
 
   SimLink draw_link() {
     const auto rate = [&](double most) { return most * static_cast<double>(random_() % 100) / 100; };
-    return {.loss = rate(0.3), .duplicate = rate(0.2), .reorder = rate(0.5)};
+    return {.loss = rate(0.3),
+            .duplicate = rate(0.2),
+            .reorder = rate(0.5),
+            .reorder_delay = random_() % 2 == 0 ? 1ms : 40ms};
   }
+  [[nodiscard]] bool once_in(std::uint64_t times) { return random_() % times == 0; }
+  [[nodiscard]] std::size_t any_server() { return 1 + random_() % drawn_.members; }
+
+  // ---- what is watched while it happens ----
+
+  /// A new life of a server.
+  void watch(Several& group, std::size_t who) {
+    Server& server = *group.servers[who];
+    disks_[who].open.clear();
+    server.begins = [this, &server, who](const std::string& request) { begins(server, disks_[who], request); };
+    if (!drawn_.atomic) return;
+    server.settles = [this, who](bool done) {
+      Disk& disk = disks_[who];
+      EXPECT_NE(disk.open, "") << "nothing is being executed";
+      if (done) disk.done.insert(disk.open);
+      disk.open.clear();
+    };
+  }
+  void begins(Server& server, Disk& disk, const std::string& request) {
+    if (drawn_.atomic) {
+      EXPECT_EQ(disk.open, "") << "is neither done nor undone, and " << request << " begins";
+      disk.open = request;
+    }
+    for (const Server::Kept& kept : server.kept) {
+      if (life_of(kept.request) == life_of(request)) continue;
+      EXPECT_NE(drawn_.orphans, Orphans::avoid_interference)
+          << kept.request << " is an orphan, " << request << " begins";
+      control::Wanted wanted;
+      if (drawn_.orphans == Orphans::terminate) {
+        EXPECT_EQ(control::ask(*kept.session, wanted), Errc::ok);
+        EXPECT_FALSE(wanted.wanted) << kept.request << " is an orphan";
+      }
+    }
+  }
+  /// In which life of the client's it was made.
+  [[nodiscard]] int life_of(const std::string& request) const { return lives_of_calls_.at(request); }
+
+  // ---- the storm ----
 
   void run(Several& group) {
     for (int i = 0; i < kCalls; ++i) {
-      if (drawn_.crashes && random_() % 10 == 0) {
-        const std::size_t who = 1 + random_() % drawn_.members;
-        if (group.net[who].up()) {
-          remember(group, who);
-          group.net[who].crash();
-          ++crashed_;
-        } else {
-          group.net[who].boot();
-        }
-      }
-      if (random_() % 5 == 0) {
-        const std::size_t who = 1 + random_() % drawn_.members;
-        if (group.net[who].up() && !(group.servers[who]->keeps = !group.servers[who]->keeps)) group.answer(who);
-      }
-      // Without a policy for orphans, requests of two lives may mix.
-      if (drawn_.crashes && drawn_.orphans != 0 && !drawn_.push && random_() % 20 == 0) {
-        group.next_life();
-        ++crashed_;
-        for (std::size_t one = lost_.size(); one < calls_.size(); ++one) lost_.push_back(!calls_[one].done());
-      }
+      trouble(group);
+      const std::string text = std::to_string(i);
+      lives_of_calls_[text] = client_life_;
       if (drawn_.push) {
-        EXPECT_EQ(group.push(std::to_string(i)), Errc::ok);
+        EXPECT_EQ(group.push(text), Errc::ok);
       } else {
-        group.call(std::to_string(i), calls_.emplace_back());
+        const bool short_of_time = drawn_.timeout != Duration() && once_in(4);
+        group.call(text, calls_.emplace_back(), short_of_time ? drawn_.timeout : kNoLimit);
+        Duration bound = drawn_.bounded() ? drawn_.limit : Duration::max();
+        if (short_of_time) bound = std::min(bound, drawn_.timeout);
+        bounds_.push_back(bound);
       }
       group.run(Duration(random_() % 20'000'000));
     }
+    group.net.world.heal();
     lost_.resize(calls_.size());
     for (int more = 0; more < 2; ++more) {
       for (std::size_t i = 1; i <= drawn_.members; ++i) {
         if (!group.net[i].up()) continue;
         group.servers[i]->keeps = false;
+        group.servers[i]->commits = true;
         group.answer(i);
       }
       group.run(1s);
     }
+    quiet_ = group.net.world.now();
     group.run(3000s);  // FIFO may do without many that are missing, one after the other
+    if (!drawn_.push) afterwards(group);
     for (std::size_t i = 1; i <= drawn_.members; ++i)
       if (group.net[i].up()) remember(group, i);
+  }
+
+  void trouble(Several& group) {
+    if (drawn_.crashes && once_in(10)) crash_or_boot(group, any_server());
+    if (once_in(5)) {
+      const std::size_t who = any_server();
+      if (group.net[who].up() && !(group.servers[who]->keeps = !group.servers[who]->keeps)) group.answer(who);
+    }
+    if (drawn_.atomic && once_in(20)) {
+      const std::size_t who = any_server();
+      if (group.net[who].up()) group.servers[who]->commits = false, refused_ = true;
+    }
+    // Without a policy for orphans, requests of two lives may mix.
+    if (drawn_.crashes && drawn_.orphans != Orphans::no_policy && !drawn_.push && once_in(20)) {
+      group.next_life();
+      ++client_life_;
+      ++crashed_;
+      for (std::size_t one = lost_.size(); one < calls_.size(); ++one) lost_.push_back(!calls_[one].done());
+    }
+    if (drawn_.pauses && once_in(5)) pause(group, random_() % (drawn_.members + 1));
+    if (drawn_.partitions != Partitions::none && once_in(10)) part_or_heal(group);
+  }
+
+  void crash_or_boot(Several& group, std::size_t who) {
+    if (group.net[who].up()) {
+      remember(group, who);
+      group.net[who].crash();
+      ++crashed_;
+    } else {
+      group.net[who].boot();
+      watch(group, who);
+    }
+  }
+
+  /// What is due happens at the latest kPause later: a host that stands still is not told to for longer.
+  void pause(Several& group, std::size_t who) {
+    const Time now = group.net.world.now();
+    if (now <= paused_until_[who]) return;
+    group.net[who].pause(kPause);
+    paused_until_[who] = now + kPause;
+  }
+
+  void part_or_heal(Several& group) {
+    if (parted_) {
+      group.net.world.heal();
+    } else {
+      for (std::size_t i = 0; i <= drawn_.members; ++i)
+        group.net.world.set_group(group.net[i], static_cast<std::uint32_t>(random_() % 2));
+      // Long enough for a host to take another one for dead, and not for FIFO to do without what is missing.
+      if (drawn_.partitions == Partitions::of_seconds && seconds_apart_++ < 3) group.run(6s);
+    }
+    parted_ = !parted_;
+  }
+
+  /// On a network without faults, with the members that are up.
+  void afterwards(Several& group) {
+    group.net.world.set_links({});
+    std::vector<std::size_t> up;
+    for (std::size_t i = 1; i <= drawn_.members; ++i)
+      if (group.net[i].up()) up.push_back(i);
+    if (up.size() < drawn_.needed()) return;
+    for (const char* const text : {"finds out", "knows", "lasts"}) lives_of_calls_[text] = client_life_;
+    if (drawn_.membership && drawn_.accept == 1 && drawn_.limit != 2s) {
+      GroupOutcome& finds_out = after_.emplace_back();
+      group.call("finds out", finds_out);
+      group.run(60s);
+      EXPECT_EQ(finds_out.completions, 1);
+      GroupOutcome& knows = after_.emplace_back();
+      group.call("knows", knows);
+      group.run(10ms);
+      EXPECT_EQ(knows.completions, 1) << "it waits for members that have failed";
+      EXPECT_EQ(knows.outcome, Errc::ok);
+    }
+    if (drawn_.still_working && !drawn_.bounded()) last(group, up);
+    group.run(3000s);
+  }
+  /// A call goes on while its servers work on it, and ends when they have gone.
+  void last(Several& group, const std::vector<std::size_t>& up) {
+    for (const std::size_t who : up) group.servers[who]->keeps = true;
+    GroupOutcome& lasts = after_.emplace_back();
+    group.call("lasts", lasts);
+    group.run(20s);
+    EXPECT_EQ(lasts.completions, 0) << "its servers work on it";
+    const bool crash = once_in(2);
+    for (const std::size_t who : up)
+      if (crash)
+        crash_or_boot(group, who);
+      else
+        group.servers[who]->keeps = false, group.answer(who);
+    group.run(10s);
+    EXPECT_EQ(lasts.completions, 1);
+    EXPECT_EQ(lasts.outcome, crash ? Errc::call_failed : Errc::ok);
   }
 
   /// What one life of a server has executed.
@@ -153,59 +235,35 @@ class Storm {
     }
     group.let_go(who);
     lives_.push_back(std::move(server.executed));
-    group.servers[who]->executed.clear();
+    server.executed.clear();
   }
 
+  // ---- what it comes to ----
+
   void check(Several& group) {
-    std::map<std::string, int> executed;
-    for (const std::vector<std::string>& life : lives_) {
-      std::vector<int> numbers;
-      for (const std::string& one : life) {
-        numbers.push_back(std::stoi(one));
-        ++executed[one];
-      }
-      if (drawn_.fifo) {
-        EXPECT_TRUE(std::ranges::is_sorted(numbers));
-      }
-      if (drawn_.unique || drawn_.fifo) {
-        EXPECT_EQ(std::set(numbers.begin(), numbers.end()).size(), numbers.size());
-      }
-    }
+    for (const std::vector<std::string>& life : lives_) check_life(life);
     int succeeded = 0;
+    int must_succeed = 0;
     std::vector<int> order;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const GroupOutcome& one = calls_[i];
       EXPECT_EQ(one.completions, lost_[i] ? 0 : 1) << i;
-      if (one.outcome != Errc::ok) continue;
-      ++succeeded;
-      order.push_back(one.when);
-      EXPECT_TRUE(one.reply.ends_with(": " + std::to_string(i)));
-      std::size_t answers = 0;
-      for (const auto& [member, said] : one.said) answers += said == member + ": " + std::to_string(i) ? 1U : 0U;
-      EXPECT_GE(answers, drawn_.needed());
-      EXPECT_LE(one.said.size(), drawn_.members);
-      if (drawn_.accept == 1) {
-        EXPECT_EQ(one.said.size(), drawn_.members);
+      if (one.completions != 0) check_end(i);
+      if (bounds_[i] >= 60s) {
+        ++must_succeed;
+        succeeded += one.outcome == Errc::ok ? 1 : 0;
       }
-      EXPECT_GE(executed[std::to_string(i)], static_cast<int>(answers));
+      if (one.outcome != Errc::ok) continue;
+      order.push_back(one.when);
+      check_replies(i);
     }
     if (drawn_.reply_order) {
       EXPECT_TRUE(std::ranges::is_sorted(order));
     }
-    // Nothing that comes twice.
-    std::map<std::pair<std::string, std::uint32_t>, int> replies;
-    for (std::size_t i = 0; i < group.client->received.size(); ++i)
-      EXPECT_EQ(++replies[std::pair(group.client->received[i], group.client->from[i].value)], 1);
-    if (drawn_.push) {
-      EXPECT_LE(group.client->failed.size(), static_cast<std::size_t>(kCalls));
-    }
-    if (drawn_.ack && crashed_ == 0) {
-      if (!drawn_.push) {
-        EXPECT_EQ(succeeded, kCalls);
-      }
-      if (drawn_.push) {
-        EXPECT_TRUE(group.client->failed.empty());
-      }
+    check_pushes(group);
+    if (drawn_.lasting() && crashed_ == 0 && !refused_) {
+      EXPECT_EQ(succeeded, must_succeed);
+      EXPECT_TRUE(group.client->failed.empty());
     }
     for (std::size_t i = 0; i <= drawn_.members; ++i) {
       if (!group.net[i].up()) continue;
@@ -214,14 +272,93 @@ class Storm {
     }
   }
 
+  void check_life(const std::vector<std::string>& life) {
+    std::vector<int> numbers;
+    std::vector<int> lives_of_client;
+    for (const std::string& one : life) {
+      lives_of_client.push_back(life_of(one));
+      if (!std::isdigit(static_cast<unsigned char>(one.front()))) continue;  // afterwards
+      numbers.push_back(std::stoi(one));
+      ++executed_[one];
+    }
+    if (drawn_.fifo) {
+      EXPECT_TRUE(std::ranges::is_sorted(numbers));
+    }
+    if (drawn_.unique || drawn_.fifo) {
+      EXPECT_EQ(std::set(numbers.begin(), numbers.end()).size(), numbers.size());
+    }
+    if (drawn_.orphans != Orphans::no_policy) {
+      EXPECT_TRUE(std::ranges::is_sorted(lives_of_client)) << "requests of a life that is over do not begin";
+    }
+  }
+
+  /// Each call ends by its own bound; without one soon after all is quiet, as ACK and STILL_WORKING notice who is gone.
+  void check_end(std::size_t i) const {
+    const GroupOutcome& one = calls_[i];
+    const Duration took = one.ended - one.begun;
+    if (bounds_[i] != Duration::max()) {
+      EXPECT_LE(took, bounds_[i] + kPause) << i;  // the client may stand still when it is over
+    } else if (!drawn_.fifo) {
+      EXPECT_LE(one.ended, quiet_ + 120s) << i;
+    }
+    if (one.outcome == Errc::call_aborted) {
+      EXPECT_GE(took, bounds_[i]) << i;
+    }
+  }
+
+  void check_replies(std::size_t i) {
+    const GroupOutcome& one = calls_[i];
+    const std::string text = std::to_string(i);
+    EXPECT_TRUE(one.reply.ends_with(": " + text));
+    std::size_t answers = 0;
+    for (const auto& [member, said] : one.said) {
+      if (said != member + ": " + text) continue;
+      ++answers;
+      expect_done(*parse_host(member), text);
+    }
+    EXPECT_GE(answers, drawn_.needed());
+    EXPECT_LE(one.said.size(), drawn_.members);
+    if (drawn_.accept == 1) {
+      EXPECT_EQ(one.said.size(), drawn_.members);
+    }
+    EXPECT_GE(executed_[text], static_cast<int>(answers));
+  }
+  /// With ATOMIC, what has been answered is permanent.
+  void expect_done(HostAddress member, const std::string& request) const {
+    if (!drawn_.atomic) return;
+    const Disk& disk = disks_[member.value - 0x0a000001];
+    EXPECT_TRUE(disk.done.contains(request)) << request << " was answered by " << to_string(member);
+  }
+
+  void check_pushes(Several& group) const {
+    std::map<std::pair<std::string, std::uint32_t>, int> replies;
+    for (std::size_t i = 0; i < group.client->received.size(); ++i) {
+      const std::string& reply = group.client->received[i];
+      EXPECT_EQ(++replies[std::pair(reply, group.client->from[i].value)], 1) << "nothing comes twice";
+      expect_done(group.client->from[i], reply.substr(reply.find(' ') + 1));
+    }
+    EXPECT_LE(group.client->failed.size(), static_cast<std::size_t>(kCalls));
+  }
+
   std::mt19937_64 random_;
   const Drawn drawn_;
   const SimLink link_;
   const SimOptions options_;
   std::deque<GroupOutcome> calls_;
+  std::deque<GroupOutcome> after_;             ///< Of afterwards().
+  std::vector<Duration> bounds_;               ///< Of each of `calls_`.
+  std::vector<bool> lost_;                     ///< Calls of a client that has crashed before they ended.
+  std::map<std::string, int> lives_of_calls_;  ///< The client's.
   std::vector<std::vector<std::string>> lives_;
-  std::vector<bool> lost_;  ///< Calls of a client that has crashed before they ended.
+  std::vector<Disk> disks_;         ///< By server.
+  std::vector<Time> paused_until_;  ///< By host.
+  std::map<std::string, int> executed_;
+  Time quiet_{};
   int crashed_ = 0;
+  int client_life_ = 0;
+  int seconds_apart_ = 0;
+  bool parted_ = false;
+  bool refused_ = false;  ///< Some request could not be made permanent.
 };
 
 TEST(GroupStorm, every_composition_keeps_its_promises) {

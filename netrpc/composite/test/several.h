@@ -27,7 +27,7 @@ class Server final : public Protocol {
   void call_demux(Session& lower, Message request) noexcept override {
     if (!notes) return lower.reply(std::move(request));
     deepest = std::max(deepest, ++inside);
-    executed.push_back(text_of(request));
+    execute(request);
     if (keeps) {
       kept.push_back({SessionRef(&lower), executed.back()});
       most_kept = std::max(most_kept, kept.size());
@@ -37,17 +37,19 @@ class Server final : public Protocol {
     --inside;
   }
   void demux(Session& lower, Message request) noexcept override {
-    executed.push_back(text_of(request));
+    execute(request);
     pushed = lower.push(answer(executed.back()));
     pushed_again = lower.push(answer("again"));
   }
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
     if (std::holds_alternative<control::Commit>(request)) {
       if (commits) ++committed;
+      if (settles) settles(commits);
       return commits ? Errc::ok : Errc::system_error;
     }
     if (!std::holds_alternative<control::Rollback>(request)) return Protocol::control(request);
     ++rolled_back;
+    if (settles) settles(false);
     return Errc::ok;
   }
   [[nodiscard]] Message answer(const std::string& text) {
@@ -55,6 +57,8 @@ class Server final : public Protocol {
     return Message::copy_of(host().pool(), std::as_bytes(std::span(whole)));
   }
   std::vector<std::string> executed;
+  std::function<void(const std::string&)> begins;  ///< Is told of each request that it is given,
+  std::function<void(bool)> settles;               ///< and whether what that has done is to stay.
   bool notes = true;
   bool keeps = false;
   struct Kept {
@@ -70,6 +74,12 @@ class Server final : public Protocol {
   int rolled_back = 0;
   Errc pushed = Errc::ok;
   Errc pushed_again = Errc::ok;
+
+ private:
+  void execute(const Message& request) {
+    executed.push_back(text_of(request));
+    if (begins) begins(executed.back());
+  }
 };
 
 /// Counts what a push has failed with.
@@ -105,6 +115,7 @@ class GroupOutcome final : public TestCall {
     TestCall::completed(errc, std::move(answer));
     static int ends = 0;
     when = ++ends;
+    if (world != nullptr) ended = world->now();
   }
   void collated(HostAddress member, Errc errc, Message answer) noexcept override {
     EXPECT_EQ(completions, 0);
@@ -114,6 +125,9 @@ class GroupOutcome final : public TestCall {
     return refused.empty() || text_of(answer).find(refused) == std::string::npos;
   }
   int when = 0;  ///< One that ends later has a higher number.
+  const SimWorld* world = nullptr;
+  Time begun{};
+  Time ended{};
   std::map<std::string, std::string> said;
   std::string refused;  ///< Answers with this do not count. Empty: all count.
 };
@@ -166,6 +180,8 @@ struct Several {
   }
   void call(std::string_view text, GroupOutcome& one, Duration timeout = kNoLimit) {
     const Shepherd inside(net[0].monitor());
+    one.world = &net.world;
+    one.begun = net.world.now();
     session->call(net.message(0, text), one, timeout);
   }
   Errc push(std::string_view text) {

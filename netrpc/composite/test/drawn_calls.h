@@ -1,0 +1,93 @@
+// A legal composition for group RPC, and the faults that it must bear, drawn at random.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+
+using namespace std::chrono_literals;
+
+enum class Orphans : std::uint8_t { no_policy, avoid_interference, terminate };
+enum class Partitions : std::uint8_t { none, brief, of_seconds };
+
+struct Drawn {
+  std::size_t members = 1;
+  bool push = false;
+  int accept = 0;      ///< One, all, most.
+  Duration limit{};    ///< BOUNDED's. None: UNBOUNDED.
+  Duration timeout{};  ///< Of every fourth call, by its caller. None: as the others.
+  bool number = false;
+  bool unique = false;
+  bool fifo = false;
+  bool ack = false;
+  bool membership = false;
+  bool still_working = false;
+  bool reply_order = false;
+  Orphans orphans = Orphans::no_policy;
+  bool atomic = false;
+  bool crashes = false;
+  bool pauses = false;
+  Partitions partitions = Partitions::none;
+
+  explicit Drawn(std::mt19937_64& random) {
+    const auto coin = [&] { return random() % 2 == 0; };
+    members = 1 + random() % 5;
+    push = coin();
+    accept = static_cast<int>(random() % 3);
+    limit = coin() ? Duration() : coin() ? 60s : 2s;
+    timeout = coin() ? Duration() : 500ms;
+    number = coin() || !bounded();
+    unique = number && coin();
+    fifo = number && coin();
+    ack = number && (coin() || !bounded());
+    membership = ack && coin();
+    still_working = coin() || !bounded();
+    reply_order = coin();
+    orphans = static_cast<Orphans>(random() % 3);
+    atomic = coin();
+    crashes = coin();
+    pauses = coin();
+    partitions = static_cast<Partitions>(random() % 3);
+  }
+  [[nodiscard]] bool bounded() const { return limit != Duration(); }
+  [[nodiscard]] std::vector<Part> parts() const {
+    std::vector<Part> all{
+        part(grpc_kind()), part(push ? async_kind() : sync_kind()),
+        part(accept == 0   ? one_accept_kind()
+             : accept == 1 ? all_accept_kind()
+                           : majority_kind()),
+        bounded() ? part(bounded_kind(), {{"limit", limit == 2s ? "2s" : "60s"}}) : part(unbounded_kind())};
+    if (number) all.push_back(part(number_kind()));
+    if (unique) all.push_back(part(unique_kind()));
+    // Longer than a server keeps a request: what has waited so long goes on out of order.
+    const bool patient = ack || partitions == Partitions::of_seconds;
+    if (fifo) all.push_back(part(fifo_kind(), {{"patience", patient ? "30s" : "3s"}}));
+    if (ack) all.push_back(part(ack_kind(), {{"tries", "50"}}));
+    if (still_working) all.push_back(part(still_working_kind()));
+    if (reply_order) all.push_back(part(reply_order_kind()));
+    if (orphans == Orphans::avoid_interference) all.push_back(part(avoid_interference_kind()));
+    if (orphans == Orphans::terminate) all.push_back(part(terminate_orphans_kind()));
+    if (atomic) all.push_back(part(atomic_kind()));
+    if (membership) all.push_back(part(membership_kind()));
+    return all;
+  }
+  [[nodiscard]] std::string text() const {
+    std::string all = std::to_string(members) + " members";
+    for (const Part& one : parts()) all += " " + one.kind.name;
+    return all + (crashes ? ", crashes" : "") + (pauses ? ", pauses" : "") +
+           (partitions != Partitions::none ? ", partitions" : "");
+  }
+  [[nodiscard]] std::size_t needed() const { return accept == 2 ? members / 2 + 1 : 1; }
+  /// Every call without a limit or a timeout that is over before ACK has tried for long enough must succeed.
+  [[nodiscard]] bool lasting() const {
+    return ack && limit != 2s && partitions != Partitions::of_seconds &&
+           !(still_working && partitions != Partitions::none);  // its messages may all be cut off
+  }
+};
+
+}  // namespace lrpc::netrpc::composite
