@@ -97,6 +97,8 @@ class Conversation final : public Session {
   [[nodiscard]] bool deliver_next(Member& member) noexcept;
   void advance() noexcept;
   void settle() noexcept;
+  /// Whether nothing is kept of what directly precedes a message that has been given to the protocol above.
+  [[nodiscard]] bool past_is_gone(const Slot& given) noexcept;
 
   void ask_for_missing(Member& from) noexcept;
   void send_status(Member& to, bool ask) noexcept;

@@ -66,9 +66,10 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   if (!holds(origin, sequence) || sequence > origin.delivered) ask_for_missing(from);
 }
 
-/// What it lacks, if it is kept here; else up to where nothing is kept any more.
+/// What it lacks, if it is kept here; else up to where nothing is kept any more, of any member: what it skips must hold
+/// all that precedes it, or some of that could come after what follows.
 void Conversation::request(Member& from, const Header& header) noexcept {
-  Header lost = header_of(Type::gone);
+  bool lost = false;
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
     if (of == nullptr || of->life != mark.life || mark.sequence == 0) continue;
@@ -76,16 +77,22 @@ void Conversation::request(Member& from, const Header& header) noexcept {
       ++psync_.statistics().retransmissions;
       send(from, slot(*of, mark.sequence).packet.share());
     } else if (mark.sequence <= of->stable) {
-      lost.add({of->host, of->life, of->stable});
+      lost = true;
     }
   }
-  if (lost.count != 0) send(from, lost);
+  if (!lost) return;
+  Header gone = header_of(Type::gone);
+  for (const Member& of : members_)
+    if (of.stable != 0) gone.add({of.host, of.life, of.stable});
+  send(from, gone);
 }
 
 void Conversation::gone(const Header& header) noexcept {
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
-    if (of == nullptr || of == &members_[self_] || of->life != mark.life || mark.sequence <= of->delivered) continue;
+    if (of == nullptr || of == &members_[self_]) continue;
+    if (of->life == 0) learn_life(*of, mark.life);
+    if (of->life != mark.life || mark.sequence <= of->delivered) continue;
     // Only what nobody has any more is given up: not what waits here already.
     for (Slot& one : of->slots)
       if (one.sequence != 0 && one.sequence <= mark.sequence) one = {};
@@ -132,14 +139,26 @@ void Conversation::advance() noexcept {
   advancing_ = false;
 }
 
-/// What all have is no longer kept. Nobody waits for members that are silent.
+/// What all have is no longer kept, nor is what precedes it. Nobody waits for members that are silent.
 void Conversation::settle() noexcept {
-  for (Member& of : members_) {
-    std::uint32_t all = of.delivered;
-    for (const Member& one : members_)
-      if (!one.out) all = std::min(all, has(one, of));
-    while (of.stable < all) slot(of, ++of.stable) = {};
+  for (bool any = true; any;) {
+    any = false;
+    for (Member& of : members_) {
+      std::uint32_t all = of.delivered;
+      for (const Member& one : members_)
+        if (!one.out) all = std::min(all, has(one, of));
+      for (; of.stable < all && past_is_gone(slot(of, of.stable + 1)); any = true) slot(of, ++of.stable) = {};
+    }
   }
+}
+
+bool Conversation::past_is_gone(const Slot& given) noexcept {
+  std::array<std::byte, Header::kMost> bytes;
+  const auto header = Header::decode(std::span(bytes).first(given.packet.copy_to(bytes)));
+  return !header || std::ranges::all_of(header->all(), [this](const Mark& mark) {
+    const Member* const of = find(mark.host);
+    return of == nullptr || of->life != mark.life || mark.sequence <= of->stable;
+  });
 }
 
 /// What it has, and this host has not, as far as is known.

@@ -19,7 +19,7 @@ enum class Type : std::uint8_t {
   message = 1,  ///< Marks: what directly precedes it.
   status = 2,   ///< Marks: up to which messages its sender has been given those of each member.
   request = 3,  ///< Marks: messages that its sender lacks.
-  gone = 4,     ///< Marks: up to these nobody keeps them any more.
+  gone = 4,     ///< Marks: up to these nobody keeps them any more, nor what precedes them.
 };
 
 ///     0        1        2        3                         | 12 bytes for each mark:

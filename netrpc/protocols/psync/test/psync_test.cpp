@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "length.h"
@@ -24,19 +26,28 @@ using namespace std::chrono_literals;
 
 constexpr HostAddress kGroup{0xef000001};
 
-/// Says in each message how many of each host's it has seen, its own included: by that the others check the order.
+/// What a talker can expect of the messages that it is given.
+enum class Expects {
+  all,    ///< Each message of each host, in the order of the contexts.
+  order,  ///< Some may be missing, as members crash or are cut off. What comes is in that order.
+  nothing,
+};
+
+/// Says in each message how many of each host's it has seen, its own included, and what it knows to have been sent
+/// before, by itself and others. By that the others check the order.
 class Talker final : public Protocol {
  public:
   Talker(Host& host, std::size_t all) : Protocol(host, "talker"), seen(all) {}
   void demux(Session& lower, Message message) noexcept override {
-    const std::size_t from = lower.peer().value - 0x0a000001;
+    const std::size_t from = index_of(lower.peer());
     std::istringstream text(text_of(message));
     for (std::size_t i = 0; i < seen.size(); ++i) {
       int said = 0;
       text >> said;
-      EXPECT_TRUE(i == from ? lossy || said == seen[from] + 1 : lossy || seen[i] >= said)
+      EXPECT_TRUE(expects != Expects::all || (i == from ? said == seen[from] + 1 : seen[i] >= said))
           << host().name() << ": " << text_of(message);
     }
+    if (expects != Expects::nothing) expect_new(from, text);
     ++seen[from];
     ++received;
     if (given) given(lower);
@@ -44,19 +55,40 @@ class Talker final : public Protocol {
   }
   /// Refused messages do not count.
   Errc push(Session& session) noexcept {
-    const std::size_t self = host().address().value - 0x0a000001;
-    ++seen[self];
-    std::string text;
-    for (const int one : seen) text += std::to_string(one) + " ";
-    const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(text))));
-    if (outcome != Errc::ok) --seen[self];
+    const std::size_t self = index_of(host().address());
+    int& mine = known_[{self, host().boot_id()}];
+    ++seen[self], ++mine;
+    std::ostringstream text;
+    for (const int one : seen) text << one << ' ';
+    text << host().boot_id();
+    for (const auto& [life, number] : known_) text << ' ' << life.first << ' ' << life.second << ' ' << number;
+    const std::string bytes = text.str();
+    const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(bytes))));
+    if (outcome != Errc::ok) --seen[self], --mine;
     return outcome;
   }
   std::vector<int> seen;
   int received = 0;
   std::function<void(Session&)> given{};
   bool answers = false;
-  bool lossy = false;  ///< It has begun late, or others have: then only what it sees itself is in order.
+  Expects expects = Expects::all;
+
+ private:
+  /// Of a host: its messages are numbered from 1.
+  using Life = std::pair<std::size_t, BootId>;
+
+  static std::size_t index_of(HostAddress host) { return host.value - 0x0a000001; }
+  /// Nothing comes after what follows it, whenever this talker has begun.
+  void expect_new(std::size_t from, std::istream& text) {
+    Life life{from, 0};
+    text >> life.second;
+    const int before = known_[life];
+    int number = 0;
+    for (Life one; text >> one.first >> one.second >> number;) known_[one] = std::max(known_[one], number);
+    EXPECT_GT(known_[life], before) << host().name() << " is given a message of host " << from
+                                    << " after one that follows it";
+  }
+  std::map<Life, int> known_;  ///< The last message of each life before all that come now, by what has come.
 };
 
 struct Group {
@@ -207,7 +239,7 @@ TEST(Psync, members_may_crash_and_begin_again) {
       }
       group.net.world.run_for(10s);
     };
-    for (Group::Member& one : group.members) one.talker->lossy = true;
+    for (Group::Member& one : group.members) one.talker->expects = Expects::order;
     talk(20, 4);
     group.crash(3);
     talk(50, 3);
@@ -218,7 +250,7 @@ TEST(Psync, members_may_crash_and_begin_again) {
         EXPECT_EQ(group.members[i].talker->seen[j], group.members[j].talker->seen[j]) << i << j;
     }
     group.net[3].boot();
-    group.members[3].talker->lossy = true;
+    group.members[3].talker->expects = Expects::order;
     talk(50, 4);
     EXPECT_GT(group.members[0].talker->seen[1], before);
     EXPECT_GT(group.members[3].talker->seen[1], 0);
@@ -226,6 +258,54 @@ TEST(Psync, members_may_crash_and_begin_again) {
       EXPECT_EQ(group.statistics(i).state, 0U);
       for (std::size_t j = 0; j < 3; ++j)
         EXPECT_EQ(group.members[i].talker->seen[j], group.members[j].talker->seen[j]) << i << j;
+    }
+  }
+}
+
+/// Pushes at all members while the hosts of `one_side` hear nothing of the others, nor these of them.
+void talk_apart(Group& group, std::mt19937_64& random, const std::vector<std::size_t>& one_side, int messages) {
+  for (const std::size_t host : one_side) group.net.world.set_group(group.net[host], 1);
+  for (int i = 0; i < messages; ++i) {
+    (void)group.push(random() % group.members.size());
+    group.net.world.run_for(Duration(random() % 3'000'000));
+  }
+  group.net.world.heal();
+}
+
+TEST(Psync, a_partition_shorter_than_the_silence_loses_nothing) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  Group group(4, {.seed = random(), .link = {.loss = 0.1, .reorder = 0.3}, .routers = {}},
+              {.window = 64, .interval = 20ms, .silence = 1s});
+  for (int round = 0; round < testing_lrpc::rounds(10); ++round) {
+    talk_apart(group, random, {random() % 4}, 20);
+    group.net.world.run_for(10s);
+    EXPECT_GT(group.net.world.counters().cut, 0U);
+    group.expect_all_have(group.members[0].talker->seen);
+  }
+}
+
+/// Both sides go on alone. What one no longer keeps when they meet again the other never gets; the rest is in order.
+TEST(Psync, order_holds_over_a_partition_that_is_longer_than_the_silence) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  const SimLink bad{.loss = 0.1, .reorder = 0.3};
+  Group group(4, {.seed = random(), .link = bad, .routers = {}}, {.window = 64, .interval = 5ms, .silence = 50ms});
+  for (Group::Member& one : group.members) one.talker->expects = Expects::order;
+  for (int round = 0; round < testing_lrpc::rounds(10); ++round) {
+    talk_apart(group, random, {random() % 4, random() % 4}, 100);
+    group.net.world.run_for(random() % 2 == 0 ? 10s : 1ms);
+    // Nobody waits for who has been silent until then: what these push first may be gone before it is asked for.
+    group.net.world.set_links({});
+    std::vector<int> before;
+    for (int times = 0; times < 2; ++times) {
+      before = group.members[0].talker->seen;
+      for (std::size_t i = 0; i < 4; ++i)
+        while (group.push(i) != Errc::ok) group.net.world.run_for(10ms);
+      group.net.world.run_for(10s);
+    }
+    group.net.world.set_links(bad);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_GT(group.members[0].talker->seen[i], before[i]) << "they hear each other again";
+      EXPECT_EQ(group.statistics(i).state, 0U);
     }
   }
 }
@@ -345,7 +425,7 @@ TEST(Psync, says_how_many_messages_are_outstanding) {
 TEST(Psync, hostile_packets_do_no_harm) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   Group group(3, {}, {.window = 4, .interval = 20ms, .silence = 1s}, 1);
-  for (std::size_t i = 0; i < 2; ++i) group.members[i].talker->lossy = true;
+  for (std::size_t i = 0; i < 2; ++i) group.members[i].talker->expects = Expects::nothing;
   SinkProtocol& hostile = group.net[2].add<SinkProtocol>();
   SessionRef session;
   {
