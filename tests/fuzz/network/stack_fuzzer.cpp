@@ -2,7 +2,8 @@
 // time pass, makes the local user call, send, open or cancel. What must not happen: a crash, a report of a sanitizer, a
 // buffer left over, state beyond the bounds.
 //
-// One program a stack, which each names in a source of its own; the instance `top` is used.
+// One program a stack, which each names in a source of its own; the instance `top` is used. Where several stacks have
+// that name, the input's first byte chooses.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -42,6 +43,10 @@ constexpr FuzzedStack kStacks[] = {
      "wire = FUZZ; pairs = REQUEST_REPLY over wire; call = SUN_CALL over pairs; auth = AUTH_SYS(machine = x) over call;"
      "top = SUN_SELECT(program = 9) over auth;",
      true},
+    {"sun",
+     "wire = FUZZ; pairs = REQUEST_REPLY over wire; call = SUN_CALL over pairs; auth = AUTH_NONE over call;"
+     "top = SUN_SELECT(program = 9) over auth;",
+     true},
     {"composite",
      "wire = FUZZ; top = COMPOSITE { NUMBER(peers = 3); UNIQUE(peers = 3); FIFO(hold = 4); ACK(most = 4); MEMBERSHIP; }"
      " over wire;",
@@ -51,19 +56,47 @@ constexpr FuzzedStack kStacks[] = {
      " TERMINATE_ORPHANS(peers = 3, hold = 3); ATOMIC(hold = 4); NUMBER(peers = 3); UNIQUE(peers = 3); FIFO(hold = 4);"
      " ACK(most = 4); } over wire;",
      true},
+    {"group",
+     "wire = FUZZ; top = COMPOSITE { GRPC; SYNC; ONE_ACCEPT; UNBOUNDED; STILL_WORKING; AVOID_INTERFERENCE(peers = 3,"
+     " hold = 3); NUMBER(peers = 3); FIFO(hold = 4); ACK(most = 4); } over wire;",
+     true},
+    {"group",
+     "wire = FUZZ; top = COMPOSITE { GRPC; ASYNC; ALL_ACCEPT; BOUNDED(limit = 1s); MEMBERSHIP;"
+     " AVOID_INTERFERENCE(peers = 3, hold = 3); ATOMIC(hold = 4); NUMBER(peers = 3); UNIQUE(peers = 3); ACK(most = 4); "
+     "}"
+     " over wire;",
+     false},
     {"psync", "wire = FUZZ; top = PSYNC(window = 4) over wire;", false},
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };
 constexpr HostAddress kGroup{0xef000001U};
-const FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(fuzzed_stack), &FuzzedStack::name);
+
+struct Composed {
+  FuzzedStack stack;
+  GraphDescription graph;
+};
+/// Those of the program's name.
+std::vector<Composed> stacks_of_program(const ProtocolKinds& kinds) {
+  std::vector<Composed> all;
+  for (const FuzzedStack& stack : kStacks) {
+    if (stack.name != fuzzed_stack) continue;
+    auto graph = GraphDescription::parse(stack.graph, kinds);
+    require(bool(graph), "the stack can be described");
+    all.push_back({stack, std::move(*graph)});
+  }
+  return all;
+}
 
 /// Who uses the stack: answers requests, at once or later, refuses them or lets them go; asks now and then.
 class User final : public Protocol {
  public:
   using Protocol::Protocol;
 
-  void demux(Session& /*lower*/, Message message) noexcept override { touch(message); }
+  void demux(Session& lower, Message message) noexcept override {
+    touch(message);
+    if (replies) (void)lower.push(std::move(message));
+  }
   void call_demux(Session& lower, Message request) noexcept override {
     touch(request);
     if (answer_later_) {
@@ -78,6 +111,7 @@ class User final : public Protocol {
     if (request.size() % 5 == 1 && lower.control(refuse) == Errc::ok) return;
     lower.reply(std::move(request));
   }
+  bool replies = false;  ///< To messages, as ASYNC's server does.
   void answer_later(bool later) noexcept { answer_later_ = later; }
   void answer() noexcept {
     if (!waiting_) return;
@@ -124,23 +158,24 @@ void run(Input program) {
     return all;
   }();
   devices.clear();
-  static const auto description = GraphDescription::parse(kStack.graph, kinds);
-  require(bool(description), "the stack can be described");
+  static const std::vector<Composed> stacks = stacks_of_program(kinds);
+  const auto& [stack, description] = stacks[stacks.size() > 1 ? program.byte() % stacks.size() : 0];
   {
     const Shepherd inside(host.monitor());
     User user(host, "user");
     Asked asked;
-    auto graph = Graph::compose(host, *description, kinds);
+    auto graph = Graph::compose(host, description, kinds);
     require(bool(graph), "the stack can be composed");
     Protocol& top = *graph->find("top");
     ParticipantSet local{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
     local.local.host = host.address();
     local.local.command = 7;
     // In a conversation of PSYNC there is nothing to enable: who has opened it takes part.
-    require(bool(top.open_enable(user, local)) == (kStack.name != "psync"), "the top can be enabled");
-    const bool is_group = kStack.name == "group" || kStack.name == "psync";
+    require(bool(top.open_enable(user, local)) == (stack.name != "psync"), "the top can be enabled");
+    user.replies = stack.name == "group";
+    const bool is_group = stack.name == "group" || stack.name == "psync";
     std::vector<HostAddress> members{{0x0a000002U}, {0x0a000003U}, {0x0a000004U}};
-    if (kStack.name == "psync") members.push_back(host.address());
+    if (stack.name == "psync") members.push_back(host.address());
     require(bool(host.groups().set(kGroup, members)), "the group can be set");
     const auto device = [](std::uint8_t peer) { return devices[(peer >> 2) % devices.size()]; };
     SessionRef session;
@@ -185,7 +220,7 @@ void run(Input program) {
           Message message = Message::make(host.pool(), size);
           if (!message.allocated()) break;
           for (std::byte& b : message.bytes()) b = std::byte{0x5a};
-          if (kStack.transactions) {
+          if (stack.transactions) {
             if (asked.outstanding) break;
             asked.outstanding = true;
             const unsigned ms = program.byte();
