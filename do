@@ -7,7 +7,7 @@ usage() {
   cat <<'END'
 ./do setup                  install by apt what is missing (nothing, if nothing is)
 ./do build [PRESET]         build; PRESET is release (default), debug, asan or tsan; the result is in build/PRESET
-./do test [ARGS] [-- ...]   build and run the tests, and under ASan+UBSan and TSan those in which these can find something
+./do test [ARGS] [-- ...]   build and run the tests; under ASan+UBSan and TSan those in which these can find something
       --quick                 units and calls over every gate, without sanitizers: for the edit loop
       --since COMMIT          only tests that can see what has changed since then
       --all                   every test in every build, the long forms, the models, the benches' tests (docs/TESTS.md)
@@ -16,11 +16,12 @@ usage() {
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
 ./do coverage               run the tests without sanitizers, counting; print how much of each part they reach
-./do model                  check the models with spin, run the long test programs, and note that they hold for these sources
-./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
-./do fuzz --planted [--seconds N] [FAULT...]  put faults in, one at a time, and see that the fuzzers find each (all) within N (300) seconds
+./do model                  check the models with spin, run the long test programs; record that they hold as they are
+./do fuzz [ARGS] [TARGET...]  build the fuzz targets (all) with clang's libFuzzer, and run each
+      --seconds N             for so long (600; with --planted 300)
+      --planted [FAULT...]    put faults (all) in, one at a time, and see that the fuzzers find each
 ./do fmt                    format the sources
-./do lint                   check the format, and clang-tidy what is not recorded as clean; record what is (docs/TESTS.md)
+./do lint                   check the format; clang-tidy what is not recorded as clean, record what is (docs/TESTS.md)
 ./do install --prefix P     build release and install it to P
 ./do clean                  remove build/
 END
@@ -31,8 +32,8 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 
 # ---- what must be installed ----
 
-build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
+build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
+  libfmt-dev libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 directory_packages=(libcurl4-openssl-dev) # lrpc-directory; everything else builds and passes without
 cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
@@ -187,7 +188,8 @@ lint() {
   local status=0
   tests/lint/check.sh format || status=1
   cmake --preset debug -B build/lint -DLRPC_ALL_TESTS=ON >&2
-  ninja -C build/lint -t targets all | sed -n -e 's/^\([^/]*\.lrpc\): phony$/\1/p' -e 's/^\([^/].*\.skel\.h\): .*/\1/p' |
+  ninja -C build/lint -t targets all |
+    sed -n -e 's/^\([^/]*\.lrpc\): phony$/\1/p' -e 's/^\([^/].*\.skel\.h\): .*/\1/p' |
     xargs cmake --build build/lint --target >&2
   tests/lint/check.sh rest build/lint || status=1
   return $status
@@ -221,8 +223,8 @@ coverage() {
 
 # ---- fuzzing ----
 
-# fuzz_one TARGET SECONDS: runs it; prints its row of the table. It begins with what is kept for good (tests/fuzz/corpus.sh);
-# what it finds stays in build/fuzz/corpus/TARGET.
+# fuzz_one TARGET SECONDS: runs it; prints its row of the table. It begins with what is kept for good
+# (tests/fuzz/corpus.sh); what it finds stays in build/fuzz/corpus/TARGET.
 fuzz_one() {
   local target=$1 seconds=$2 began=$SECONDS status=0 found=nothing executions
   local words=tests/fuzz/dictionaries/$1 log=build/fuzz/corpus/$1.log
@@ -230,14 +232,15 @@ fuzz_one() {
   tests/fuzz/corpus.sh unpack "$target" "build/fuzz/corpus/$target"
   [[ -f $words ]] && dictionary=(-dict="$words")
   "$(find build/fuzz -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 -timeout=30 \
-    -rss_limit_mb=4096 -artifact_prefix="build/fuzz/corpus/$target-" "${dictionary[@]}" "build/fuzz/corpus/$target" >"$log" 2>&1 ||
-    status=1
+    -rss_limit_mb=4096 -artifact_prefix="build/fuzz/corpus/$target-" "${dictionary[@]}" "build/fuzz/corpus/$target" \
+    >"$log" 2>&1 || status=1
   if ((status != 0)); then
     { grep -E 'not so:|runtime error|ERROR|SUMMARY|Test unit written' "$log" || tail -n 20 "$log"; } >&2
     found=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
     found=${found:-see $log}
   fi
-  executions=$(sed -n -e 's/^stat::number_of_executed_units: *//p' -e 's/^#\([0-9]*\)[[:space:]].*/\1/p' "$log" | tail -n 1)
+  executions=$(sed -n -e 's/^stat::number_of_executed_units: *//p' -e 's/^#\([0-9]*\)[[:space:]].*/\1/p' "$log" |
+    tail -n 1)
   printf '%-22s %12s %9s  %s\n' "$target" "${executions:-0}" "$((SECONDS - began))" "$found"
   return $status
 }

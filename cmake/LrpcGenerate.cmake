@@ -1,20 +1,20 @@
-# lrpc_generate(target file.lrpc ...): the stub generator as a build step. Used by this build, and by programs that found
-# the installed package; both have the generator as lrpc::lrpc-stubgen.
+# lrpc_generate(target file.lrpc ...): the stub generator as a build step. Used by this build, and by programs that
+# found the installed package; both have the generator as lrpc::lrpc-stubgen.
 #
 #   lrpc_generate(filesd files.lrpc)            # then: #include "files.server.h"
 #
-# For each file the headers <name>.types.h, <name>.client.h and <name>.server.h are made in the target's binary directory,
-# under generated/<target>, whenever the file or the generator has changed. The target finds them by name, and so does
-# who links to it: PUBLIC for a library, INTERFACE for an interface library, PRIVATE for a program. Relative paths are
-# relative to the calling CMakeLists.txt.
+# For each file the headers <name>.types.h, <name>.client.h and <name>.server.h are made in the target's binary
+# directory, under generated/<target>, whenever the file or the generator has changed. The target finds them by name,
+# and so does who links to it: PUBLIC for a library, INTERFACE for an interface library, PRIVATE for a program. Relative
+# paths are relative to the calling CMakeLists.txt.
 #
 #   lrpc_generate(filesd files.lrpc FUZZ [FUZZ_IMPLEMENTATION Class FUZZ_HEADER header.h])
 #
-# makes also <name>_fuzzer.cpp and from it the target <name>_fuzz: a fuzzer of the server's entry stubs, which calls Class
-# (made anew for each input), or an implementation that does nothing but look. It links what `target` links, libFuzzer
-# where the compiler is a clang that has it, else a driver that replays files and makes random inputs for some seconds
-# (--seconds N). LRPC_FUZZ_SANITIZE says which sanitizers it is built with (address,undefined). It is not part of `all`
-# outside of this project.
+# makes also <name>_fuzzer.cpp and from it the target <name>_fuzz: a fuzzer of the server's entry stubs, which calls
+# Class (made anew for each input), or an implementation that does nothing but look. It links what `target` links,
+# libFuzzer where the compiler is a clang that has it, else a driver that replays files and makes random inputs for some
+# seconds (--seconds N). LRPC_FUZZ_SANITIZE says which sanitizers it is built with (address,undefined). It is not part
+# of `all` outside of this project.
 #
 #   lrpc_generate(filesd files.lrpc XDR 0x20000099)
 #

@@ -1,6 +1,6 @@
-# lrpc_rpcgen_program(target file.x SIDE client|server SOURCES main.c ...): a program of what rpcgen makes of file.x over
-# libtirpc, for tests. file.x may be generated. LRPC_HAVE_RPCGEN: whether rpcgen and libtirpc are here. LRPC_RPCBIND and
-# LRPC_RPCINFO: where those are, if they are.
+# lrpc_rpcgen_program(target file.x SIDE client|server SOURCES main.c ...): a program of what rpcgen makes of file.x
+# over libtirpc, for tests. file.x may be generated. LRPC_HAVE_RPCGEN: whether rpcgen and libtirpc are here.
+# LRPC_RPCBIND and LRPC_RPCINFO: where those are, if they are.
 find_program(LRPC_RPCGEN rpcgen)
 find_program(LRPC_RPCBIND rpcbind HINTS /usr/sbin /sbin)
 find_program(LRPC_RPCINFO rpcinfo HINTS /usr/sbin /sbin)

@@ -49,8 +49,8 @@ function(lrpc_options target)
   endif()
 endfunction()
 
-# lrpc_library(name SOURCES a.cpp ... DEPENDS lrpc::shim ... PRIVATE_DEPENDS ...): target lrpc_<name>, alias lrpc::<name>,
-# public headers in include/, installed and exported as lrpc::<name>.
+# lrpc_library(name SOURCES a.cpp ... DEPENDS lrpc::shim ... PRIVATE_DEPENDS ...): target lrpc_<name>, alias
+# lrpc::<name>, public headers in include/, installed and exported as lrpc::<name>.
 function(lrpc_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(lrpc_${name} STATIC ${ARG_SOURCES})
@@ -107,7 +107,7 @@ endfunction()
 # lrpc_test(target LABEL unit SOURCES ... [DEPENDS ...] [INTERFACES ...] [BUILDS ...] [INCLUDES ...] [DEFINES ...]
 # [RUNS ...]): a GoogleTest program, each of its tests known to ctest by name. INTERFACES are lrpc_generate()'s words.
 # BUILDS says where it can find something: plain, address, thread (default: all three; docs/TESTS.md), or quick: plain
-# unless the other builds, one of which is named too, run beside it. RUNS are programs of this build that the tests start.
+# unless the other builds, one of which is named too, run beside it. RUNS: programs of this build that the tests start.
 function(lrpc_test target)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS;INTERFACES;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
   if("quick" IN_LIST ARG_BUILDS)
@@ -159,7 +159,8 @@ function(lrpc_test_flags target)
   target_compile_options(${target} PRIVATE ${flags})
 endfunction()
 
-# lrpc_guard_forks(target): tests that fork beside threads do not hang with AddressSanitizer (tests/support/fork_under_asan.cpp).
+# lrpc_guard_forks(target): tests that fork beside threads do not hang with AddressSanitizer
+# (tests/support/fork_under_asan.cpp).
 function(lrpc_guard_forks target)
   if(NOT LRPC_SANITIZE MATCHES "address")
     return()
@@ -186,9 +187,9 @@ function(lrpc_guard_forks target)
   target_link_libraries(${target} PRIVATE lrpc_fork_guard)
 endfunction()
 
-# lrpc_test_headers(target): GoogleTest and what every test includes of the standard library, compiled once for all tests
-# of the build. Sources include what they use all the same: clang-tidy reads them without. (Libraries do without: in
-# their optimised code GCC 12 then gives false warnings.)
+# lrpc_test_headers(target): GoogleTest and what every test includes of the standard library, compiled once for all
+# tests of the build. Sources include what they use all the same: clang-tidy reads them without. (Libraries do without:
+# in their optimised code GCC 12 then gives false warnings.)
 function(lrpc_test_headers target)
   if(NOT TARGET lrpc_test_headers)
     add_executable(lrpc_test_headers ${PROJECT_SOURCE_DIR}/tests/support/headers.cpp)

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 { git -C "$top" diff --name-only "$commit" && git -C "$top" ls-files --others --exclude-standard; } | sort -u |
   sed "s|^|$top/|" >"$work/changed"
 
-# Objects and generated files whose sources, headers included, have changed; then, by ninja's graph, what is made of them.
+# Objects and generated files whose sources, headers included, have changed; then, by ninja's graph, their products.
 ninja -C "$build" -t deps | awk -v build="$build" '
   FILENAME != "-" { changed[$0]; next }
   /^[^ ].*: #deps/ { object = $0; sub(/: #deps.*/, "", object); next }
@@ -30,7 +30,8 @@ ctest --test-dir "$build" --show-only=json-v1 >"$work/tests.json"
 awk '
   /^      "command" :/ { ++number; inside = 1; next }
   inside && /^      \],?$/ { inside = 0 }
-  inside && match($0, /"\/[^"]*"/) { print number, substr($0, RSTART + 1, RLENGTH - 2) }' "$work/tests.json" >"$work/commands"
+  inside && match($0, /"\/[^"]*"/) { print number, substr($0, RSTART + 1, RLENGTH - 2) }
+' "$work/tests.json" >"$work/commands"
 
 # Which of the paths are affected.
 cut -d' ' -f2- "$work/commands" | sort -u | while read -r path; do

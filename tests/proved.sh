@@ -4,8 +4,8 @@
 #   proved.sh holds BUILD PROGRAM    exit 0 if PROGRAM has passed for just these sources, this compiler and this libc
 #   proved.sh record BUILD PROGRAM   writes down in tests/proved that it has
 #
-# BUILD is a folder of ninja's, up to date. A program sees the project's files that it was compiled from, headers included,
-# by ninja's record. One that runs the compiler itself sees the public headers, too.
+# BUILD is a folder of ninja's, up to date. A program sees the project's files that it was compiled from, headers
+# included, by ninja's record. One that runs the compiler itself sees the public headers, too.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..") record=$root/tests/proved
 

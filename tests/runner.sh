@@ -7,8 +7,8 @@ every_build= # "yes" if the tests run in all three
 
 # ---- progress ----
 
-# Seconds that each stage takes where nothing is known: measured on two processors, without a compiler cache. What a stage
-# took the last time stands in build/.seconds.
+# Seconds that each stage takes where nothing is known: measured on two processors, without a compiler cache. What a
+# stage took the last time stands in build/.seconds.
 usual_seconds="build-debug 260
 test-debug 180
 build-asan 250
@@ -22,7 +22,8 @@ seconds_of() { # seconds_of STAGE
 }
 took() { # took STAGE SECONDS: remembers it
   [[ -z $long_run ]] || return 0
-  { grep -v "^$1 " build/.seconds 2>/dev/null || true; echo "$1 $2"; } >build/.seconds.new && mv build/.seconds.new build/.seconds
+  { grep -v "^$1 " build/.seconds 2>/dev/null || true; echo "$1 $2"; } >build/.seconds.new
+  mv build/.seconds.new build/.seconds
 }
 
 # awk that acts on a line as soon as it is there; mawk waits for more unless told not to.
@@ -37,7 +38,8 @@ show_progress() {
   local stage later=0 expected
   expected=$(seconds_of "${stages[0]:-none}")
   for stage in "${stages[@]:1}"; do later=$((later + $(seconds_of "$stage"))); done
-  "${awk_at_once[@]}" -v what="$1" -v expected="${expected:-0}" -v later="$later" -v terminal="$([[ -t 2 ]] && echo 1 || echo 0)" '
+  "${awk_at_once[@]}" -v what="$1" -v expected="${expected:-0}" -v later="$later" \
+    -v terminal="$([[ -t 2 ]] && echo 1 || echo 0)" '
     function show(done, all) {
       tenth = int(10 * done / all)
       if (tenth == shown && !terminal) return
@@ -45,8 +47,8 @@ show_progress() {
       passed_time = systime() - began
       rest = done * 5 > all ? passed_time * (all - done) / done : expected - passed_time
       if (rest < 0) rest = 0
-      printf "%s== %s: %d of %d, about %d min left%s", terminal ? "\r\033[K" : "", what, done, all, (rest + later + 59) / 60,
-        terminal && done < all ? "" : "\n" >"/dev/stderr"
+      printf "%s== %s: %d of %d, about %d min left%s", terminal ? "\r\033[K" : "", what, done, all,
+        (rest + later + 59) / 60, terminal && done < all ? "" : "\n" >"/dev/stderr"
     }
     BEGIN { began = systime(); shown = -1 }
     match($0, /^\[[0-9]+\/[0-9]+\]/) {
@@ -66,11 +68,11 @@ attribute() { # attribute NAME FILE: the number that JUnit's testsuite element g
   tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
 }
 
-# complaints_of PRESET: for each failed test of the last run the command that runs it alone, and the last lines of what it
-# printed, as ctest's log keeps them; first those that may be run again (a line that begins with "== not so").
+# complaints_of PRESET: for each failed test of the last run the command that runs it alone, and the last lines of what
+# it printed, as ctest's log keeps them; first those that may be run again (a line that begins with "== not so").
 complaints_of() {
   awk -v preset="$1" -v keep=25 '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = in_order = report = 0; inside = 0; next }
+    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = in_order = report = inside = 0; next }
     /^Output:$/                  { inside = 1; count = 0; next }
     /^<end of output>$/          { inside = 0; next }
     inside && /^-+$/ && !count   { next }
@@ -91,8 +93,9 @@ complaints_of() {
     }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
 
-# A test that fails by an assertion is run twice more, alone, if they are few. One that hung, crashed or made a sanitizer
-# speak never is. What then holds both times counts as passed, and is counted and named as unsteady: a fault to mend.
+# A test that fails by an assertion is run twice more, alone, if they are few. One that hung, crashed or made a
+# sanitizer speak never is. What then holds both times counts as passed, and is counted and named as unsteady: a fault
+# to mend.
 unsteady_at_most=3
 
 # held_when_alone PRESET FAILURES COMPLAINTS ctest...: whether that is so for all tests that failed in the last run.
@@ -101,15 +104,16 @@ held_when_alone() {
   shift 3
   ((failures <= unsteady_at_most)) || return 1
   (($(grep -c '^== not so in ' <<<"$said") == failures)) || return 1
-  (($(grep -c '\*\*\*Failed ' "build/$preset/ctest.out") == failures)) || return 1 # Neither ***Timeout nor ***Exception.
+  # Neither ***Timeout nor ***Exception.
+  (($(grep -c '\*\*\*Failed ' "build/$preset/ctest.out") == failures)) || return 1
   say "again, and alone, what failed in $preset"
   "$@" --rerun-failed -j 1 --repeat until-fail:2 --output-on-failure
 }
 
 # ---- one build of the tests ----
 
-# Test programs that run for minutes of processor time, and their labels: in a run of everything only if what they see has
-# changed since they passed (tests/proved.sh).
+# Test programs that run for minutes of processor time, and their labels: in a run of everything only if what they see
+# has changed since they passed (tests/proved.sh).
 long_programs="explore_test explore
 stubgen_compiled_test compiled"
 
@@ -171,8 +175,10 @@ test_preset() {
     took "build-$preset" $((SECONDS - began))
     compiling=$((compiling + SECONDS - began)) stages=("${stages[@]:1}") began=$SECONDS
     if [[ -n $since ]]; then
-      tests/affected.sh "build/$preset" "$since" >"build/$preset/affected" || die "cannot tell what has changed since $since"
-      say "$(tail -n 1 "build/$preset/affected" | tr ',' '\n' | sed 1,3d | wc -l) tests of $preset can see a change since $since"
+      tests/affected.sh "build/$preset" "$since" >"build/$preset/affected" ||
+        die "cannot tell what has changed since $since"
+      say "$(tail -n 1 "build/$preset/affected" | tr ',' '\n' | sed 1,3d | wc -l) tests of $preset" \
+        "can see a change since $since"
       set -- -I "$PWD/build/$preset/affected" "$@"
     fi
     run_ctest "$preset" "$@"
@@ -188,8 +194,9 @@ test_preset() {
 # ---- the command ----
 
 # What the edit loop wants to know: every unit, and calls over every gate.
-quick_tests='^(unit|golden)\.|^integration\.(conformance/EveryGate|Binding|Callbacks|Chains|InlineCalls|Revocation|Shares|Supply|'
-quick_tests+='Completion|gates/(Deadlines|Cancelled|StartedCalls|OneWay|Concurrency|Death))\.|^model\.transitions'
+quick_tests='^(unit|golden)\.|^integration\.(conformance/EveryGate|Binding|Callbacks|Chains|InlineCalls|Revocation|'
+quick_tests+='Shares|Supply|Completion|gates/(Deadlines|Cancelled|StartedCalls|OneWay|Concurrency|Death))\.|'
+quick_tests+='^model\.transitions'
 
 run_tests() {
   local presets="debug asan tsan" preset began=$SECONDS since=

@@ -1,5 +1,5 @@
-// A directory that paths cannot leave: every path is resolved by the kernel beneath it (openat2(2), RESOLVE_BENEATH), so
-// neither "..", an absolute path nor a symbolic link leads out of it, even while somebody renames things.
+// A directory that paths cannot leave: every path is resolved by the kernel beneath it (openat2(2), RESOLVE_BENEATH),
+// so neither "..", an absolute path nor a symbolic link leads out of it, even while somebody renames things.
 #pragma once
 
 #include <sys/stat.h>

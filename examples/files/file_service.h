@@ -12,8 +12,8 @@
 
 namespace files {
 
-/// Thread-safe: calls of any number of clients at the same time. Every open file and listing lives in its client's handle
-/// table and is closed by rundown when the client goes.
+/// Thread-safe: calls of any number of clients at the same time. Every open file and listing lives in its client's
+/// handle table and is closed by rundown when the client goes.
 class FileService {
  public:
   /// What the handle types of the interface stand for here.

@@ -1,4 +1,5 @@
-// A real tree of files of every size from 0 bytes to 8 MiB (in the long form 64 MiB), copied in and out by real programs, twice at the same time.
+// A real tree of files of every size from 0 bytes to 8 MiB (in the long form 64 MiB), copied in and out by real
+// programs, twice at the same time.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

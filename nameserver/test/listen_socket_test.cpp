@@ -138,8 +138,8 @@ TEST(ListenSocket, waits_a_bounded_time_for_the_directorys_lock) {
   EXPECT_EQ(ListenSocket::open(directory / "s", 0600).code(), Errc::timed_out);
 }
 
-/// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the socket,
-/// keeps it open until let_go(), while the child ends by itself.
+/// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the
+/// socket, keeps it open until let_go(), while the child ends by itself.
 class SilentListener {
  public:
   explicit SilentListener(const std::string& path, bool held = false) {

@@ -190,7 +190,8 @@ users.mallory.imports = 3
 /etc/lrpc/policy.toml:10:15: -1 is no number of a user
 /etc/lrpc/policy.toml:10:19: 4294967295 is no number of a user
 /etc/lrpc/policy.toml:10:31: a user is a name in quotes or a number
-/etc/lrpc/policy.toml:12:1: there is no quota 'name'; there are connections, names, declaration_bytes, imports, region_bytes, descriptors_in_flight, binds
+/etc/lrpc/policy.toml:12:1: there is no quota 'name'; there are connections, names, declaration_bytes, imports, )"
+            R"(region_bytes, descriptors_in_flight, binds
 /etc/lrpc/policy.toml:13:11: a quota is a number over 0, or "no-limit"
 /etc/lrpc/policy.toml:14:7: there is no user 'mallory' on this machine; a number needs no entry)");
 }

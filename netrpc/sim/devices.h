@@ -144,8 +144,8 @@ class SimUdp final : public SimDevice {
 };
 
 /// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1), SIM_IP and SIM_UDP(ports,
-/// local_ports, local_port, peer_ports), under the names given, so that a text that says ETH, IP and UDP can be composed
-/// on simulated wires. On any other host, composing fails with invalid_argument.
+/// local_ports, local_port, peer_ports), under the names given, so that a text that says ETH, IP and UDP can be
+/// composed on simulated wires. On any other host, composing fails with invalid_argument.
 [[nodiscard]] ProtocolKind sim_ethernet_kind(std::string name = "SIM_ETH");
 [[nodiscard]] ProtocolKind sim_ip_kind(std::string name = "SIM_IP");
 [[nodiscard]] ProtocolKind sim_udp_kind(std::string name = "SIM_UDP");

@@ -32,8 +32,8 @@ inline constexpr std::size_t kSurelyCarried = 512;
   return less_header(outcome, request, size);
 }
 
-/// Where the header of a reply is to be written, `size` bytes in front of it. Null: there is no memory, and the reply is
-/// empty now. Without its header it says that the call has failed. `pool`: for a reply that has none.
+/// Where the header of a reply is to be written, `size` bytes in front of it. Null: there is no memory, and the reply
+/// is empty now. Without its header it says that the call has failed. `pool`: for a reply that has none.
 [[nodiscard]] inline std::byte* push_reply_header(Message& reply, BufferPool& pool, std::size_t size) noexcept {
   if (reply.pool() == nullptr) reply = Message(pool);
   std::byte* const to = reply.push(size);

@@ -1,5 +1,5 @@
-// What a process that has shut itself in tries, to show what it can no longer do. Shared by the tests of everything that
-// shuts itself in.
+// What a process that has shut itself in tries, to show what it can no longer do. Shared by the tests of everything
+// that shuts itself in.
 #pragma once
 
 #include <functional>

@@ -23,7 +23,8 @@ enum class Refuse : std::uint8_t {
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
                                              std::optional<int> send_on = std::nullopt);
 
-/// Puts the calling thread under the filter, for good, and lets its process write no core files. The listener, or -errno. Async-signal-safe.
+/// Puts the calling thread under the filter, for good, and lets its process write no core files. The listener, or
+/// -errno. Async-signal-safe.
 int install_filter(const sock_filter* filter, std::size_t size) noexcept;
 /// Why install_filter() failed, for a person.
 Error why_not_installed(int err);

@@ -1,15 +1,16 @@
 // Runs a small program of several threads in every way that the C++ memory model allows, as far as a bound goes.
 //
-// The threads are contexts of one real thread. Before each access of a shared atomic the next one to run is chosen; and each
-// load that is not ordered chooses among all the values that it may see, the newest first. A run is a sequence of such
-// choices; the search goes through them depth first, and bounds how often one run departs from the plain one (the running
-// thread goes on, a load sees the newest value), for the faults of such code need few departures.
+// The threads are contexts of one real thread. Before each access of a shared atomic the next one to run is chosen; and
+// each load that is not ordered chooses among all the values that it may see, the newest first. A run is a sequence of
+// such choices; the search goes through them depth first, and bounds how often one run departs from the plain one (the
+// running thread goes on, a load sees the newest value), for the faults of such code need few departures.
 // "Iterative context bounding" (Musuvathi and Qadeer, PLDI 2007), with stale loads counted as departures, too.
 //
 // The memory is the model of "Repairing sequential consistency in C/C++11" (Lahav and others, PLDI 2017) without what
-// loads may see of stores that come later in their own thread's program order, as views: each thread and each stored value
-// knows, for every location, the oldest value that may still be seen. Stores of one location are ordered as they are
-// executed. What these two leave out: load buffering, and stores of two locations that two threads order in opposite ways.
+// loads may see of stores that come later in their own thread's program order, as views: each thread and each stored
+// value knows, for every location, the oldest value that may still be seen. Stores of one location are ordered as they
+// are executed. What these two leave out: load buffering, and stores of two locations that two threads order in
+// opposite ways.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@
 
 namespace explore {
 
-/// The program: `set_up` and `at_end` run alone. All of it is executed again for each run: what it touches must be the same
-/// each time, at the same addresses (static storage).
+/// The program: `set_up` and `at_end` run alone. All of it is executed again for each run: what it touches must be the
+/// same each time, at the same addresses (static storage).
 struct Program {
   std::function<void()> set_up;
   std::vector<std::function<void()>> threads;  ///< At most kMostThreads.
@@ -99,7 +100,8 @@ void unlock(const void* mutex);
 bool sleep_on(const std::vector<const void*>& words, std::uint32_t kinds, const std::function<bool()>& is_so);
 /// Returns how many were woken.
 int wake(const void* word, std::uint32_t kinds, int most);
-/// membarrier(2): every thread has passed a fence when it returns, each at a moment of its own. `name`: in Outcome::ordered.
+/// membarrier(2): every thread has passed a fence when it returns, each at a moment of its own. `name`: in
+/// Outcome::ordered.
 void fence_everybody(const char* name);
 
 }  // namespace explore

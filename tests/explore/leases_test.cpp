@@ -203,8 +203,8 @@ const std::set<std::string> kNeeded{
     "take_from: const bool at_spares = lease.moving.load(std::memory_order_acquire) != 0; [load acquire]",
     "take_spare: if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] { [load acquire]",
     "take_spare: lease.moving.store(0, std::memory_order_release); [store release]",
-    // What was done with an A-stack goes with it; and who takes the top of a stack sees what lies below it, also after having
-    // lost a race for another top.
+    // What was done with an A-stack goes with it; and who takes the top of a stack sees what lies below it, also after
+    // having lost a race for another top.
     "pop_from: if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) "
     "return &record; [failed update acquire]",
     "pop_from: std::uint64_t top = stack.load(std::memory_order_acquire); [load acquire]",

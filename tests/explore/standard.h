@@ -1,5 +1,6 @@
-// In place of <atomic> and <mutex>: what is included behind this uses the explored ones. Everything else of the standard library
-// must have been included before; so only sources that lrpc's headers do not reach otherwise may include it.
+// In place of <atomic> and <mutex>: what is included behind this uses the explored ones. Everything else of the
+// standard library must have been included before; so only sources that lrpc's headers do not reach otherwise may
+// include it.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # finds.sh --apply: only whether each patch applies to the sources as they are; 77: no patch(1) here.
-# finds.sh [--seconds N] [FAULT...]: do the fuzzers find what is wrong? Each file planted/FAULT.patch puts one fault into
-# a copy of the sources (build/planted), of which its target is built and run until it finds it, for N (300) seconds at
-# most. Prints a table: fault, target, executions, seconds, what the target said. Fails if a fault is not found, or is not
-# what the target says. `Target:` and `Says:`, in front of the patch, name the target and, as a regular
+# finds.sh [--seconds N] [FAULT...]: do the fuzzers find what is wrong? Each file planted/FAULT.patch puts one fault
+# into a copy of the sources (build/planted), of which its target is built and run until it finds it, for N (300)
+# seconds at most. Prints a table: fault, target, executions, seconds, what the target said. Fails if a fault is not
+# found, or is not what the target says. `Target:` and `Says:`, in front of the patch, name the target and, as a regular
 # expression, a part of what it says.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -41,9 +41,10 @@ try_fault() {
   if cmake --build "$copy/build/fuzz" --target "$target" --parallel "$(nproc)" >"$log" 2>&1; then
     rm -rf "$copy/corpus" && tests/fuzz/corpus.sh unpack "$target" "$copy/corpus"
     began=$SECONDS
-    "$(find "$copy/build/fuzz" -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 -timeout=30 \
-      -seed=1 -artifact_prefix="$copy/$fault-" "$copy/corpus" >"$log" 2>&1
-    executions=$(sed -n -e 's/^stat::number_of_executed_units: *//p' -e 's/^#\([0-9]*\)[[:space:]].*/\1/p' "$log" | tail -n 1)
+    "$(find "$copy/build/fuzz" -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 \
+      -timeout=30 -seed=1 -artifact_prefix="$copy/$fault-" "$copy/corpus" >"$log" 2>&1
+    executions=$(sed -n -e 's/^stat::number_of_executed_units: *//p' -e 's/^#\([0-9]*\)[[:space:]].*/\1/p' "$log" |
+      tail -n 1)
     found=$(grep -m 1 -oE 'not so: .*|runtime error: .*|ERROR: [A-Za-z]+: .*' "$log")
     if [[ -z $found ]]; then
       found="NOT FOUND" status=1

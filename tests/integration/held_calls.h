@@ -10,8 +10,8 @@
 
 namespace testing_lrpc {
 
-/// Is told of them, on the threads that make them, which wait for it. It outlives the server and the client whose threads
-/// it is told of.
+/// Is told of them, on the threads that make them, which wait for it. It outlives the server and the client whose
+/// threads it is told of.
 class Watch {
  public:
   Watch() = default;

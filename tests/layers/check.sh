@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# check.sh BUILD SOURCE [planted]: no folder uses one that its row of the table in docs/ARCHITECTURE.md does not name, directly or by way
-# of those that it does; and no private header (one that is not below an include/) is used outside of its folder.
-# Asked is what the compiler really read: ninja's record of the dependencies of each object.
+# check.sh BUILD SOURCE [planted]: no folder uses one that its row of the table in docs/ARCHITECTURE.md does not name,
+# directly or by way of those that it does; and no private header (one that is not below an include/) is used outside of
+# its folder. Asked is what the compiler really read: ninja's record of the dependencies of each object.
 #
 # With "planted" the table lacks a use, and nothing private is shared: both must be found.
-# Ends with 77 if BUILD is not one of ninja's. Unit tests, which lie in a folder's test/, may use what they like of all layers,
-# and the private headers of their own folder.
+# Ends with 77 if BUILD is not one of ninja's. Unit tests, which lie in a folder's test/, may use what they like of all
+# layers, and the private headers of their own folder.
 set -euo pipefail
 build=$1 source=$2 planted=${3:-}
 [[ -e $build/.ninja_deps ]] || { echo "skipped: $build is no build of ninja's"; exit 77; }
@@ -34,7 +34,8 @@ table() {
 }
 [[ -z $planted ]] || shared=
 
-check() { ninja -C "$build" -t deps | awk -v build="$(realpath "$build")/" -v source="$(realpath "$source")/" -v shared="$shared" '
+check() { ninja -C "$build" -t deps |
+  awk -v build="$(realpath "$build")/" -v source="$(realpath "$source")/" -v shared="$shared" '
   function fail(text) { if (!(text in said)) { print text; said[text] = 1; failed = 1 } }
   function row_of(path,   parts, name) { # the table row that a path belongs to
     split(path, parts, "/")
@@ -75,7 +76,9 @@ check() { ninja -C "$build" -t deps | awk -v build="$(realpath "$build")/" -v so
 
   FNR == 1 {
     m = split(shared, lines, "\n")
-    for (i = 1; i <= m; ++i) if (split(lines[i], words, " ") > 1) { who[++exceptions] = words[1]; what[exceptions] = words[2] }
+    for (i = 1; i <= m; ++i) if (split(lines[i], words, " ") > 1) {
+      who[++exceptions] = words[1]; what[exceptions] = words[2]
+    }
   }
   /^[^ ]/ {
     object = $1
@@ -95,13 +98,13 @@ check() { ninja -C "$build" -t deps | awk -v build="$(realpath "$build")/" -v so
     delete looked
     if (!testing && !may(from, to)) fail(from " uses " header ", and its row does not name " to)
     # What is generated is made for whoever includes it; tests share tests/support.
-    if (header ~ /(^|\/)(include|generated|support|test_support)\// || header !~ /\.h$/ || header ~ /\.pch$|cmake_pch/) next
+    if (header ~ /(^|\/)(include|generated|support|test_support)\// || header !~ /\.h$/ || header ~ /cmake_pch/) next
     if (testing && (is_test(header) || to == "tests")) next
     if (from == "tests" && is_test(header)) next
     if (!excepted(from, header)) fail(object " uses " header ", which is private to " to)
   }
   END {
-    if (seen < 100) fail("only " seen + 0 " uses of one folder by another were seen: the dependencies are not what was expected")
+    if (seen < 100) fail("only " seen + 0 " uses of one folder by another were seen: more were expected")
     exit failed
   }
 ' <(table) -; }

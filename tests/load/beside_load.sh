@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# beside_load.sh COMMAND...: runs the command on a machine that is loaded three times over, and takes the processors away
-# from all of it for 0.3 to 3 s now and then, as a busy host does. Ends with the command's status.
+# beside_load.sh COMMAND...: runs the command on a machine that is loaded three times over, and takes the processors
+# away from all of it for 0.3 to 3 s now and then, as a busy host does. Ends with the command's status.
 #
 #   LOAD=n      endless loops beside it (default: three for each processor)
 #   FREEZE=no   only the load
 #
-# The command is frozen as a control group (cgroup2, or the freezer of cgroup v1), so that debuggers and parents among it see
-# nothing of it. Without root, its process group gets SIGSTOP and SIGCONT.
+# The command is frozen as a control group (cgroup2, or the freezer of cgroup v1), so that debuggers and parents among
+# it see nothing of it. Without root, its process group gets SIGSTOP and SIGCONT.
 set -uo pipefail
 
 loops=()

@@ -1,5 +1,5 @@
-// In a child of fork(2) the library allocates nothing, and frees nothing, before fork has returned: an allocator that does
-// not know of forks (a sanitizer's, a user's own) may have been locked by a thread that is not there.
+// In a child of fork(2) the library allocates nothing, and frees nothing, before fork has returned: an allocator that
+// does not know of forks (a sanitizer's, a user's own) may have been locked by a thread that is not there.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,22 +1,22 @@
 /*
- * Export, import and revocation with a nameserver that dies and is restarted, for spin. docs/MODELS.md has the table; B1 ..
- * B20 are its names.
+ * Export, import and revocation with a nameserver that dies and is restarted, for spin. docs/MODELS.md has the table;
+ * B1 .. B20 are its names.
  *
- * One server domain exports one name (and, with WITHDRAW, takes it back at any time), CLIENTS clients import it once each, and
- * lrpcd dies and comes back RESTARTS times, at any step, with all its state lost. FATE chooses what else goes wrong: the
- * server or the first client dies at any step; with FORKED a child of the dead still holds its sockets.
+ * One server domain exports one name (and, with WITHDRAW, takes it back at any time), CLIENTS clients import it once
+ * each, and lrpcd dies and comes back RESTARTS times, at any step, with all its state lost. FATE chooses what else goes
+ * wrong: the server or the first client dies at any step; with FORKED a child of the dead still holds its sockets.
  *
  * Connections are numbered; each is a pair of reliable channels with an end at each side, and hangs up when one end is
- * closed. What has been sent can still be read after that. Descriptors travel in messages: a message that nobody will read
- * closes what it carries. lrpcd is one thread, and takes one event after another; so is the clerk (the server's watcher
- * thread), beside one thread of the program. The clerk's lock covers one step.
+ * closed. What has been sent can still be read after that. Descriptors travel in messages: a message that nobody will
+ * read closes what it carries. lrpcd is one thread, and takes one event after another; so is the clerk (the server's
+ * watcher thread), beside one thread of the program. The clerk's lock covers one step.
  *
  * With TIMEOUTS any wait that has a bound may end at any moment: an import's, a clerk's answer, the program's for its
  * export. Without it none does, so that nothing can depend on one.
  *
- * What is checked: no invalid end state; at the end, when nothing moves any more, what judge() says: imports have ended as
- * they may, the name is where it should be, no binding has one side only, and lrpcd has nothing left of any of it. Each
- * export and each binding stands for its nonce: the two halves of a binding are those of one number.
+ * What is checked: no invalid end state; at the end, when nothing moves any more, what judge() says: imports have ended
+ * as they may, the name is where it should be, no binding has one side only, and lrpcd has nothing left of any of it.
+ * Each export and each binding stands for its nonce: the two halves of a binding are those of one number.
  */
 
 #ifndef CLIENTS
@@ -62,8 +62,8 @@ chan import_of[CLIENTS + 1] = [1] of { mtype };
 chan answer_to[CLIENTS + 1] = [1] of { mtype, byte };
 bit c_open[CLIENTS + 1], l_open[CLIENTS + 1];
 
-/* Bindings. Each end of the bell (and with it the half of the binding) is nowhere, held by lrpcd or on its way, with its
- * owner, or closed; the other side sees that it is closed. */
+/* Bindings. Each end of the bell (and with it the half of the binding) is nowhere, held by lrpcd or on its way, with
+ * its owner, or closed; the other side sees that it is closed. */
 #define NOWHERE 0
 #define ON_ITS_WAY 1
 #define HELD 2
@@ -114,8 +114,8 @@ inline close_half(end, b) {
   fi
 }
 
-/* B8: the import waits for the name (again). B9: whenever the name is there and its server can be asked once more, the first
- * in line has its turn. Which of two that is does not matter here. */
+/* B8: the import waits for the name (again). B9: whenever the name is there and its server can be asked once more, the
+ * first in line has its turn. Which of two that is does not matter here. */
 inline serve_one(c) {
   if
   :: holder != 0 && import_state[c] == 1 && binds[holder] < BINDS && bindings < BINDINGS ->
@@ -360,7 +360,8 @@ inline connect() {
 
 inline ask_again() { /* B4 */
   if
-  :: established && registered == 0 && !asked && !refused && link != 0 && d_open[link] -> asked = 1; to_lrpcd[link] ! export(2)
+  :: established && registered == 0 && !asked && !refused && link != 0 && d_open[link] ->
+    asked = 1; to_lrpcd[link] ! export(2)
   :: else
   fi
 }
@@ -448,7 +449,8 @@ proctype clerk() {
         if
         :: to_server[link] ? exported(n, id) -> /* B3 */
           if
-          :: n == 1 && first == WAITED_FOR -> first = NOT_ASKED; known = 1; established = 1; registered = id; verdict = 1
+          :: n == 1 && first == WAITED_FOR ->
+            first = NOT_ASKED; known = 1; established = 1; registered = id; verdict = 1
           :: n == 1 && first == GIVEN_UP -> first = NOT_ASKED; /* late */
 #ifndef BROKEN_LATE_ANSWER_KEPT
             if
@@ -563,10 +565,12 @@ proctype clerk() {
 #endif
 #if CLIENTS * (RESTARTS + 1) > 2
     :: atomic {
-        server_bound[3] && (client_end[3] == CLOSED || client_dead[client_of[3]]) -> server_bound[3] = 0; server_end[3] = CLOSED
+        server_bound[3] && (client_end[3] == CLOSED || client_dead[client_of[3]]) ->
+          server_bound[3] = 0; server_end[3] = CLOSED
       }
     :: atomic {
-        server_bound[4] && (client_end[4] == CLOSED || client_dead[client_of[4]]) -> server_bound[4] = 0; server_end[4] = CLOSED
+        server_bound[4] && (client_end[4] == CLOSED || client_dead[client_of[4]]) ->
+          server_bound[4] = 0; server_end[4] = CLOSED
       }
 #endif
     od
@@ -698,7 +702,8 @@ proctype judge() {
   for (i : 1 .. BINDINGS) {
     /* No binding has one side only, and no end is on its way to nobody. */
     assert(!server_bound[i] || (client_end[i] == HELD && !client_dead[client_of[i]]));
-    assert(client_end[i] != HELD || client_dead[client_of[i]] || client_revoked[i] || (server_bound[i] && server_end[i] == HELD));
+    assert(client_end[i] != HELD || client_dead[client_of[i]] || client_revoked[i] ||
+           (server_bound[i] && server_end[i] == HELD));
     assert(client_end[i] != ON_ITS_WAY);
     assert(server_end[i] != ON_ITS_WAY || (FORKED && server_dead));
     /* One that was revoked stays so. */

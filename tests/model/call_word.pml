@@ -1,12 +1,13 @@
 /*
  * The call word of one A-stack for the model checker spin. docs/CALL_WORD.md has the table; T1 .. T19 are its names.
  *
- * One client thread makes CALLS calls on one A-stack, by either gate, each with or without a deadline and (CANCELS) within a
- * scope whose cancellation comes at any moment, or outside of it. A call that ends so leaves its A-stack to the
- * quarantine, which the next call empties, and with LOOKERS a second thread of the client. The server domain
- * has POLLERS pollers (each may stop for ever, or stall between seeing a call and claiming it), a supply of two E-stacks,
- * a clerk that answers the bell and a reclaimer that detaches E-stacks. FATE chooses what goes wrong, at any step: nothing,
- * the server dies, the client dies, or the binding is hung up while both live; then each domain has its watcher, too.
+ * One client thread makes CALLS calls on one A-stack, by either gate, each with or without a deadline and (CANCELS)
+ * within a scope whose cancellation comes at any moment, or outside of it. A call that ends so leaves its A-stack to
+ * the quarantine, which the next call empties, and with LOOKERS a second thread of the client. The server domain
+ * has POLLERS pollers (each may stop for ever, or stall between seeing a call and claiming it), a supply of two
+ * E-stacks, a clerk that answers the bell and a reclaimer that detaches E-stacks. FATE chooses what goes wrong, at any
+ * step: nothing, the server dies, the client dies, or the binding is hung up while both live; then each domain has its
+ * watcher, too.
  *
  * What is checked (tests/model/check.sh runs it):
  *   no invalid end state    every call and every quarantine ends, and without any time limit: the model has no 100 ms
@@ -16,8 +17,8 @@
  *                           belong to the generation that their reader thinks of; no claim is left behind
  *
  * One step (one `atomic`) is one access to something that another thread changes, with the private computing around it.
- * The futex is the kernel's: compare and queue in one step, wake by bitset. The client's plain store (exchange gate) goes
- * through a store buffer that drains at any later time, as on a real processor; its other accesses to the word are
+ * The futex is the kernel's: compare and queue in one step, wake by bitset. The client's plain store (exchange gate)
+ * goes through a store buffer that drains at any later time, as on a real processor; its other accesses to the word are
  * read-modify-writes or system calls, which wait for the buffer. Where the server needs a store to be visible before a
  * later load, the table says "fence".
  *
@@ -389,7 +390,8 @@ proctype clerk() {
         }
         if
         :: atomic { w == 1 && associated == 0 && !in_use[1] && !server_revoked -> in_use[1] = 1; associated = 1 }
-        :: atomic { w == 1 && associated == 0 && in_use[1] && !in_use[2] && !server_revoked -> in_use[2] = 1; associated = 2 }
+        :: atomic { w == 1 && associated == 0 && in_use[1] && !in_use[2] && !server_revoked ->
+            in_use[2] = 1; associated = 2 }
         :: w == 0 || associated != 0 || server_revoked
         fi
       fi;
@@ -474,7 +476,8 @@ proctype client() {
 #ifdef BROKEN_ROUSE_ONLY_THE_PARKED
       :: atomic { !(w & PARKED) && !may_sleep -> goto wait }
 #else
-      :: atomic { !(w & PARKED) && !may_sleep && attached -> goto wait } /* associated, and not parked: awake, will look */
+      /* associated, and not parked: awake, will look */
+      :: atomic { !(w & PARKED) && !may_sleep && attached -> goto wait }
 #endif
       :: atomic { ((w & PARKED) || may_sleep || !attached) && !buffered -> w = 0; may_sleep = 0; wake_estack(woken) }
       fi;
@@ -505,9 +508,11 @@ proctype client() {
         word = w;
 #else
 #ifdef BROKEN_REVOKED_WORD_IGNORED
-      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !client_revoked -> word = word | SLEEPS; w = word } /* T3 */
+      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !client_revoked -> /* T3 */
+          word = word | SLEEPS; w = word }
 #else
-      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !(word & REVOKED) -> word = word | SLEEPS; w = word } /* T3 */
+      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !(word & REVOKED) -> /* T3 */
+          word = word | SLEEPS; w = word }
 #endif
 #endif
       fi;

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Checks the models with spin (docs/MODELS.md): every configuration must be free of errors, and every variant with one rule
-# taken away (BROKEN_...) must be found faulty, so that we know that the models can fail.
+# Checks the models with spin (docs/MODELS.md): every configuration must be free of errors, and every variant with one
+# rule taken away (BROKEN_...) must be found faulty, so that we know that the models can fail.
 #
 #   check.sh [MODEL...]                   exit 0: as expected, 1: not, 77: cannot run here (says why)
-#   check.sh --unless-proved [MODEL...]   77, too, if nothing has changed since a model was proved: not the model, and not
-#                                         the code that the docs' tables of transitions name for it
+#   check.sh --unless-proved [MODEL...]   77, too, if nothing has changed since a model was proved: not the model, and
+#                                         not the code that the docs' tables of transitions name for it
 #   check.sh --record [MODEL...]          writes down in `proved` that the models hold for what is here now
 #
-# All of them take about five minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
-# DEEP=1 adds the larger configurations. ONLY=TEXT runs the lines that contain it.
+# All of them take about five minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a
+# time. DEEP=1 adds the larger configurations. ONLY=TEXT runs the lines that contain it.
 #
-# MODEL.checks has a line for each check: right or faulty, the kind, the definitions. `deep` before it: with DEEP=1 only.
+# MODEL.checks has a line for each check: right or faulty, the kind, the definitions. `deep` in front: DEEP=1 only.
 #   kind `end`: assertions and end states.   kind `cycle`: no run goes on for ever (see the head of call_word.pml).
 #   kind `fair`: what the model's `ltl` claims holds if no process is kept from its next step for ever (see hints.pml).
 set -euo pipefail
@@ -25,8 +25,8 @@ done
 home=$(realpath "$(dirname "$0")")
 root=$home/../..
 
-# sources_of MODEL: its own files, and the code that the tables of docs/CALL_WORD.md and docs/MODELS.md name for each of its
-# transitions.
+# sources_of MODEL: its own files, and the code that the tables of docs/CALL_WORD.md and docs/MODELS.md name for each of
+# its transitions.
 sources_of() {
   printf '%s\n' "tests/model/$1.pml" "tests/model/$1.checks" tests/model/word.pml tests/model/check.sh
   awk -F'|' -v model="$home/$1.pml" '
@@ -78,8 +78,9 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-check() { # check NUMBER MODEL EXPECTATION KIND DEFINITION...: prints one line; fails when the outcome is not the expected one
-  local folder=$work/$1 name=$2 expectation=$3 kind=$4 outcome errors states seconds memory optimise=-O1 what=(-DSAFETY -DNOFAIR) options=
+check() { # check NUMBER MODEL EXPECTATION KIND DEFINITION...: prints one line; fails if the outcome is another
+  local folder=$work/$1 name=$2 expectation=$3 kind=$4 outcome errors states seconds memory
+  local optimise=-O1 what=(-DSAFETY -DNOFAIR) options=
   shift 4
   # Found, or searched, within moments: the compiler takes longer.
   [[ $expectation == faulty || $name == trap || $name == binder ]] && optimise=-O0
@@ -110,7 +111,8 @@ check() { # check NUMBER MODEL EXPECTATION KIND DEFINITION...: prints one line; 
     fi
     return 1
   fi
-  echo "ok    $name  $kind  $*: $outcome ($states states, ${seconds:-?} s, ${memory:-?} MB$(sed -n 's/^pan:1: */; /p' pan.log | head -n 1))"
+  echo "ok    $name  $kind  $*: $outcome" \
+    "($states states, ${seconds:-?} s, ${memory:-?} MB$(sed -n 's/^pan:1: */; /p' pan.log | head -n 1))"
   rm -rf "$folder"
 }
 export -f check

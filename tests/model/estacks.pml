@@ -3,18 +3,20 @@
  * docs/CALL_WORD.md) where there are more A-stacks than E-stacks.
  *
  * ASTACKS callers with an A-stack each make CALLS calls each, over one binding with one bell, which holds BELL bytes: a
- * byte more is not sent (EAGAIN) and nobody hears of it. A caller waits for its return without sleeping: T3 and T9 between
- * caller and server are call_word.pml's. The domain has ESTACKS E-stacks; LEAVES times one lets go of its A-stack although
- * nobody wants it. With POLLER a poller serves the first A-stack as long as it likes. With SPENT an E-stack cannot be used
- * for a second A-stack (its scheduling was changed): it ends and another is started. With REVOKE the client dies at any step.
- * With STANDS_BY the clerk may associate an E-stack with the first A-stack before there is a call.
+ * byte more is not sent (EAGAIN) and nobody hears of it. A caller waits for its return without sleeping: T3 and T9
+ * between caller and server are call_word.pml's. The domain has ESTACKS E-stacks; LEAVES times one lets go of its
+ * A-stack although nobody wants it. With POLLER a poller serves the first A-stack as long as it likes. With SPENT an
+ * E-stack cannot be used for a second A-stack (its scheduling was changed): it ends and another is started. With REVOKE
+ * the client dies at any step. With STANDS_BY the clerk may associate an E-stack with the first A-stack before there is
+ * a call.
  *
- * The pool's lock is a lock here, too; everything under it that only it guards is one step. Which of several E-stacks is the
- * one unused for longest is not said: any may be it. A thread that cannot be started is not modelled.
+ * The pool's lock is a lock here, too; everything under it that only it guards is one step. Which of several E-stacks
+ * is the one unused for longest is not said: any may be it. A thread that cannot be started is not modelled.
  * All callers are one user's: `any_waiting` is what the pool keeps for each user.
  *
- * What is checked: every call ends and is executed once; no E-stack is associated twice or with two A-stacks, and at the end
- * each is idle, or parked at the A-stack that knows it; after a revocation all are idle. Nothing of it needs a time limit.
+ * What is checked: every call ends and is executed once; no E-stack is associated twice or with two A-stacks, and at
+ * the end each is idle, or parked at the A-stack that knows it; after a revocation all are idle. Nothing of it needs a
+ * time limit.
  */
 
 #ifndef ASTACKS

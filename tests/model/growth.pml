@@ -1,24 +1,25 @@
 /*
- * Growth of the supply of A-stacks by secondary regions, for spin: asking over the bell, granting, refusing, letting back.
- * docs/MODELS.md has the table; G1 .. G10 are its names.
+ * Growth of the supply of A-stacks by secondary regions, for spin: asking over the bell, granting, refusing, letting
+ * back. docs/MODELS.md has the table; G1 .. G10 are its names.
  *
- * CALLERS threads of a client make CALLS calls each over one binding, whose primary region has one A-stack; a secondary region
- * has one, too. Who finds none asks for a region; REGIONS times in all. A request is numbered, and so are its line (the socket
- * pair over which the answer comes) and the region that comes of it. Each end of a line is open or closed; what was sent before
- * can still be read. The server grants LIMIT regions at a time.
+ * CALLERS threads of a client make CALLS calls each over one binding, whose primary region has one A-stack; a secondary
+ * region has one, too. Who finds none asks for a region; REGIONS times in all. A request is numbered, and so are its
+ * line (the socket pair over which the answer comes) and the region that comes of it. Each end of a line is open or
+ * closed; what was sent before can still be read. The server grants LIMIT regions at a time.
  *
- * The call word is call_word.pml's; a call is rung, executed and returned here, or abandoned while it runs (DEADLINES): then its
- * A-stack waits in quarantine. With TOGETHER no call ends before all callers' calls run: who is not told that there is an A-stack
- * for him then waits for ever; and nothing is let back before, for here that would come before anybody can take it. FATE chooses what goes wrong, at any step: nothing, the server dies, the client dies, or the
+ * The call word is call_word.pml's; a call is rung, executed and returned here, or abandoned while it runs (DEADLINES):
+ * then its A-stack waits in quarantine. With TOGETHER no call ends before all callers' calls run: who is not told that
+ * there is an A-stack for him then waits for ever; and nothing is let back before, for here that would come before
+ * anybody can take it. FATE chooses what goes wrong, at any step: nothing, the server dies, the client dies, or the
  * server hangs up in another thread than its clerk's.
  *
- * There is no clock. The sleep of who waits for an A-stack ends by itself only where the code says that it is short (he found
- * the lock taken, or no answer yet), and a request is given up only if GIVES_UP; the client's timer, which looks after what was granted and is not used, comes at any moment when it finds
- * something to do.
+ * There is no clock. The sleep of who waits for an A-stack ends by itself only where the code says that it is short (he
+ * found the lock taken, or no answer yet), and a request is given up only if GIVES_UP; the client's timer, which looks
+ * after what was granted and is not used, comes at any moment when it finds something to do.
  *
- * What is checked: no invalid end state; who uses an A-stack, at either side, has its region; no region is given back in use; no
- * request is refused for the place of a region that was given back; and in the end, as judge() says, every call has ended and
- * nothing is left of any secondary region, at neither side nor on its way.
+ * What is checked: no invalid end state; who uses an A-stack, at either side, has its region; no region is given back
+ * in use; no request is refused for the place of a region that was given back; and in the end, as judge() says, every
+ * call has ended and nothing is left of any secondary region, at neither side nor on its way.
  */
 
 #ifndef CALLERS
@@ -77,7 +78,8 @@ bit asking;          /* the lock of who asks */
 byte asked;          /* the request under way, 0: none */
 bit trimming;
 bit client_revoked;
-bit announced[CALLERS + 1], asleep[CALLERS + 1], seen[CALLERS + 1]; /* who waits for an A-stack; `seen`: the count is unchanged since */
+/* who waits for an A-stack; `seen`: the count is unchanged since */
+bit announced[CALLERS + 1], asleep[CALLERS + 1], seen[CALLERS + 1];
 
 /* Private to the server. */
 bit listed[REGIONS + 1];  /* in the binding's list */
@@ -126,7 +128,8 @@ inline wake_waiters() { /* one step: the count is changed, whoever sleeps on it 
 
 /* ---- the client: asking and taking what is granted ---- */
 
-inline hang_up(r) { c_end[r] = 0 } /* what was sent and not read is closed with it: nothing of the region is left here */
+/* what was sent and not read is closed with it: nothing of the region is left here */
+inline hang_up(r) { c_end[r] = 0 }
 
 /* G2, G6, G7: the answer of request `r`, which is not under way any more. Under the lock of who asks. */
 inline take_answer(r, added) {
@@ -196,7 +199,8 @@ proctype caller(byte me) {
       :: atomic { !asking -> asking = 1 }
       fi;
       if
-      :: atomic { asked == 0 && (client_revoked || requests == REGIONS) -> asking = 0; waits = 0; goto sleep } /* refused, for now */
+      :: atomic { asked == 0 && (client_revoked || requests == REGIONS) -> /* refused, for now */
+          asking = 0; waits = 0; goto sleep }
       :: atomic { asked == 0 && !client_revoked && requests < REGIONS && ANY_LISTED -> asking = 0; goto take }
       :: atomic {
           asked == 0 && !client_revoked && requests < REGIONS && !ANY_LISTED ->

@@ -1,19 +1,19 @@
 /*
- * What caller and server tell each other by hints, for spin: `polled` and `attached` in the A-stack's slot, the caller's
- * processor and YIELDS in the call word. docs/MODELS.md has the table; H1 .. H12 are its names.
+ * What caller and server tell each other by hints, for spin: `polled` and `attached` in the A-stack's slot, the
+ * caller's processor and YIELDS in the call word. docs/MODELS.md has the table; H1 .. H12 are its names.
  *
- * One caller makes CALLS calls on one A-stack, on either of two processors. By the hints it exchanges, yields or sleeps. The
- * server has an E-stack, which binds itself to processors and leaves LEAVES times by itself, a clerk, and a poller, which
- * begins to poll the A-stack STINTS times, on either processor, and goes when it likes or stays for ever. With ONE_WAY a call
- * may be one for which nobody waits. There is no clock: an exchange and a yield may end at any moment, and whoever has lost
- * trust may find it again at any moment.
+ * One caller makes CALLS calls on one A-stack, on either of two processors. By the hints it exchanges, yields or
+ * sleeps. The server has an E-stack, which binds itself to processors and leaves LEAVES times by itself, a clerk, and a
+ * poller, which begins to poll the A-stack STINTS times, on either processor, and goes when it likes or stays for ever.
+ * With ONE_WAY a call may be one for which nobody waits. There is no clock: an exchange and a yield may end at any
+ * moment, and whoever has lost trust may find it again at any moment.
  *
  * LIE=1: the server's hints change to anything at any moment. LIE=2: another client, whose A-stack the same poller has,
  * calls without end and from any processor by its word. STUCK=1: its procedure may keep the poller for ever.
  *
- * What is checked: without a liar no sleep of a caller ends by itself, so a wake-up that is lost is an invalid end state; no
- * run goes on for ever. With one, where that cannot hold, each call ends if no thread is kept from running for ever (weak
- * fairness): kind `fair`. Always: no generation is executed twice, and results are those of the call.
+ * What is checked: without a liar no sleep of a caller ends by itself, so a wake-up that is lost is an invalid end
+ * state; no run goes on for ever. With one, where that cannot hold, each call ends if no thread is kept from running
+ * for ever (weak fairness): kind `fair`. Always: no generation is executed twice, and results are those of the call.
  */
 
 #ifndef CALLS

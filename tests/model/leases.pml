@@ -1,18 +1,19 @@
 /*
- * A-stacks leased to threads, for spin: who takes and puts one without a locked instruction, and who ends a lease that is idle.
- * docs/MODELS.md has the table; L1 .. L8 are its names, G3 is growth.pml's.
+ * A-stacks leased to threads, for spin: who takes and puts one without a locked instruction, and who ends a lease that
+ * is idle. docs/MODELS.md has the table; L1 .. L8 are its names, G3 is growth.pml's.
  *
- * OWNERS threads of a client call: the first CALLS times, the others OTHERS times, with RECORDS A-stacks. NEST: a call may have
- * another one within. STARTED: a call may take a spare. QUARANTINE: an A-stack may leave the list, and come back. TRIM: the watcher takes all that are idle and
- * puts them back. REFUSE: from some moment on the kernel refuses heavy fences. CLOSE: the binding is revoked at any moment.
+ * OWNERS threads of a client call: the first CALLS times, the others OTHERS times, with RECORDS A-stacks. NEST: a call
+ * may have another one within. STARTED: a call may take a spare. QUARANTINE: an A-stack may leave the list, and come
+ * back. TRIM: the watcher takes all that are idle and puts them back. REFUSE: from some moment on the kernel refuses
+ * heavy fences. CLOSE: the binding is revoked at any moment.
  *
- * What an owner stores without a locked instruction waits in a buffer of its own, as long as the processor likes. It leaves in any
- * order, but stores to one place leave in theirs, and a release store after everything that came before it. That is weaker than
- * x86 and no stronger, for stores, than aarch64. A heavy fence waits until each buffer has been empty at some moment of it
- * (membarrier(2)). Loads are not delayed: here each decides alone what its thread does next.
+ * What an owner stores without a locked instruction waits in a buffer of its own, as long as the processor likes. It
+ * leaves in any order, but stores to one place leave in theirs, and a release store after everything that came before
+ * it. That is weaker than x86 and no stronger, for stores, than aarch64. A heavy fence waits until each buffer has been
+ * empty at some moment of it (membarrier(2)). Loads are not delayed: here each decides alone what its thread does next.
  *
- * What is checked: an A-stack is in one pair of hands; none is lost; a lease's word without the bit `wanted` names an A-stack;
- * nobody sleeps for ever while there is an A-stack for him.
+ * What is checked: an A-stack is in one pair of hands; none is lost; a lease's word without the bit `wanted` names an
+ * A-stack; nobody sleeps for ever while there is an A-stack for him.
  */
 
 #ifndef OWNERS
@@ -237,8 +238,8 @@ inline wait() {
     }
     if
     :: !asleep[me]
-    /* The sleep is bounded. It need be where the fence was refused; and where leasing has ended it may last, as long as the others
-     * keep what is theirs. */
+    /* The sleep is bounded. It need be where the fence was refused; and where leasing has ended it may last, as long as
+     * the others keep what is theirs. */
     :: !ok || leasing_ended && !revoked && LIFO_EMPTY -> asleep[me] = 0
     fi
   :: else

@@ -2,13 +2,13 @@
  * The poller's sleep, for spin: A-stacks that are offered to it, its parking, and the end of the server at any step.
  * docs/MODELS.md has the table; P1 .. P5 are its names.
  *
- * ESTACKS E-stacks serve an A-stack each and offer it OFFERS times, whenever nobody polls it. The poller's thread starts with the
- * first offer. It polls what it has taken for as long as it likes, lets all go and parks; there is no clock. With STOP the server
- * ends at any moment: it stops the poller and waits for its thread. What the poller and its callers do with a call word is
- * started.pml's.
+ * ESTACKS E-stacks serve an A-stack each and offer it OFFERS times, whenever nobody polls it. The poller's thread
+ * starts with the first offer. It polls what it has taken for as long as it likes, lets all go and parks; there is no
+ * clock. With STOP the server ends at any moment: it stops the poller and waits for its thread. What the poller and its
+ * callers do with a call word is started.pml's.
  *
- * What is checked: no invalid end state; and when nothing can move any more, the server that ends has ended, and its poller's
- * thread with it; and no A-stack passes for polled that nobody polls.
+ * What is checked: no invalid end state; and when nothing can move any more, the server that ends has ended, and its
+ * poller's thread with it; and no A-stack passes for polled that nobody polls.
  */
 
 #ifndef ESTACKS

@@ -1,15 +1,16 @@
 /*
  * Calls that are started and finished later, calls that nobody finishes, and the hint `polled`, for spin.
  *
- * One client thread makes CALLS calls on one A-stack. Each is, by choice: synchronous; started and finished; started and
- * dropped; one-way; or started and watched by a CompletionQueue, whose own thread makes T3 and sleeps without a bit of its
- * own. Each may be of a procedure that may block, which no poller serves. The server has one E-stack that leaves LEAVES times
- * by itself, a clerk, and a poller that comes POLLS times and goes when it likes, or stays for ever.
+ * One client thread makes CALLS calls on one A-stack. Each is, by choice: synchronous; started and finished; started
+ * and dropped; one-way; or started and watched by a CompletionQueue, whose own thread makes T3 and sleeps without a bit
+ * of its own. Each may be of a procedure that may block, which no poller serves. The server has one E-stack that leaves
+ * LEAVES times by itself, a clerk, and a poller that comes POLLS times and goes when it likes, or stays for ever.
  *
- * Nobody need wait for a started call, so T4 cannot be left to the wait: after T1 client and poller are a Dekker pair over
- * the word and the hint. The client stores the word and loads the hint; the poller clears the hint, fences, and looks at
- * the word. With FENCE=1 the client's fence orders nothing and the poller's (a membarrier) drains the client's store buffer;
- * with FENCE=0 the kernel refuses that, as the hint says: a client that sees it makes a full fence and looks once more.
+ * Nobody need wait for a started call, so T4 cannot be left to the wait: after T1 client and poller are a Dekker pair
+ * over the word and the hint. The client stores the word and loads the hint; the poller clears the hint, fences, and
+ * looks at the word. With FENCE=1 the client's fence orders nothing and the poller's (a membarrier) drains the client's
+ * store buffer; with FENCE=0 the kernel refuses that, as the hint says: a client that sees it makes a full fence and
+ * looks once more.
  *
  * What is checked: as in call_word.pml; also that a one-way call is executed although nobody ever waits for it.
  */
@@ -378,7 +379,8 @@ proctype client() {
       if
       :: atomic { kind == ONE_WAY -> must_execute[n] = 1; goto quarantine }
       :: kind == DROPPED -> goto abandon
-      :: atomic { kind == WATCHED && !buffered -> watched = n; ready = 0 } /* its lock is an atomic operation: the buffer drains */
+      /* its lock is an atomic operation: the buffer drains */
+      :: atomic { kind == WATCHED && !buffered -> watched = n; ready = 0 }
         changed = 1;
         if /* by choice it waits for the queue, finishes before, or drops the call */
         :: atomic { ready -> w = 0 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks that the docs and the code agree on where each transition happens: docs/CALL_WORD.md (T1 ...) and docs/MODELS.md
-# (B1 ..., G1 ..., H1 ..., L1 ..., P1 ...) have a table "transition | files"; each named file must have a comment that
-# names the transition, each comment of the code that names one must be in the table, and each transition stands in a
-# model.
+# Checks that the docs and the code agree on where each transition happens: docs/CALL_WORD.md (T1 ...) and
+# docs/MODELS.md (B1 ..., G1 ..., H1 ..., L1 ..., P1 ...) have a table "transition | files"; each named file must have a
+# comment that names the transition, each comment of the code that names one must be in the table, and each transition
+# stands in a model.
 #
 #   transitions.sh [ROOT]     exit 0: they agree; 1: says what is missing where
 set -euo pipefail
@@ -35,7 +35,10 @@ grep -rEo --include='*.h' --include='*.cpp' '//.*' kernel-shim libclient libserv
   }' | sort -u >"$work/code"
 
 outcome=0
-[[ -s $work/docs && -s $work/code ]] || { echo "nothing to compare: $(wc -l <"$work/docs") rows, $(wc -l <"$work/code") comments"; exit 1; }
+if ! [[ -s $work/docs && -s $work/code ]]; then
+  echo "nothing to compare: $(wc -l <"$work/docs") rows, $(wc -l <"$work/code") comments"
+  exit 1
+fi
 while read -r name file; do
   echo "$name: the docs say $file, which has no comment that names it"
   outcome=1
@@ -47,5 +50,6 @@ done < <(comm -13 "$work/docs" "$work/code")
 while read -r name; do
   grep -qE "(^|[^A-Za-z0-9_])$name($|[^A-Za-z0-9_])" tests/model/*.pml || { echo "$name: in no model"; outcome=1; }
 done < <(cut -d' ' -f1 "$work/docs" | sort -u)
-((outcome == 0)) && echo "$(cut -d' ' -f1 "$work/docs" | sort -u | wc -l) transitions, $(wc -l <"$work/docs") places: docs, code and models agree"
+((outcome == 0)) && echo "$(cut -d' ' -f1 "$work/docs" | sort -u | wc -l) transitions, $(wc -l <"$work/docs") places:" \
+  "docs, code and models agree"
 exit "$outcome"

@@ -1,14 +1,14 @@
 /*
- * The gates where nobody sleeps on the word, for spin: the trap (docs/TRAP.md), where T1 is followed by a system call that
- * one thread of the server hears of, and with GATE_NONE calls inside one thread.
+ * The gates where nobody sleeps on the word, for spin: the trap (docs/TRAP.md), where T1 is followed by a system call
+ * that one thread of the server hears of, and with GATE_NONE calls inside one thread.
  *
- * The client makes CALLS calls. SIGNALS signals come at any time. One that comes before the trap has been read interrupts
- * it, and the client traps again. One that comes afterwards does not (WAIT_KILLABLE_RECV); with KERNEL_FAULT it does all the
- * same, as in kernels before 6.17. The server's listener thread reads a trap, checks the registers, and enters the common
- * call path T5 to T9. FATE chooses what goes wrong, at any step.
+ * The client makes CALLS calls. SIGNALS signals come at any time. One that comes before the trap has been read
+ * interrupts it, and the client traps again. One that comes afterwards does not (WAIT_KILLABLE_RECV); with KERNEL_FAULT
+ * it does all the same, as in kernels before 6.17. The server's listener thread reads a trap, checks the registers, and
+ * enters the common call path T5 to T9. FATE chooses what goes wrong, at any step.
  *
- * What is checked: no generation is executed twice; without a FATE every call returns its own result; with one, every call
- * ends and the listener's thread ends with its client and with its binding; no run goes on for ever.
+ * What is checked: no generation is executed twice; without a FATE every call returns its own result; with one, every
+ * call ends and the listener's thread ends with its client and with its binding; no run goes on for ever.
  */
 
 #ifndef CALLS
@@ -99,7 +99,8 @@ inline serve(l, w, mine) {
       }
       atomic {
         if
-        :: refused != GENERATION(l) + 1 -> assert(argument == GENERATION(l) + 1); result = GENERATION(l) + 1; executing--
+        :: refused != GENERATION(l) + 1 ->
+          assert(argument == GENERATION(l) + 1); result = GENERATION(l) + 1; executing--
         :: else
         fi;
         linkage = FREE(GENERATION(l) + 1) /* T8 */

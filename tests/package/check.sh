@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh BUILD PROJECT README CMAKE COMPILER GENERATOR: installs BUILD; builds and runs PROJECT, and the README's hello,
-# world, against it.
+# check.sh BUILD PROJECT README CMAKE COMPILER GENERATOR: installs BUILD; builds and runs PROJECT, and the README's
+# hello, world, against it.
 set -euo pipefail
 build=$1 project=$2 readme=$3 cmake=$4 compiler=$5 generator=$6
 

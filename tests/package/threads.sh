@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# threads.sh BUILD PROJECT CMAKE COMPILER GENERATOR: installs BUILD; builds PROJECT with ThreadSanitizer against it, and runs
-# it: server and client in one process, and in two. It fails on a report, and where there is none of a race that is one.
-# Exit status 77: there is no ThreadSanitizer here.
+# threads.sh BUILD PROJECT CMAKE COMPILER GENERATOR: installs BUILD; builds PROJECT with ThreadSanitizer against it, and
+# runs it: server and client in one process, and in two. It fails on a report, and where there is none of a race that is
+# one. Exit status 77: there is no ThreadSanitizer here.
 set -euo pipefail
 build=$1 project=$2 cmake=$3 compiler=$4 generator=$5
 

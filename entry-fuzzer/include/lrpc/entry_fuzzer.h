@@ -31,8 +31,8 @@ struct HandlePlace {
 /// the image, as many bytes as the procedure has; two bytes: how much goes to the tail; these bytes. Behind the end all
 /// is zero. What choose() and interfere() take comes out of the same input.
 ///
-/// Ends the program, with the reason on the standard error, when a stub returns a status that does not exist, or results
-/// that break their own bounds.
+/// Ends the program, with the reason on the standard error, when a stub returns a status that does not exist, or
+/// results that break their own bounds.
 class EntryFuzzer {
  public:
   static constexpr int kMaxCalls = 32;

@@ -57,8 +57,8 @@ inline std::optional<ucred> credentials_in(const cmsghdr& control) noexcept {
   return sender;
 }
 
-/// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and have
-/// CMSG_SPACE of them.
+/// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and
+/// have CMSG_SPACE of them.
 inline void attach(msghdr& header, std::span<char> buffer, std::span<const int> fds) noexcept {
   if (fds.empty()) return;
   header.msg_control = buffer.data();

@@ -3,8 +3,8 @@
 //   u16 number of procedures, then for each
 //     u16 A-stack class · u8 flags (1 may_block, 2 handles) · u32 image size
 //     three times, for call, return, raised:  u16 count, then offset u32 · size u32 each
-//     u16 count of variable parameters, then  u32 length offset · inline offset · inline capacity · tail offset · bound ·
-//                                             u8 directions (1 in, 2 out) each
+//     u16 count of variable parameters, then  u32 length offset · inline offset · inline capacity · tail offset · bound
+//                                             · u8 directions (1 in, 2 out) each
 #include <algorithm>
 
 #include "lrpc/shim/call/packed_image.h"

@@ -118,7 +118,8 @@ void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
 
 namespace {
 
-/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
+/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the
+/// last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage, const Waiting& waiting) noexcept {
   AStackHead& head = *linkage.astack.head;
   if (!shim::abandon(head, linkage.generation())) {  // T15
@@ -238,8 +239,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     wake_estack(binding, linkage);
 
   LRPC_STEP("client 5 slow");
-  // 5 · wait: hand the processor over (H10), then sleep. After a missed exchange the processor was ours alone: no use to
-  // yield.
+  // 5 · wait: hand the processor over (H10), then sleep. After a missed exchange the processor was ours alone: no use
+  // to yield.
   if (yield && yield_and_learn(linkage, word)) return word.status();
   return sleep_until_returned(binding, linkage);
 }

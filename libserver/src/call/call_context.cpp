@@ -98,8 +98,8 @@ server::HandleTable& CallContext::handles() const noexcept { return astack().bin
 server::CallbackPort& CallContext::callback_port() const noexcept { return astack().binding->callback_port(); }
 
 // A caller's deadline is told by its clock, ours by time stamps: for at most 10 ms of a rate that is known to a
-// five-hundredth, for longer times of one that is known to a microsecond or so. Nobody is to hear of an end here that has
-// not come there. In ns.
+// five-hundredth, for longer times of one that is known to a microsecond or so. Nobody is to hear of an end here that
+// has not come there. In ns.
 static constexpr std::int64_t kGrace = 50'000;
 
 bool CallContext::abandoned() const noexcept {

@@ -35,8 +35,8 @@ static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) 
 inline constexpr std::uint64_t kCalledOrAbandoned =
     static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
 
-/// The check ladder: whether a call of this procedure is refused, and why() says what for. An A-stack that is not of the
-/// procedure's class is refused by the stub that its row names (ServedInterface::entries).
+/// The check ladder: whether a call of this procedure is refused, and why() says what for. An A-stack that is not of
+/// the procedure's class is refused by the stub that its row names (ServedInterface::entries).
 [[nodiscard]] inline bool refused(const ServedAStack& astack, std::size_t procedure) noexcept {
   // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both. Behind the
   // claim, see none_executes().

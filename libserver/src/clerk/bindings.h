@@ -36,7 +36,7 @@ class Bindings {
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   /// Throws std::bad_alloc; then there is none.
   Status add(ServedParts parts);
-  /// On the watcher's thread, once the client has its answer: has an E-stack stand by for its first call, if one is idle.
+  /// On the watcher's thread, once the client has its answer: has an idle E-stack, if any, stand by for its first call.
   void expect_call(std::uint64_t id) noexcept;
   /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
   /// the watcher's thread, later if this is another). Any thread.

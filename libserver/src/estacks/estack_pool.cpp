@@ -97,8 +97,8 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
 }
 
 void EStackPool::reclaim_locked(uid_t user) {
-  // T14 · the one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute a
-  // call now; those look whether they are wanted when they are done. One whose A-stack is being served by a poller
+  // T14 · the one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute
+  // a call now; those look whether they are wanted when they are done. One whose A-stack is being served by a poller
   // sleeps, and nobody would wake it to look.
   const std::size_t share = shares_.share();
   EStack* victim = nullptr;

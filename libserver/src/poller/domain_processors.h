@@ -42,8 +42,8 @@ class DomainProcessors {
     const bool known = visit([&](std::uint16_t processor) { return !(found = !unwanted(processor)); });
     return found || !known;
   }
-  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel does
-  /// not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
+  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel
+  /// does not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
   template <class Unwanted>
   [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
     cpu_set_t set;

@@ -75,9 +75,9 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   /// Of all users.
   [[nodiscard]] Holding all() const;
 
-  /// `ended` has just been asked to settle() and could not, because a call of it was claimed at that moment: it is asked
-  /// again by settle_ended(), unless its memory is unmapped first. Without memory for this it counts until then. Any
-  /// thread.
+  /// `ended` has just been asked to settle() and could not, because a call of it was claimed at that moment: it is
+  /// asked again by settle_ended(), unless its memory is unmapped first. Without memory for this it counts until then.
+  /// Any thread.
   template <class Ended>
   void settle_later(const std::shared_ptr<Ended>& ended) noexcept {
     try {

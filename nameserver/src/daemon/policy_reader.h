@@ -11,8 +11,8 @@
 
 namespace lrpc::nameserver {
 
-/// One thread's. The process ends with the object, or with the process that has it; nobody waits for it: lrpcd may neither
-/// signal nor reap when it has shut itself in.
+/// One thread's. The process ends with the object, or with the process that has it; nobody waits for it: lrpcd may
+/// neither signal nor reap when it has shut itself in.
 class PolicyReader {
  public:
   /// Forks: before there are threads, and descriptors that nobody else is to have.

@@ -34,7 +34,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// Opens the directory of the socket, which is made if it is missing. Refuses one in which others could replace the socket.
+/// Opens the socket's directory, which is made if it is missing. Refuses one in which others could replace the socket.
 Result<UniqueFd> open_directory(const std::string& path) {
   const std::string directory = shim::directory_of(path);
   const mode_t mode = path == shim::kSystemSocket ? 0755 : 0700;

@@ -97,7 +97,7 @@ class UringLoop final : public EventLoop {
   }
 
   void quiesce() noexcept override {
-    // Polls that are not removed would keep the files open until the kernel's own clean-up of the ring, some time later.
+    // Polls that are not removed would keep the files open until the kernel cleans the ring up, some time later.
     for (const auto& [token, id] : armed_) unsent_.push_back({token, 0});
     armed_.clear();
     while (!unsent_.empty() || in_kernel_ > 0) {

@@ -1,6 +1,6 @@
-// How much of one resource each user may have, out of what the nameserver has in all: a pure state machine, which is told
-// who has what. Quotas say what a user may have while nobody else wants any; this says what is left of that when others
-// come, so that some users together cannot shut the others out.
+// How much of one resource each user may have, out of what the nameserver has in all: a pure state machine, which is
+// told who has what. Quotas say what a user may have while nobody else wants any; this says what is left of that when
+// others come, so that some users together cannot shut the others out.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Rate limit of the log, per user and for all users together: peers that cause lines without end neither fill a disk nor
-// hide what others do.
+// Rate limit of the log, per user and for all users together: peers that cause lines without end neither fill a disk
+// nor hide what others do.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,8 @@ class UserLog {
   /// With this part of its burst back, a user who has used all up is written of again: in stretches, not a line now and
   /// then.
   static constexpr double kAgain = 0.5;
-  /// What all users may cause together. Users who cause little (fewer than kFew lines of late) have as much apart from the
-  /// others, so that it takes many users, not a few loud ones, to hide what they do.
+  /// What all users may cause together. Users who cause little (fewer than kFew lines of late) have as much apart from
+  /// the others, so that it takes many users, not a few loud ones, to hide what they do.
   static constexpr double kAllBurst = 1000;
   static constexpr double kAllPerSecond = 20;
   static constexpr double kFew = 20;
@@ -37,8 +37,8 @@ class UserLog {
 
   /// Writes a line about `user`, or leaves it out; says that it begins to, and how many lines those were with the next
   /// one that is written, or when the user is forgotten. Each level counts for itself: the sink may drop some, and what
-  /// a user does all day must not hide what it does wrong. The lines about all users together are limited in the same way,
-  /// but for those about root. Debug lines are for who asks for them: all are written.
+  /// a user does all day must not hide what it does wrong. The lines about all users together are limited in the same
+  /// way, but for those about root. Debug lines are for who asks for them: all are written.
   /// Constant work on average, but for the sink's.
   void write(LogLevel level, uid_t user, std::string_view line, Clock::time_point now = Clock::now());
   /// What is remembered: a budget for each user and level that have caused lines of late.

@@ -8,8 +8,8 @@
 
 namespace lrpc::netrpc::arp {
 
-/// Whether this host alone has its address (RFC 5227 "IPv4 Address Conflict Detection"). The address is the kernel's, and
-/// in use already: so it is defended once, as §2.4 (b) has it, and never given up. O(1).
+/// Whether this host alone has its address (RFC 5227 "IPv4 Address Conflict Detection"). The address is the kernel's,
+/// and in use already: so it is defended once, as §2.4 (b) has it, and never given up. O(1).
 class OwnAddress {
  public:
   struct Action {
@@ -44,9 +44,9 @@ class OwnAddress {
   Time reported_at_{};
 };
 
-/// Whether neighbours are still where ARP once said (RFC 1122 §2.3.2.1: by unicast polls). The kernel does not ask, since
-/// it does not see what packet sockets send. A host that is sent to and not heard is polled: twice where it was; then
-/// everybody is asked who has its address, ever more seldom. `host` may be any that ARP has resolved.
+/// Whether neighbours are still where ARP once said (RFC 1122 §2.3.2.1: by unicast polls). The kernel does not ask,
+/// since it does not see what packet sockets send. A host that is sent to and not heard is polled: twice where it was;
+/// then everybody is asked who has its address, ever more seldom. `host` may be any that ARP has resolved.
 class Confirmations {
  public:
   enum class Poll : std::uint8_t { none, unicast, broadcast };

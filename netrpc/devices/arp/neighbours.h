@@ -39,7 +39,7 @@ class Neighbours final : private SocketReader {
   /// Whether it is known, and the kernel has said that its routes lead to it here. Until then resolve() has to be asked
   /// with each message: the kernel's answer may have been lost, and is asked for again.
   [[nodiscard]] bool routed_here(HostAddress host) noexcept;
-  /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
+  /// The interface has another index from now on, under which nothing is known yet; 0: none, no neighbour.
   void use_interface(int index) noexcept;
   /// Another number than before: what was resolved before may be wrong now.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }

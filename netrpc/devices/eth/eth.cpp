@@ -152,8 +152,8 @@ class Eth final : public Device, private LinkUser {
     if (change.mtu || change.gone || change.back) host().peers().path_changed();
     if (change.gone || change.back) neighbours_->use_interface(link().index);
     if (change.back || change.ethernet) {
-      // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its index
-      // and only another Ethernet address. Binding a socket needs no privilege, only making it did.
+      // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its
+      // index and only another Ethernet address. Binding a socket needs no privilege, only making it did.
       each_socket([this](ProtocolNumber number, int fd) {
         const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
         (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);

@@ -1,5 +1,5 @@
-// Which of many stream sockets can be read or written, told inside the monitor. The engine receives datagrams alone, so a
-// thread waits on epoll(7) and has the engine's leader, which runs the graph, look.
+// Which of many stream sockets can be read or written, told inside the monitor. The engine receives datagrams alone, so
+// a thread waits on epoll(7) and has the engine's leader, which runs the graph, look.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Readiness final : private SocketReader {
   /// Called inside the monitor. `events`: EPOLLIN and so on; of a descriptor that has been closed meanwhile, perhaps.
   using Ready = std::function<void(std::uint64_t id, std::uint32_t events)>;
 
-  /// For `most` descriptors at one time. The thread begins when the engine runs the host's events: not before its process
-  /// has shut itself in. Errors: system_error. Inside the monitor.
+  /// For `most` descriptors at one time. The thread begins when the engine runs the host's events: not before its
+  /// process has shut itself in. Errors: system_error. Inside the monitor.
   static Result<std::unique_ptr<Readiness>> make(Host& host, UringEngine& engine, std::size_t most, Ready ready);
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;

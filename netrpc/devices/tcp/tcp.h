@@ -22,7 +22,8 @@ struct TcpOptions {
   static constexpr std::size_t kMostPeers = 65536;
 };
 
-/// Errors: invalid_argument (the address, an option), not_supported (a simulated host), system_error. Inside the monitor.
+/// Errors: invalid_argument (the address, an option), not_supported (a simulated host), system_error. Inside the
+/// monitor.
 Result<std::unique_ptr<Protocol>> make_tcp(Host& host, std::string name, const TcpOptions& options);
 
 /// TCP(port, address, peers, longest, idle).

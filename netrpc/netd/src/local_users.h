@@ -14,8 +14,9 @@ namespace lrpc::netd {
 /// Immutable; may be asked in any thread.
 class LocalUsers {
  public:
-  /// Root and this process's user; besides, the users and the members of the groups named, by name or number: who is one
-  /// by the group database, which is looked up here and not again, and whose process has the group. Errors: invalid_argument (there is no such user or group).
+  /// Root and this process's user; besides, the users and the members of the groups named, by name or number: who is
+  /// one by the group database, which is looked up here and not again, and whose process has the group. Errors:
+  /// invalid_argument (there is no such user or group).
   static Result<LocalUsers> make(const std::vector<std::string>& users, const std::vector<std::string>& groups);
 
   /// not_permitted, and what to do about it. Does not block.

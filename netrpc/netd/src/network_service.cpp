@@ -28,8 +28,8 @@ constexpr netrpc::Duration kForget = std::chrono::seconds(60);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
 
-/// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other one
-/// refuses stands in its reply.
+/// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other
+/// one refuses stands in its reply.
 Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;

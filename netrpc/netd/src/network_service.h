@@ -4,8 +4,8 @@
 // A request is the command's bytes; a reply is {u16 refusal, in network order; 0: served} and the reply's bytes.
 //
 // One command is its own: kAgree, by which two hosts tell each other the MTU of the link by which each receives. The
-// request is {u32 MTU}, the reply {u32 MTU, u32 longest reply to you}, in network order; an MTU of 0 is not known. It is
-// shorter than any packet, and comes before messages that are not.
+// request is {u32 MTU}, the reply {u32 MTU, u32 longest reply to you}, in network order; an MTU of 0 is not known. It
+// is shorter than any packet, and comes before messages that are not.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What lrpc-netd can no longer do: a process enters the very sandbox that lrpc-netd enters, and tries, through the rings
-// of its engine too; and what is seen of a running one from outside.
+// What lrpc-netd can no longer do: a process enters the very sandbox that lrpc-netd enters, and tries, through the
+// rings of its engine too; and what is seen of a running one from outside.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>

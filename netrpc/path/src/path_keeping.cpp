@@ -1,4 +1,4 @@
-// What the broker's own thread does for the client's half: keepalives, and what other hosts are told of paths that ended.
+// What the broker's own thread does for the client's half: keepalives, and news of ended paths for other hosts.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -182,8 +182,8 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
   }
 }
 
-/// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time is
-/// over, or the path's, or `caller` (null: nobody) does not wait any more.
+/// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time
+/// is over, or the path's, or `caller` (null: nobody) does not wait any more.
 Errc PathService::deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                           std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const milliseconds limit(prologue.remaining_ms);

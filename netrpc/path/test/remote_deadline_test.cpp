@@ -1,5 +1,5 @@
-// What a call to another host may take: it travels along, is passed on by the calls that a procedure makes, and ends the
-// wait at each hop.
+// What a call to another host may take: it travels along, is passed on by the calls that a procedure makes, and ends
+// the wait at each hop.
 #include <gtest/gtest.h>
 
 #include <chrono>

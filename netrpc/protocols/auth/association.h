@@ -48,19 +48,19 @@ class Association {
   Association& operator=(const Association&) = delete;
   ~Association() { wipe(); }
 
-  /// Derives the keys from all that the HELLO and the reply say. `mine`: the ephemeral key of the side that calls, which
-  /// is the initiator's if `initiator`. False: the peer's public key is none, or the cipher is not rightly chosen; the
-  /// association stays dead.
+  /// Derives the keys from all that the HELLO and the reply say. `mine`: the ephemeral key of the side that calls,
+  /// which is the initiator's if `initiator`. False: the peer's public key is none, or the cipher is not rightly
+  /// chosen; the association stays dead.
   [[nodiscard]] bool establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine, bool initiator,
                                const Key& key, Time now) noexcept;
   /// Dead from now on, its keys overwritten.
   void wipe() noexcept;
 
-  /// Precondition: alive, not spent. Encrypts `message` (which begins with the protocol number) in place, or in a copy if somebody shares its bytes,
-  /// and puts the header in front. message_too_long; limit_reached: no buffer.
+  /// Precondition: alive, not spent. Encrypts `message` (which begins with the protocol number) in place, or in a copy
+  /// if somebody shares its bytes, and puts the header in front. message_too_long; limit_reached: no buffer.
   [[nodiscard]] Errc seal(HostAddress sender, HostAddress receiver, Message& message) noexcept;
-  /// The reverse. `message` begins behind the header; `sealed`: the kSealed bytes of the header; `tag` follows them. The
-  /// last forgery that its key may refuse is its end.
+  /// The reverse. `message` begins behind the header; `sealed`: the kSealed bytes of the header; `tag` follows them.
+  /// The last forgery that its key may refuse is its end.
   [[nodiscard]] Opened open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;
 
   [[nodiscard]] bool alive() const noexcept { return local_ != 0; }

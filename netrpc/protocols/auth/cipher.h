@@ -56,8 +56,8 @@ class SealingKey {
   void set(Cipher cipher, std::span<const std::uint8_t, kKey> key) noexcept;
   void wipe() noexcept;
 
-  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, text in it, and no message
-  /// has been sealed with this counter.
+  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, text in it, and
+  /// no message has been sealed with this counter.
   void seal(std::span<std::byte> text, std::span<const std::byte> header, std::span<std::byte, kTag> tag,
             std::uint64_t counter) const noexcept;
   /// The reverse. False: not authentic, and `text` is worth nothing.

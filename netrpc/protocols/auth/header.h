@@ -5,18 +5,18 @@
 //                                    <---- CHALLENGE (echo of the salt; the one challenge that counts for this peer)
 //   HELLO (challenge)                ---->                       accepted once: the challenge changes
 //                                    <---- HELLO_REPLY (echo of the salt; the challenge for next time)
-//   DATA                             ---->                       the first one confirms to the responder that keys agree
+//   DATA                             ---->                       the first one confirms to the responder the keys
 //
 // A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that
 // is repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one
 // round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
 // association": see Peer.
 //
-// HELLO says which ciphers its sender has; HELLO_REPLY which ones the responder has, and which one is used. That must be
-// the best of those that both have, which either side can tell, and all three go into the keys. If they have none in
+// HELLO says which ciphers its sender has; HELLO_REPLY which ones the responder has, and which one is used. That must
+// be the best of those that both have, which either side can tell, and all three go into the keys. If they have none in
 // common, HELLO_REPLY says so, and nothing comes of it.
 //
-// Version 1 had no word for what the responder has. Versions do not understand each other; the prefix is the same in all.
+// Version 1 had no word for what the responder has. Versions do not understand each other; all have the same prefix.
 #pragma once
 
 #include <optional>

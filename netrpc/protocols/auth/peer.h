@@ -61,8 +61,8 @@ class Peer {
     return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
   }
 
-  /// Whether the last handshake has shown that the two hosts have no cipher in common. Not known to be so any more where
-  /// the key has changed since, or the peer does not answer.
+  /// Whether the last handshake has shown that the two hosts have no cipher in common. Not known to be so any more
+  /// where the key has changed since, or the peer does not answer.
   [[nodiscard]] bool no_cipher() const noexcept { return no_cipher_; }
 
   /// Another key, or none (null), from now on: associations under the old one end at once.

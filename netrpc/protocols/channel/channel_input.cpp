@@ -95,8 +95,8 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   ChannelPeer& peer = *find_peer(lower);
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
-    // As if it had come by the way that the client came first: there is known what was executed. While nobody knows that
-    // it is the same host it counts as lost.
+    // As if it had come by the way that the client came first: there is known what was executed. While nobody knows
+    // that it is the same host it counts as lost.
     if (!peer.same_host(*recorded, options_)) {
       ++counted.refused;
       return;

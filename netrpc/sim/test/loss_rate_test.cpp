@@ -1,5 +1,5 @@
-// What loss costs, in virtual time: on a fast wire that loses packets callers keep a share of the rate that they have on
-// one that loses none. The waits for lost packets are all that there is to it.
+// What loss costs, in virtual time: on a fast wire that loses packets callers keep a share of the rate that they have
+// on one that loses none. The waits for lost packets are all that there is to it.
 #include <gtest/gtest.h>
 
 #include <string_view>

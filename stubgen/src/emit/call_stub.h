@@ -16,8 +16,8 @@ namespace lrpc::stubgen {
 /// What the caller passes: arguments, then the destinations of bytes results.
 [[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
 
-/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/call/stub.h); here is what is its
-/// own.
+/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/call/stub.h); here is what
+/// is its own.
 class CallStub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)

@@ -1,4 +1,4 @@
-// The three headers that a .lrpc file becomes, and its fuzzer. Each emitter's functions stand in the order of what they emit.
+// The three headers that a .lrpc file becomes, and its fuzzer. Each emitter's functions stand in its output's order.
 #pragma once
 
 #include <string>

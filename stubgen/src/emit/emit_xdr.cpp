@@ -99,7 +99,7 @@ class XdrFile {
     }
   }
 
-  /// A type in one word, or two for a number. One that takes more gets a typedef of its own, before what is being written.
+  /// A type in one word, or two for a number. One that takes more gets a typedef, before what is being written.
   std::string type_name(const Type& type) {
     if (type.declared) return names_.at(type.name);
     switch (type.kind) {

@@ -23,7 +23,7 @@ struct Header {
 /// A libFuzzer harness of its server's entry stubs (--fuzz): likewise.
 [[nodiscard]] Header generate_fuzzer(const Interface& interface, std::string_view stem);
 
-/// The interface in the RPC language (--xdr), as this Sun RPC program. nullopt: Sun RPC can call none of its procedures.
+/// The interface in the RPC language (--xdr), as this Sun RPC program. nullopt: Sun RPC can call none of them.
 [[nodiscard]] std::optional<Header> generate_xdr(const Interface& interface, std::string_view stem,
                                                  std::uint32_t program);
 

@@ -89,8 +89,8 @@ pthread_cleanup_push_defer_np sched_priority si_pid stderr stdin stdout strdupa 
 timerisset timersub unix va_arg
 )";
 
-// Functions, variables, types and enumerators of the C library in the global namespace: those that the generated headers
-// bring along, and the small-lettered ones of the other headers that programs use.
+// Functions, variables, types and enumerators of the C library in the global namespace: those that the generated
+// headers bring along, and the small-lettered ones of the other headers that programs use.
 constexpr std::string_view kGlobals = R"(
 FILE LLVMFuzzerTestOneInput a64l abort abs accept accept4 access acct acos acosf acosf128 acosf32 acosf32x acosf64
 acosf64x acosh acoshf acoshf128 acoshf32 acoshf32x acoshf64 acoshf64x acoshl acosl active_reg_t addrinfo adjtime

@@ -1,4 +1,4 @@
-// Names that are taken before the generated code begins: the C library's macros and globals, and those in namespace lrpc.
+// Names that are taken before the generated code begins: the C library's macros and globals, and those in lrpc.
 #pragma once
 
 #include <string_view>

@@ -138,8 +138,8 @@ std::vector<ByteRange> ranges(const Procedure& procedure, bool on_return) {
   return found;
 }
 
-/// What the entry stub's own copies take of the stack, at most: without optimisation, too, and under sanitizers. The C++
-/// types are as large as their images.
+/// What the entry stub's own copies take of the stack, at most: without optimisation, too, and under sanitizers. The
+/// C++ types are as large as their images.
 std::uint64_t stack_need(const Procedure& procedure) {
   std::uint64_t arguments = 0;
   std::uint64_t results = 0;
@@ -151,7 +151,7 @@ std::uint64_t stack_need(const Procedure& procedure) {
   }
   // A raised error stands where the results would.
   for (const Raised& raised : procedure.raises) results = std::max(results, raised.type->size + kBesideValue);
-  // Results stand there up to three times: as the procedure returned them, as what that was converted to, as the outcome.
+  // Results stand there up to three times: as the procedure returned them, as what that was converted to, as outcome.
   const std::uint64_t copies = arguments + 3 * results;
   return align_up(kStubFrame + copies + copies / 8, kSlotAlignment);
 }

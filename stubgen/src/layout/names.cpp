@@ -121,7 +121,7 @@ bool contains(const std::string_view (&list)[N], std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-/// The same word in small letters or, if that is none of ours either, with a capital one: ENOENT as enoent, TRUE as True.
+/// The same word in small letters or, if that is none of ours either, with a capital one: enoent or True.
 std::string other_spelling(std::string_view macro) {
   std::string small(macro);
   for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

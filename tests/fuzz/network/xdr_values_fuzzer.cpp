@@ -1,6 +1,6 @@
-// Attacks the way of values between XDR and packed images, from both sides: arguments come from anybody, results from any
-// server. What is accepted on one side is accepted on the other, and means the same; and so it is for a client whose
-// server is another program, which speaks XDR.
+// Attacks the way of values between XDR and packed images, from both sides: arguments come from anybody, results from
+// any server. What is accepted on one side is accepted on the other, and means the same; and so it is for a client
+// whose server is another program, which speaks XDR.
 #include "xdr_values.h"
 
 #include <vector>

@@ -1,8 +1,8 @@
 // A hostile client against a server, by any gate: it rings what it wants, rewrites words, images, tails and hints under
 // calls that run, punches holes, rings the bell without end, and goes. The input is its script; the second half of it
 // runs beside the first in a thread of its own, unless the calls run inside this thread (gate none), where a finding
-// repeats itself. The server lives, executes no generation twice and none that was not rung, serves another client right
-// all the time, and keeps nothing of the one that has gone.
+// repeats itself. The server lives, executes no generation twice and none that was not rung, serves another client
+// right all the time, and keeps nothing of the one that has gone.
 #include <sys/mman.h>
 #include <sys/socket.h>
 

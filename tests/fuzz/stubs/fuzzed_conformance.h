@@ -1,5 +1,5 @@
-// The conformance test's service, for inputs of no meaning: without the procedures that do what they are told to, however
-// bad.
+// The conformance test's service, for inputs of no meaning: without the procedures that do what they are told to,
+// however bad.
 #pragma once
 
 #include "conformance_service.h"

@@ -14,8 +14,8 @@ namespace lrpc {
 ///
 /// - kNoLimit, which is the type's largest value: no limit, for ever. Nothing else means that.
 /// - kDoNotWait, which is a span of zero: do not wait. A count of zero is none.
-/// - An option that has no meaning is refused with Errc::invalid_argument and a text that names it: a negative duration,
-///   and a zero where nothing could work with it.
+/// - An option that has no meaning is refused with Errc::invalid_argument and a text that names it: a negative
+///   duration, and a zero where nothing could work with it.
 /// - A function that only waits (Pending::wait_for(), CompletionQueue::wait(), CallScope) takes what is left of
 ///   somebody's time: a negative span is over, as zero is.
 struct NoLimit {

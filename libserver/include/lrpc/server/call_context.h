@@ -71,10 +71,10 @@ class CallContext {
   [[nodiscard]] const Principal* remote() const noexcept;
   /// Identifies the binding the call came through; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
-  /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), or its domain is gone,
-  /// or the deadline that the call carries is over. That last is how one hears of it in a one-way call, for which nobody
-  /// waits in any case; and once it has been said, the call ends as call_aborted, whatever the procedure returns.
-  /// Bounded work: a load or two.
+  /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), or its domain is
+  /// gone, or the deadline that the call carries is over. That last is how one hears of it in a one-way call, for which
+  /// nobody waits in any case; and once it has been said, the call ends as call_aborted, whatever the procedure
+  /// returns. Bounded work: a load or two.
   [[nodiscard]] bool abandoned() const noexcept;
   /// What is left of the deadline that the call carries, by the caller's word, counted from when this domain took the
   /// call up; never below zero, and zero once it is over. Nothing if it carries none. Calls that the procedure makes on

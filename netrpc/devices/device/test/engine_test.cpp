@@ -22,8 +22,8 @@ TEST_P(Engines, a_round_trip_is_one_wait_a_side_and_wakes_nobody) {
   b_->start(2);
   a_->start(1);
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(round_trip());
-  // The deputy steps in where the machine is so busy that a thread stands still for a millisecond. So not every batch of
-  // round trips has what is due to each, but some batch has.
+  // The deputy steps in where the machine is so busy that a thread stands still for a millisecond. So not every batch
+  // of round trips has what is due to each, but some batch has.
   constexpr std::uint64_t kTrips = 100;
   constexpr std::uint64_t kSlack = kTrips / 20;
   std::string last;

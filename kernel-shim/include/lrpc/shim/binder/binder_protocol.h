@@ -6,10 +6,10 @@
 //
 //   header   magic u32 "LRPB" · version u16 · type u16 · body length u32 · request u32
 //   type     1 + the place of the message's struct in BinderBody
-//   body     the fields of the struct in the order declared here. Integers and enums as they are (pid as i32); Nonce: 16
-//            bytes; Credentials: pid, uid, gid; ClientCredentials: those, groups_known, groups; a name: u8 length and
-//            characters; a text: u32 length and bytes; a vector: u32 count and elements; an optional: u8 0 or 1, and if 1
-//            the value; AStackClass, OwnedInterfaceId and Principal: their fields
+//   body     the fields of the struct in the order declared here. Integers and enums as they are (pid as i32); Nonce:
+//            16 bytes; Credentials: pid, uid, gid; ClientCredentials: those, groups_known, groups; a name: u8 length
+//            and characters; a text: u32 length and bytes; a vector: u32 count and elements; an optional: u8 0 or 1,
+//            and if 1 the value; AStackClass, OwnedInterfaceId and Principal: their fields
 //
 // A name (exported name, interface name) is at most kMaxNameLength printable ASCII characters without space; it may be
 // empty where that has a meaning. Whether it can be exported is valid_name()'s to say.

@@ -1,5 +1,5 @@
 // One packet on an AF_UNIX socket, with copies of descriptors: bytes as they are, nothing checked. For a process and
-// its own child between fork and exec. What comes from a stranger goes by receive_message(), which bounds and checks it.
+// its own child between fork and exec. What comes from a stranger goes by receive_message(), which checks it.
 #pragma once
 
 #include <sys/types.h>

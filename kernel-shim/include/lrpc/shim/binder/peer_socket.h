@@ -1,9 +1,9 @@
 // What a stranger may have put into a socket, or sent in place of one, and who waits when that is closed.
 //
 // close(2) can take as long as a stranger likes: a file of a FUSE file system is flushed to its daemon; a TCP socket
-// with SO_LINGER waits for its other end; and the last close of an AF_UNIX socket closes what lies unread in it, however
-// deep. So whatever may hold such a thing is closed on a thread whose delay hurts nobody, or was never received.
-// docs/OWNERSHIP.md has the whole rule.
+// with SO_LINGER waits for its other end; and the last close of an AF_UNIX socket closes what lies unread in it,
+// however deep. So whatever may hold such a thing is closed on a thread whose delay hurts nobody, or was never
+// received. docs/OWNERSHIP.md has the whole rule.
 #pragma once
 
 #include <sys/types.h>

@@ -16,8 +16,8 @@ inline constexpr unsigned kLeasingThreads = 16;
 inline constexpr std::size_t kLeaseSize = 64;
 
 struct CallingThread {
-  /// The thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the kernel
-  /// has no asymmetric fence).
+  /// The thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the
+  /// kernel has no asymmetric fence).
   [[nodiscard]] unsigned number() const noexcept { return static_cast<unsigned>(lease / kLeaseSize); }
   void set_number(unsigned number) noexcept { lease = number * kLeaseSize; }
 
@@ -25,8 +25,8 @@ struct CallingThread {
   std::size_t lease = kLeasingThreads * kLeaseSize;
   /// Its outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
   LinkageRecord* linkages = nullptr;
-  /// What holds for the calls that it makes; null: nothing. Set by scopes at the client and, to what its caller has left,
-  /// around a procedure at the server: so deadlines pass on by themselves. Whoever sets it puts it back.
+  /// What holds for the calls that it makes; null: nothing. Set by scopes at the client and, to what its caller has
+  /// left, around a procedure at the server: so deadlines pass on by themselves. Whoever sets it puts it back.
   CallLimits* limits = nullptr;
 };
 

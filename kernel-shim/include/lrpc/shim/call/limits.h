@@ -14,9 +14,9 @@
 
 namespace lrpc::shim {
 
-/// A moment that is asked for often: told by ticks(), which costs a few instructions, and set right by the clock, at the
-/// rate that ticks have had since the process measured it first, whenever that was longer ago than kTrusted. So neither
-/// that first measurement nor a counter that jumps does harm. Belongs to one thread.
+/// A moment that is asked for often: told by ticks(), which costs a few instructions, and set right by the clock, at
+/// the rate that ticks have had since the process measured it first, whenever that was longer ago than kTrusted. So
+/// neither that first measurement nor a counter that jumps does harm. Belongs to one thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

@@ -13,14 +13,14 @@ namespace lrpc::shim {
 /// made (MADV_WIPEONFORK), unless the child shares all memory, as that of vfork(2) does. Thread-safe.
 [[nodiscard]] pid_t this_process() noexcept;
 
-/// Makes fork(2) known to this file, if that has not been done. Who registers handlers with pthread_atfork(3) that close
-/// such descriptors does so after it, for in a child handlers run in the order of their registration.
+/// Makes fork(2) known to this file, if that has not been done. Who registers handlers with pthread_atfork(3) that
+/// close such descriptors does so after it, for in a child handlers run in the order of their registration.
 void know_of_forks();
 
 /// From now on a child of fork(2) does not hold `fd`: there the number stands for a socket that is not connected, which
-/// polls as hung up and fails every use. The other end must see the end of this process at the end of this process, also
-/// if that is an exec(2), which no pidfd shows, and a child lives on. (A child of vfork(2) or posix_spawn(3) closes what
-/// is close-on-exec by itself; one of a bare clone(2) keeps everything.) `fd` must stay open until
+/// polls as hung up and fails every use. The other end must see the end of this process at the end of this process,
+/// also if that is an exec(2), which no pidfd shows, and a child lives on. (A child of vfork(2) or posix_spawn(3)
+/// closes what is close-on-exec by itself; one of a bare clone(2) keeps everything.) `fd` must stay open until
 /// keep_in_fork_children(). Thread-safe.
 void drop_in_fork_children(int fd);
 void keep_in_fork_children(int fd) noexcept;

@@ -1,7 +1,7 @@
-// What ThreadSanitizer is told of hand-overs between threads that it cannot see: a call's arguments reach its procedure,
-// and the results its caller, through a region that is mapped twice, by code of this library that was compiled without
-// it. All of this is nothing in programs without ThreadSanitizer: what the call path does is compiled into a user's
-// stubs, with -fsanitize=thread or not at all.
+// What ThreadSanitizer is told of hand-overs between threads that it cannot see: a call's arguments reach its
+// procedure, and the results its caller, through a region that is mapped twice, by code of this library that was
+// compiled without it. All of this is nothing in programs without ThreadSanitizer: what the call path does is compiled
+// into a user's stubs, with -fsanitize=thread or not at all.
 #pragma once
 
 #include <array>

@@ -48,8 +48,8 @@ struct RingRestrictions {
   return ::syscall(SYS_io_uring_register, ring, IORING_REGISTER_RESTRICTIONS, rows.data(), count) == 0 ? 0 : errno;
 }
 
-/// Enables it. With IORING_SETUP_SINGLE_ISSUER the calling thread is from here on the only one that may use it. 0, or an
-/// errno.
+/// Enables it. With IORING_SETUP_SINGLE_ISSUER the calling thread is from here on the only one that may use it. 0, or
+/// an errno.
 [[nodiscard]] inline int enable_ring(int ring) noexcept {
   return ::syscall(SYS_io_uring_register, ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0 ? 0 : errno;
 }

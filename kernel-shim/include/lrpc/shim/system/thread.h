@@ -24,7 +24,7 @@ Status schedule_this_thread(const Scheduling& scheduling);
 Status can_schedule(const Scheduling& scheduling);
 
 /// One thread. What is sent to the process is blocked on it, so that no handler of the program interrupts it there; its
-/// own faults reach their handlers. Nothing throws: a thread that cannot be had is an error for the caller to deal with.
+/// own faults reach their handlers. Nothing throws: a thread that cannot be had is an error of the caller's.
 ///
 /// Not thread-safe. Precondition of its destruction: not running(); a fork child just forgets it.
 class Thread {

@@ -128,8 +128,8 @@ class Call {
     const shim::CallLimits* const limits = shim::calling_thread.limits;
     if (limits == nullptr) [[likely]]
       return true;
-    // 0, too, where there are cancellations to look at. A binding's call_timeout is for transfer_slow(), which its calls
-    // come by.
+    // 0, too, where there are cancellations to look at. A binding's call_timeout is for transfer_slow(), which its
+    // calls come by.
     const std::int64_t left = limits->deadline.left_by_ticks();
     if (left == 0) [[unlikely]] {
       called = limit_call(binding_, *linkage_, called);
@@ -169,8 +169,8 @@ class Call {
   /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
   /// The same, as a stub returns it: with the text of the error that the procedure returned; or one that names the
-  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw. And 7: the
-  /// call is over, out of the way of those that do not fail.
+  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw. And 7:
+  /// the call is over, out of the way of those that do not fail.
   [[nodiscard, gnu::always_inline]] detail::Failure failure(std::uint16_t status,
                                                             const char* procedure) const noexcept {
     shim::LinkageRecord& linkage = *linkage_;

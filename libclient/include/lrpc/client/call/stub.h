@@ -1,11 +1,11 @@
-// The call stubs (LRPC §3.3), all that procedures have in common: the client's steps of a call, in the order in which they
-// run. The numbers are those of docs/ARCHITECTURE.md. What differs comes from the interface: a generated class P for each
-// procedure, made of
+// The call stubs (LRPC §3.3), all that procedures have in common: the client's steps of a call, in the order in which
+// they run. The numbers are those of docs/ARCHITECTURE.md. What differs comes from the interface: a generated class P
+// for each procedure, made of
 //   Result_                          what the stub returns
 //   kProcedure_                      a CallSite
 //   check_(arguments...) -> Refusal  only where an argument may be refused
 //   push_(image, tail, arguments...) step 3; only with arguments
-//   operator()(status, call)         step 6: takes the results; P's members are where those go that are passed by reference
+//   operator()(status, call)         step 6: takes the results; those passed by reference go where P's members are
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct Refusal {
 template <class A>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<A> && sizeof(A) <= 16, A, const A&>;
 
-/// Whether P has the member is all that is asked: arguments that it does not take are to be an error of the compiler's, and
-/// not a call without a check.
+/// Whether P has the member is all that is asked: arguments that it does not take are to be an error of the compiler's,
+/// and not a call without a check.
 template <class P, class... A>
 [[gnu::always_inline]] inline Refusal check_arguments(const A&... arguments) noexcept {
   if constexpr (requires { &P::check_; }) {
@@ -54,8 +54,8 @@ template <class P, class OneCall, class... A>
   if constexpr (sizeof...(A) != 0) P::push_(call.image(), P::kProcedure_.tail ? call.tail() : nullptr, arguments...);
 }
 
-/// The remote branch (LRPC §5.1): the same moves, but the network domain takes the arguments on. Out of line, so that the
-/// local path pays for one test.
+/// The remote branch (LRPC §5.1): the same moves, but the network domain takes the arguments on. Out of line, so that
+/// the local path pays for one test.
 template <class P, class... A>
 [[gnu::cold, gnu::noinline]] typename P::Result_ invoke_remote(BindingObject& object, P results,
                                                                A... arguments) noexcept {

@@ -22,10 +22,10 @@ namespace lrpc {
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever. Whoever waits also waits
-  /// for a nameserver that goes away meanwhile; one that was never there is no_nameserver at once. Of a private binding
-  /// (import_over()) it is all the time that the answer may take, over zero. Unset: kDoNotWait for a name, and 10 s for
-  /// a private binding's answer.
+  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever. Whoever waits also
+  /// waits for a nameserver that goes away meanwhile; one that was never there is no_nameserver at once. Of a private
+  /// binding (import_over()) it is all the time that the answer may take, over zero. Unset: kDoNotWait for a name, and
+  /// 10 s for a private binding's answer.
   std::optional<std::chrono::milliseconds> timeout{};
   /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the
   /// server plays along). `none` is for our own tests: nobody serves its calls. `trap` is for a process that is
@@ -46,8 +46,9 @@ struct ImportOptions {
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
   /// protocol; not_supported without a watcher. Must not block. May destroy or replace the Binding if no other thread
-  /// is in a call of it, or in a member of one of its started calls. Must not lock what a thread holds that destroys the
-  /// Binding: that thread waits for this. An exception ends there, as a line on stderr. More: Binding::when_revoked().
+  /// is in a call of it, or in a member of one of its started calls. Must not lock what a thread holds that destroys
+  /// the Binding: that thread waits for this. An exception ends there, as a line on stderr. More:
+  /// Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 

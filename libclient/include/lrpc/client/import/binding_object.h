@@ -190,8 +190,8 @@ class BindingObject {
   void schedule_return() noexcept;
 
   // Read by every call, written never or once.
-  /// Without the remote bit; with it, 0. A comparison with a number that is used nowhere else is one instruction: 0 would
-  /// be loaded first, and 1 kept for where a 1 is needed.
+  /// Without the remote bit; with it, 0. A comparison with a number that is used nowhere else is one instruction: 0
+  /// would be loaded first, and 1 kept for where a 1 is needed.
   static constexpr std::uint32_t kLocal = 0x10ca1;
   const std::uint32_t local_;
   std::atomic<bool> revoked_{false};

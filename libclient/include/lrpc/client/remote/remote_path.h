@@ -55,7 +55,7 @@ class RemotePath {
   virtual ~RemotePath() = default;
 
   /// Packs the arguments on the A-stack, has the call made, and unpacks what came back onto the A-stack. Returns the
-  /// call status. Blocks for as long as the procedure runs, at most the binding's call_timeout and what CallScopes leave.
+  /// call status. Blocks for as long as the procedure runs, at most call_timeout and what CallScopes leave.
   [[nodiscard]] virtual std::uint16_t call(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
   /// The same for a call whose return nobody waits for: when it returns, the network domain has the call. 0, or a
   /// failure.

@@ -17,8 +17,8 @@ namespace lrpc::stubgen {
 /// An array of bytes, which is fixed-length opaque data (RFC 4506 §4.9).
 [[nodiscard]] bool is_xdr_opaque(const Type& type);
 
-/// An enumeration all of whose values are XDR's, which are signed and have 32 bits (RFC 4506 §4.3). Values of others are
-/// written as the integers under them.
+/// An enumeration all of whose values are XDR's, which are signed and have 32 bits (RFC 4506 §4.3). Values of others
+/// are written as the integers under them.
 [[nodiscard]] bool is_xdr_enum(const Type& type);
 
 }  // namespace lrpc::stubgen

@@ -1,6 +1,6 @@
 // A stand-in for libclient: what call stubs need and nothing more. The stubs themselves are the real ones
-// (lrpc/client/call/stub.h), which includes this in the place of the headers of its name. A transfer calls the server's entry stub
-// directly; hooks let a test change what lies on the A-stack in between, as a hostile peer would.
+// (lrpc/client/call/stub.h), which includes this in the place of the headers of its name. A transfer calls the server's
+// entry stub directly; hooks let a test change what lies on the A-stack in between, as a hostile peer would.
 #pragma once
 
 #include <lrpc/server.h>
