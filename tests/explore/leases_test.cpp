@@ -9,7 +9,7 @@
 #include "standard.h"
 // Then what it is to be compiled with.
 #include "kernel.h"
-#include "libclient/src/supply/astack_list.cpp"
+#include "libclient/src/supply/astack_list.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
 #include "lrpc/client/supply/astack_list.h"
 #include "programs.h"
 
@@ -205,6 +205,7 @@ const std::set<std::string> kNeeded{
     "take_spare: lease.moving.store(0, std::memory_order_release); [store release]",
     // What was done with an A-stack goes with it; and who takes the top of a stack sees what lies below it, also after
     // having lost a race for another top.
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line of the code, too long for one here
     "pop_from: if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) "
     "return &record; [failed update acquire]",
     "pop_from: std::uint64_t top = stack.load(std::memory_order_acquire); [load acquire]",

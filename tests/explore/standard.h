@@ -23,7 +23,8 @@ namespace std {
 
 template <class T>
 class explored_atomic {
-  static_assert(sizeof(T) <= 8 && is_trivially_copyable_v<T>);
+  static constexpr size_t kSize = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
+  static_assert(kSize <= 8 && is_trivially_copyable_v<T>);
   using Where = std::source_location;
 
  public:
@@ -100,12 +101,12 @@ class explored_atomic {
   }
   static uint64_t bits(T value) noexcept {
     uint64_t all = 0;
-    memcpy(&all, &value, sizeof value);
+    memcpy(&all, &value, kSize);
     return all;
   }
   static T from(uint64_t bits) noexcept {
     T value;
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &bits, kSize);
     return value;
   }
   template <class Change>
@@ -117,7 +118,7 @@ class explored_atomic {
     return old;
   }
 
-  alignas(sizeof(T)) T value_;  ///< The newest one.
+  alignas(kSize) T value_;  ///< The newest one.
 };
 
 inline void explored_thread_fence(memory_order order, source_location where = source_location::current()) noexcept {

@@ -21,7 +21,7 @@ inline void explored_full_fence(std::source_location where = std::source_locatio
 }  // namespace lrpc::shim
 #define full_fence explored_full_fence
 
-#include "kernel-shim/src/call/gates.cpp"
+#include "kernel-shim/src/call/gates.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
 #include "libserver/src/call/call_path.h"
 #include "lrpc/shim/system/asymmetric_fence.h"
 
@@ -326,6 +326,7 @@ const std::vector<NamedProgram>& programs() {
 const std::set<std::string> kNeeded{
     // T1, T2: the arguments go with the ring.
     "ring_exchange: head.word.store(called.bits(), std::memory_order_release); [store release]",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line of the code, too long for one here
     "ring_handoff: return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked(); "
     "[update seq_cst]",
     "load_word: return CallWord(head.word.load(std::memory_order_acquire)); [load acquire]",

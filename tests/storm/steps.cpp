@@ -23,8 +23,7 @@ std::vector<Step> find_steps() {
   std::vector<Step> steps;
   for (auto& [name, places] : found) {
     std::ranges::sort(places);
-    const auto doubled = std::ranges::unique(places);
-    places.erase(doubled.begin(), doubled.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
     steps.push_back({name, std::move(places)});
   }
   return steps;

@@ -9,7 +9,6 @@
 namespace lrpc::netpath {
 namespace {
 
-using fuzz::Input;
 using fuzz::require;
 
 bool printable(std::string_view text) {

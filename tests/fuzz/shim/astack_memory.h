@@ -20,7 +20,7 @@ class AStackMemory {
     std::ranges::fill(image(), kFresh);
     std::ranges::fill(tail(), kFresh);
   }
-  [[nodiscard]] shim::AStack astack() noexcept { return {nullptr, image_.get(), tail_.get(), 0}; }
+  [[nodiscard]] shim::AStack astack() noexcept { return {.image = image_.get(), .tail = tail_.get()}; }
   [[nodiscard]] std::span<std::byte> image() noexcept { return {image_.get(), image_size_}; }
   [[nodiscard]] std::span<std::byte> tail() noexcept { return {tail_.get(), tail_size_}; }
   /// Writes `bytes` over the image and the tail, again and again.

@@ -2,7 +2,6 @@
 // checker, layout and emitters. Whatever the bytes are, it ends with diagnostics, each at a place in the file, or with
 // files that are the same when it is asked again.
 #include <algorithm>
-#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
@@ -226,7 +225,7 @@ std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::s
   if (random() % 4 == 0) return LLVMFuzzerMutate(data, size, most);
   const std::string changed =
       lrpc::stubgen::change_words({reinterpret_cast<const char*>(data), size}, random).substr(0, most);
-  std::memcpy(data, changed.data(), changed.size());
+  std::ranges::copy(changed, data);
   return changed.size();
 }
 
