@@ -60,15 +60,13 @@ Crowd::~Crowd() = default;
 
 Result<std::unique_ptr<Crowd>> Crowd::create(const ImportOptions& options, std::uint32_t most) {
   std::unique_ptr<Crowd> crowd(new Crowd);
-  Seat anywhere;
-  if (::sched_getaffinity(0, sizeof(anywhere), &anywhere) != 0) return system_error("sched_getaffinity", errno);
   for (std::uint32_t planned = 0; planned < most; planned += kBindingsPerProcess) {
     auto desk = Shared<Desk>::create();
     if (!desk) return desk.error();
     (*desk)->turns.prepare();
     crowd->members_.push_back(std::make_unique<Member>(std::move(*desk)));
     Member& member = *crowd->members_.back();
-    auto process = Child::spawn("bench-crowd", anywhere, [&] { return be_member(options, *member.desk); });
+    auto process = Child::spawn("bench-crowd", own_seat(), [&] { return be_member(options, *member.desk); });
     if (!process) return process.error();
     member.process = std::move(*process);
     TurnDesk* const started = &member.desk->turns;

@@ -55,9 +55,7 @@ Result<std::string> run_program(const std::vector<std::string>& command, std::ch
   const UniqueFd out(::memfd_create("stdout", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("stderr", MFD_CLOEXEC));
   if (!out || !err) return system_error("memfd_create", errno);
-  Seat seat;
-  if (::sched_getaffinity(0, sizeof(seat), &seat) != 0) return system_error("sched_getaffinity", errno);
-  auto child = Child::spawn("bench-helper", seat, [&] {
+  auto child = Child::spawn("bench-helper", own_seat(), [&] {
     std::vector<char*> arguments;
     for (const auto& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
@@ -74,6 +72,21 @@ Result<std::string> run_program(const std::vector<std::string>& command, std::ch
                  fmt::format("{} ended with status {}: {}", command[0], *status, tail_of(contents(err.get())))};
   }
   return contents(out.get());
+}
+
+Result<std::string> run_under_callgrind(std::string_view helper, const std::vector<std::string>& options,
+                                        const std::vector<std::string>& arguments, const PrivateDirectory& directory) {
+  const std::string out = directory.file("callgrind.out");
+  std::error_code ignored;
+  std::filesystem::remove(out, ignored);
+  const auto path = helper_path(helper);
+  if (!path) return path.error();
+  std::vector<std::string> command{"valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file=" + out};
+  command.insert(command.end(), options.begin(), options.end());
+  command.push_back(*path);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  if (auto ran = run_program(command, std::chrono::seconds(120)); !ran) return ran.error();
+  return out;
 }
 
 }  // namespace lrpc::bench

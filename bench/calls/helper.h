@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/private_directory.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::bench {
@@ -17,5 +18,10 @@ Result<std::string> helper_path(std::string_view program);
 /// Runs a program (found through $PATH) and returns what it wrote to its standard output. An exit status other than 0
 /// is an error that quotes the end of its standard error; so is taking longer than `limit`.
 Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+
+/// Runs a helper under callgrind, with these options of callgrind's; the path of what that has written, in `directory`.
+/// Errors: as above.
+Result<std::string> run_under_callgrind(std::string_view helper, const std::vector<std::string>& options,
+                                        const std::vector<std::string>& arguments, const PrivateDirectory& directory);
 
 }  // namespace lrpc::bench

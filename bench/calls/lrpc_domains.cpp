@@ -87,9 +87,7 @@ Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start() {
 
   auto readiness = Shared<Readiness>::create();
   if (!readiness) return readiness.error();
-  Seat anywhere;
-  if (::sched_getaffinity(0, sizeof(anywhere), &anywhere) != 0) return system_error("sched_getaffinity", errno);
-  auto process = Child::spawn("bench-lrpcd", anywhere, [&] { return run_nameserver(self->socket_, **readiness); });
+  auto process = Child::spawn("bench-lrpcd", own_seat(), [&] { return run_nameserver(self->socket_, **readiness); });
   if (!process) return process.error();
   self->process_ = std::move(*process);
   if (auto up = await(**readiness, "the nameserver"); !up) return up.error();

@@ -82,6 +82,13 @@ std::vector<Seat> Cores::each() const {
   return seats;
 }
 
+Seat own_seat() noexcept {
+  Seat seat;
+  CPU_ZERO(&seat);  // sit() does nothing with that
+  (void)::sched_getaffinity(0, sizeof(seat), &seat);
+  return seat;
+}
+
 void sit(const Seat& seat) noexcept { (void)::sched_setaffinity(0, sizeof(seat), &seat); }
 
 }  // namespace lrpc::bench

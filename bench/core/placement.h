@@ -48,6 +48,8 @@ class Cores {
   Seat all_{};
 };
 
+/// Where the calling thread may run.
+[[nodiscard]] Seat own_seat() noexcept;
 /// Moves the calling thread.
 void sit(const Seat& seat) noexcept;
 

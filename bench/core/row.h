@@ -32,10 +32,10 @@ struct Figures {
 };
 
 struct Row {
-  std::string_view bench;           ///< The command: table3, table4, ...
-  std::string_view system;          ///< lrpc, or what it is compared with.
-  std::string_view gate;            ///< exchange, handoff, trap, adaptive, none.
-  std::string_view placement = {};  ///< one-core, two-cores, unpinned.
+  std::string_view bench;            ///< The command: table3, table4, ...
+  std::string_view system = "lrpc";  ///< Or what it is compared with.
+  std::string_view gate = "none";    ///< exchange, handoff, trap, adaptive, none.
+  std::string_view placement = {};   ///< one-core, two-cores, unpinned.
   std::string test;
   std::string_view unit = "ns";
   Figures figures = {};

@@ -68,6 +68,11 @@ class Session {
   void fail(const Table& table, const Row& row, const std::string& why);
   /// The same for more than a row; nothing once the bench was interrupted, which is no failure.
   void fail(const std::string& why);
+  /// The same with the error of a Status or a Result, if it is one.
+  template <class Outcome>
+  void check(const Outcome& outcome) {
+    if (!outcome) fail(outcome.error().message());
+  }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:

@@ -97,4 +97,10 @@ void print_note(std::string_view text) {
   flush();
 }
 
+void print_intro(std::string_view title, std::string_view note) {
+  print_title(title);
+  print_note(note);
+  fmt::print("\n");
+}
+
 }  // namespace lrpc::bench

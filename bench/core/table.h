@@ -36,6 +36,8 @@ class Table {
 [[nodiscard]] std::vector<std::string> row_cells(const Row& row);
 
 /// A title with a line under it.
+/// The title, a note, and an empty line: what stands above a bench's first table.
+void print_intro(std::string_view title, std::string_view note);
 void print_title(std::string_view title);
 /// A paragraph, wrapped at 110 characters, indented by two.
 void print_note(std::string_view text);

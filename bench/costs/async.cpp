@@ -94,7 +94,6 @@ Result<Figures> measure_pair(Session& session, const std::string& label, const S
 void rows(Session& session, const Table& table, shim::Gate gate, Placement placement) {
   for (const int in_flight : kInFlight) {
     Row row{.bench = "async",
-            .system = "lrpc",
             .gate = name_of(gate),
             .placement = name(placement),
             .test = fmt::format("Null x{}", in_flight)};
@@ -122,12 +121,9 @@ void rows(Session& session, const Table& table, shim::Gate gate, Placement place
 }  // namespace
 
 void async(Session& session) {
-  print_title("Calls in flight: throughput of calls that are started now and finished later");
-  print_note(
-      "Null calls of one thread, so many in flight at a time; ns a call, millions of calls a second, and how many "
-      "times "
-      "the throughput of synchronous calls, which take turns with them in the same run.");
-  fmt::print("\n");
+  print_intro("Calls in flight: throughput of calls that are started now and finished later",
+              "Null calls of one thread, so many in flight at a time; ns a call, millions of calls a second, and how "
+              "many times the throughput of synchronous calls, which take turns with them in the same run.");
   const Table table({{"gate", -10},
                      {"placement", -10},
                      {"in flight", 9},

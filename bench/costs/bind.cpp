@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <vector>
 
 #include "bare_introduction.h"
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
+#include "core/measured_client.h"
 #include "core/session.h"
 #include "core/statistics.h"
 
@@ -16,47 +16,38 @@ namespace {
 
 constexpr std::size_t kBinds = 200;
 
-/// What the client process hands back: ticks, one a bind.
+/// Ticks, one a bind.
 struct Samples {
   std::uint64_t bare[kBinds];
   std::uint64_t import_ticks[kBinds];
   std::uint64_t first_call[kBinds];
   std::uint64_t second_call[kBinds];
   std::uint64_t unbind[kBinds];
-  std::uint32_t done;
-  Errc failure;
-  char text[256];  ///< What went wrong.
-
-  void fail(const Error& error) noexcept {
-    failure = error.code;
-    std::snprintf(text, sizeof(text), "%s", error.message().c_str());
-  }
 };
 
-void bind_and_call(const BareIntroduction& bare, const ImportOptions& options, Samples& samples) {
+Status bind_and_call(const BareIntroduction& bare, const ImportOptions& options, Samples& samples) {
   const auto timed = [](std::uint64_t& ticks, auto&& body) {
     const std::uint64_t before = ticks_begin();
     body();
     ticks = ticks_end() - before;
   };
-  for (; samples.done < kBinds; ++samples.done) {
-    const std::uint32_t i = samples.done;
+  for (std::size_t i = 0; i < kBinds; ++i) {
     std::optional<Result<std::unique_ptr<BareIntroduction::Introduced>>> introduced;
     timed(samples.bare[i], [&] { introduced.emplace(bare.introduce()); });
-    if (!*introduced) return samples.fail(introduced->error());
+    if (!*introduced) return introduced->error();
     introduced.reset();
     std::optional<Result<::Bench::Client>> client;
     timed(samples.import_ticks[i],
           [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
-    if (!*client) return samples.fail(client->error());
+    if (!*client) return client->error();
     for (std::uint64_t* ticks : {&samples.first_call[i], &samples.second_call[i]}) {
-      timed(*ticks, [&] {
-        if (auto outcome = client->value().Null(); !outcome) samples.failure = outcome.code();
-      });
-      if (samples.failure != Errc::ok) return;
+      Errc called = Errc::ok;
+      timed(*ticks, [&] { called = client->value().Null().code(); });
+      if (called != Errc::ok) return Error{called, "a call"};
     }
     timed(samples.unbind[i], [&] { client.reset(); });
   }
+  return {};
 }
 
 void emit(Session& session, const Table& table, Row row, const std::uint64_t (&ticks)[kBinds]) {
@@ -74,15 +65,10 @@ Status run(Session& session, const Table& table) {
   if (!domains) return domains.error();
   auto bare = BareIntroduction::start(seats.server);
   if (!bare) return bare.error();
-  auto samples = Shared<Samples>::create();
-  if (!samples) return samples.error();
-  auto client = Child::spawn("bench-client", seats.client, [&] {
-    bind_and_call(**bare, (*domains)->import_options(Gate::adaptive), **samples);
-    return 0;
+  const auto samples = measured_by_client<Samples>(seats.client, [&](Samples& ticks) {
+    return bind_and_call(**bare, (*domains)->import_options(Gate::adaptive), ticks);
   });
-  if (!client) return client.error();
-  if (auto ended = client->wait(session.options().limit); !ended) return ended.error();
-  if ((*samples)->done != kBinds) return Error{(*samples)->failure, (*samples)->text};
+  if (!samples) return samples.error();
   const auto row = [](std::string_view system, std::string_view gate, const char* test) {
     return Row{.bench = "bind", .system = system, .gate = gate, .placement = "unpinned", .test = test};
   };
@@ -97,16 +83,16 @@ Status run(Session& session, const Table& table) {
 }  // namespace
 
 void bind_cost(Session& session) {
-  print_title("Binding: import, first call, second call, unbind, ns");
-  print_note(fmt::format(
-      "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The floor "
-      "of an import is an introduction by three processes of as few bare system calls, and turns with it. The first "
-      "call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
-      kBinds));
-  fmt::print("\n");
+  print_intro(
+      "Binding: import, first call, second call, unbind, ns",
+      fmt::format(
+          "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The "
+          "floor of an import is an introduction by three processes of as few bare system calls, and turns with it. "
+          "The first call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
+          kBinds));
   const Table table(row_columns());
   table.print_head();
-  if (const Status status = run(session, table); !status) session.fail(status.error().message());
+  session.check(run(session, table));
 }
 
 }  // namespace lrpc::bench

@@ -105,12 +105,10 @@ Status run(Session& session) {
 }  // namespace
 
 void bpf_cost(Session& session) {
-  print_title("The eBPF program on sched_switch, ns");
-  print_note(
-      "Two processes on one core take turns by sched_yield, with and without the program that tells lrpcd which "
-      "processors are idle. The kernel's own count is of the program alone, over all processors, switches to and from "
-      "idle included.");
-  fmt::print("\n");
+  print_intro("The eBPF program on sched_switch, ns",
+              "Two processes on one core take turns by sched_yield, with and without the program that tells lrpcd "
+              "which processors are idle. The kernel's own count is of the program alone, over all processors, "
+              "switches to and from idle included.");
   const Status status = run(session);
   if (!status && status.code() == Errc::not_supported) {
     fmt::print("  not measured: {}\n", status.error().message());

@@ -56,19 +56,27 @@ Result<Sampled> sample(const std::string& nameserver, const Seats& seats, const 
   return sampled;
 }
 
+Figures figures_of(const Delays& delays, std::optional<double> floor) {
+  return {.median = delays.median,
+          .p99 = delays.p99,
+          .min = delays.min,
+          .max = delays.worst,
+          .calls = delays.count,
+          .floor = floor};
+}
+
 std::string us(double ns) { return number(ns / 1000); }
 
 }  // namespace
 
 void death(Session& session) {
-  print_title("Death: from the kernel's report to whoever is to hear of it, us");
-  print_note(fmt::format(
-      "Each death is that of a domain of its own. From the moment at which poll(2) says that the dead one's pidfd is "
-      "readable to the return of the call with call_failed; \"server\" rows: to on_unbound, for a client that died. "
-      "Who heard before the report waited 0 and is counted under \"before\". \"from signal\": the median from the "
-      "signal that ends it, teardown by the kernel included. Bars, on an idle machine: median {:g} us, worst {:g} us.",
-      kMedianDelayBar / 1000, kWorstDelayBar / 1000));
-  fmt::print("\n");
+  print_intro("Death: from the kernel's report to whoever is to hear of it, us",
+              fmt::format("Each death is that of a domain of its own. From the moment at which poll(2) says that the "
+                          "dead one's pidfd is readable to the return of the call with call_failed; \"server\" rows: "
+                          "to on_unbound, for a client that died. Who heard before the report waited 0 and is counted "
+                          "under \"before\". \"from signal\": the median from the signal that ends it, teardown by the "
+                          "kernel included. Bars, on an idle machine: median {:g} us, worst {:g} us.",
+                          kMedianDelayBar / 1000, kWorstDelayBar / 1000));
   const Table table({{"who hears", -20},
                      {"gate", -8},
                      {"way", -12},
@@ -113,12 +121,7 @@ void death(Session& session) {
                  : missed.empty() ? "met"
                                   : "MISSED: " + missed});
     if (is_floor) floor = delays.median;
-    row.figures = {.median = delays.median,
-                   .p99 = delays.p99,
-                   .min = delays.min,
-                   .max = delays.worst,
-                   .calls = delays.count,
-                   .floor = floor};
+    row.figures = figures_of(delays, floor);
     session.emit_json(row);
   }
 }

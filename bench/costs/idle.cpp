@@ -45,10 +45,11 @@ Status run(Session& session, const Table& table) {
     table.print({std::string(processes[i].what), fmt::format("{}", used.threads), fmt::format("{}", used.clock_ticks),
                  fmt::format("{:.1f}", static_cast<double>(used.ns) / 1000), fmt::format("{}", used.voluntary),
                  fmt::format("{}", used.involuntary)});
-    Row row{.bench = "idle", .system = "lrpc", .gate = "adaptive", .placement = "unpinned", .test = {}};
-    row.test = fmt::format("{} {}", processes[i].what, i);
-    row.figures = Figures::exactly(static_cast<double>(used.ns), 0);
-    session.emit_json(row);
+    session.emit_json({.bench = "idle",
+                       .gate = "adaptive",
+                       .placement = "unpinned",
+                       .test = fmt::format("{} {}", processes[i].what, i),
+                       .figures = Figures::exactly(static_cast<double>(used.ns), 0)});
   }
   print_note(fmt::format("{} clock ticks of {:.0f} ms in {} s: {}.", ticks,
                          1000.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)), quiet.count(),
@@ -59,18 +60,14 @@ Status run(Session& session, const Table& table) {
 }  // namespace
 
 void idle(Session& session) {
-  print_title("Without calls, after heavy use: processor time");
-  print_note(
-      "Two clients call for a second, back to back, on every processor. Half a second later the books are opened; "
-      "nobody "
-      "calls any more. clock ticks: utime + stime, the bar is none. sleeps: voluntary context switches, each the end "
-      "of a "
-      "turn on a processor.");
-  fmt::print("\n");
+  print_intro("Without calls, after heavy use: processor time",
+              "Two clients call for a second, back to back, on every processor. Half a second later the books are "
+              "opened; nobody calls any more. clock ticks: utime + stime, the bar is none. sleeps: voluntary context "
+              "switches, each the end of a turn on a processor.");
   const Table table(
       {{"process", -10}, {"threads", 7}, {"clock ticks", 11}, {"us", 9}, {"sleeps", 7}, {"preempted", 9}});
   table.print_head();
-  if (const Status status = run(session, table); !status) session.fail(status.error().message());
+  session.check(run(session, table));
 }
 
 }  // namespace lrpc::bench

@@ -7,8 +7,6 @@
 #include <string>
 
 #include "calls/helper.h"
-#include "core/child.h"
-#include "core/private_directory.h"
 #include "core/session.h"
 #include "paper/paper.h"
 
@@ -41,17 +39,11 @@ Result<std::uint64_t> total_in(const std::filesystem::path& file) {
 }
 
 Result<std::uint64_t> instructions_of(const std::string& test, std::uint64_t count, const PrivateDirectory& directory) {
-  const std::string out = directory.file("callgrind.out");
-  std::error_code ignored;
-  std::filesystem::remove(out, ignored);
-  auto helper = helper_path("lrpc-bench-instructions");
-  if (!helper) return helper.error();
-  auto output =
-      run_program({"valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file=" + out, "--collect-atstart=no",
-                   "--toggle-collect=lrpc_bench_counted", *helper, test, std::to_string(count)},
-                  std::chrono::seconds(60));
-  if (!output) return output.error();
-  return total_in(out);
+  const auto out =
+      run_under_callgrind("lrpc-bench-instructions", {"--collect-atstart=no", "--toggle-collect=lrpc_bench_counted"},
+                          {test, std::to_string(count)}, directory);
+  if (!out) return out.error();
+  return total_in(*out);
 }
 
 /// What one more call costs: exact, because everything else is the same in both runs.
@@ -73,7 +65,6 @@ Status count_all(Session& session, const PrivateDirectory& directory) {
     const bool plain = test == "plain";
     Row row{.bench = "instructions",
             .system = plain ? "null" : "lrpc",
-            .gate = "none",
             .placement = "one-core",
             .test = test,
             .unit = "instructions"};
@@ -95,19 +86,17 @@ Status count_all(Session& session, const PrivateDirectory& directory) {
 }  // namespace
 
 void instructions(Session& session) {
-  print_title("Instructions of one call in user space");
-  print_note(fmt::format(
-      "Both halves run alternately in one thread, the call word being ready when the caller looks; counted by "
-      "callgrind: "
-      "what {} calls take more than {}, less what the empty loop takes. The caller's look at the outcome is included.",
-      kMore, kFewer));
-  fmt::print("\n");
+  print_intro("Instructions of one call in user space",
+              fmt::format("Both halves run alternately in one thread, the call word being ready when the caller looks; "
+                          "counted by callgrind: what {} calls take more than {}, less what the empty loop takes. The "
+                          "caller's look at the outcome is included.",
+                          kMore, kFewer));
   if (!found_in_path("valgrind")) {
     return session.fail("valgrind is not installed (on Debian: apt install valgrind); nothing was counted");
   }
   const PrivateDirectory directory;
   if (!directory.made()) return session.fail("mkdtemp: no directory for callgrind's output");
-  if (const Status status = count_all(session, directory); !status) session.fail(status.error().message());
+  session.check(count_all(session, directory));
 }
 
 }  // namespace lrpc::bench

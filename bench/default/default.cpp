@@ -49,8 +49,7 @@ std::vector<Situation> patterns() {
           {.name = "2 servers", .clients = 2, .servers = 2}};
 }
 
-/// `quick`: of each kind the plainest.
-std::vector<Situation> situations(bool quick, bool has_two) {
+std::vector<Situation> situations(bool has_two) {
   std::vector<Situation> all;
   const auto add = [&](Situation situation, std::string_view with) {
     if (!with.empty()) situation.name += fmt::format(", {}", with);
@@ -93,7 +92,11 @@ std::vector<Situation> situations(bool quick, bool has_two) {
     moved.where = Where::moved;
     if (has_two) add(moved, "moved each 10 ms");
   }
-  if (!quick) return all;
+  return all;
+}
+
+/// Of each kind the plainest.
+std::vector<Situation> plainest(std::vector<Situation> all) {
   constexpr std::array<std::string_view, 14> kQuick{"back to back",
                                                     "think 10 us",
                                                     "think 100 us",
@@ -223,7 +226,6 @@ void show(Session& session, const Table& table, const Situation& situation, cons
                number(ours.middle([&](const FreshRun& run) { return first_good(run, good); })), others, missed});
   for (std::size_t i = 0; i < all.size(); ++i) {
     Row row{.bench = "default",
-            .system = "lrpc",
             .gate = i == 0 ? "adaptive" : kGates[i].name,
             .placement = "unpinned",
             .test = situation.name};
@@ -240,17 +242,14 @@ void show(Session& session, const Table& table, const Situation& situation, cons
 }
 
 void run(Session& session, const std::vector<Situation>& all_situations, int rounds) {
-  print_title("The default: fresh processes, nothing chosen, nothing pinned; Null, ns");
-  print_note(fmt::format(
-      "Medians over the runs; worst: the worst run's. best: the fixed gate (exchange, handoff, sleep) with the lowest "
-      "median in the same minutes; x: to it (bars: median {:g}, p99 {:g}), the mean to the lowest of their means. "
-      "good: "
-      "windows of 10 ms whose median is at most {:g} times the best's; first: when the first of them began. others: "
-      "what "
-      "hogs get, and how long a third party takes (200 us of work each millisecond), to the same beside callers that "
-      "sleep (`Gate::sleep`).",
-      kMedianBar, kP99Bar, kGoodFactor));
-  fmt::print("\n");
+  print_intro(
+      "The default: fresh processes, nothing chosen, nothing pinned; Null, ns",
+      fmt::format("Medians over the runs; worst: the worst run's. best: the fixed gate (exchange, handoff, sleep) with "
+                  "the lowest median in the same minutes; x: to it (bars: median {:g}, p99 {:g}), the mean to the "
+                  "lowest of their means. good: windows of 10 ms whose median is at most {:g} times the best's; first: "
+                  "when the first of them began. others: what hogs get, and how long a third party takes (200 us of "
+                  "work each millisecond), to the same beside callers that sleep (`Gate::sleep`).",
+                  kMedianBar, kP99Bar, kGoodFactor));
   const Table table(columns());
   table.print_head();
   std::vector<Strip> strips;
@@ -282,12 +281,13 @@ void run(Session& session, const std::vector<Situation>& all_situations, int rou
 }  // namespace
 
 void default_choice(Session& session) {
-  const bool quick = session.quick();
-  run(session, situations(quick, session.cores().has_two()), quick ? 3 : 20);
+  const auto all = situations(session.cores().has_two());
+  if (session.quick()) return run(session, plainest(all), 3);
+  run(session, all, 20);
 }
 
 void default_in_brief(Session& session) {
-  run(session, situations(true, session.cores().has_two()), session.quick() ? 3 : 5);
+  run(session, plainest(situations(session.cores().has_two())), session.quick() ? 3 : 5);
 }
 
 }  // namespace lrpc::bench

@@ -186,7 +186,6 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
                  fmt::format("{}", windows.size() * TimelineRecord::kCallsPerWindow), late ? "MISSED" : ""});
     if (phase == 0 || !calls) continue;
     Row row{.bench = "change",
-            .system = "lrpc",
             .gate = "adaptive",
             .placement = name(change.placement),
             .test = std::string(events[phase]),
@@ -198,7 +197,6 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
     const std::uint64_t calls = record.buckets[i].count();
     if (calls == 0) continue;  // one call took longer than that
     Row row{.bench = "change",
-            .system = "lrpc",
             .gate = "adaptive",
             .placement = name(change.placement),
             .test = fmt::format("{} at {:g} ms", change.name, lines.median.points[i].first)};
@@ -216,21 +214,17 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
   plot.mark(ms_at(1), std::string(change.happens));
   plot.mark(ms_at(2), std::string(change.undone));
   const std::string path = fmt::format("{}/change-{}.svg", session.filter().svg, change.name);
-  if (const Status written = plot.write(path); !written) session.fail(written.error().message());
+  session.check(plot.write(path));
 }
 
 }  // namespace
 
 void change(Session& session) {
-  print_title("When the world changes: Null, ns, adaptive, back to back");
-  print_note(
-      fmt::format("steady: median of the second half of the phase. p99: median of those of its 5 ms buckets. calls to "
-                  "settle: until the "
-                  "median of {} calls, and of the next {} such windows, is within {:g} of the steady state (bar {}). "
-                  "--svg writes the "
-                  "timelines.",
-                  TimelineRecord::kCallsPerWindow, kSettled - 1, kReadaptedWithin, kReadaptedCalls));
-  fmt::print("\n");
+  print_intro("When the world changes: Null, ns, adaptive, back to back",
+              fmt::format("steady: median of the second half of the phase. p99: median of those of its 5 ms buckets. "
+                          "calls to settle: until the median of {} calls, and of the next {} such windows, is within "
+                          "{:g} of the steady state (bar {}). --svg writes the timelines.",
+                          TimelineRecord::kCallsPerWindow, kSettled - 1, kReadaptedWithin, kReadaptedCalls));
   const Table table({{"scenario", -10},
                      {"what happens", -34},
                      {"at ms", 6},

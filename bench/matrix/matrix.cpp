@@ -150,17 +150,15 @@ void emit_json(Session& session, const Cell& cell, const std::vector<CellResult>
 }
 
 void print_head() {
-  print_title("The scenario matrix: Null, ns, the adaptive choice against the best fixed strategy");
-  print_note(fmt::format(
-      "best: the fixed strategy (exchange, handoff, sleep) with the lowest median in rounds 1 and 2; its figures and "
-      "all "
-      "others are of rounds 3 to 5. x: adaptive's to the best's (bars: median {:g}, p99 {:g}), and with hogs to plain "
-      "futexes' (bars: mean {:g}, p99 {:g}). Hogs: one-hog and other-group have one, on the client's processor where "
-      "it "
-      "is pinned; every-core one pinned to each. weights: client in a control group of four times the server's weight. "
-      "fifo: the client's thread is SCHED_FIFO.",
-      kMedianBar, kP99Bar, kPlainMeanBar, kPlainP99Bar));
-  fmt::print("\n");
+  print_intro(
+      "The scenario matrix: Null, ns, the adaptive choice against the best fixed strategy",
+      fmt::format(
+          "best: the fixed strategy (exchange, handoff, sleep) with the lowest median in rounds 1 and 2; its figures "
+          "and all others are of rounds 3 to 5. x: adaptive's to the best's (bars: median {:g}, p99 {:g}), and with "
+          "hogs to plain futexes' (bars: mean {:g}, p99 {:g}). Hogs: one-hog and other-group have one, on the client's "
+          "processor where it is pinned; every-core one pinned to each. weights: client in a control group of four "
+          "times the server's weight. fifo: the client's thread is SCHED_FIFO.",
+          kMedianBar, kP99Bar, kPlainMeanBar, kPlainP99Bar));
 }
 
 void matrix_cells(Session& session) {

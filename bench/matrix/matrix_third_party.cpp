@@ -79,14 +79,11 @@ void print_and_emit(Session& session, const Table& table, const Cell& cell,
 }  // namespace
 
 void matrix_third_party(Session& session) {
-  print_title("A third party beside our calls, us from when it was due to wake to the end of its work");
-  print_note(
-      fmt::format("A process of its own wakes every millisecond and computes for 200 us, on the server's seat. Beside "
-                  "it run, in turn, "
-                  "the adaptive choice, plain futexes and nobody. ratio: its p99 beside adaptive to that beside "
-                  "futexes (bar {:g}).",
-                  kThirdPartyBar));
-  fmt::print("\n");
+  print_intro("A third party beside our calls, us from when it was due to wake to the end of its work",
+              fmt::format("A process of its own wakes every millisecond and computes for 200 us, on the server's seat. "
+                          "Beside it run, in turn, the adaptive choice, plain futexes and nobody. ratio: its p99 "
+                          "beside adaptive to that beside futexes (bar {:g}).",
+                          kThirdPartyBar));
   const Table table({{"placement", -9},
                      {"pace", -12},
                      {"adaptive", 8},

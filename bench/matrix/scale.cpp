@@ -165,14 +165,12 @@ class Scale {
   }
 
   void emit_json(std::string_view what, std::string_view unit, std::uint32_t alive, const Figures& figures) {
-    Row row{.bench = "scale",
-            .system = "lrpc",
-            .gate = "adaptive",
-            .placement = name(placement_),
-            .test = fmt::format("{} of {}", what, alive),
-            .unit = unit};
-    row.figures = figures;
-    session_.emit_json(row);
+    session_.emit_json({.bench = "scale",
+                        .gate = "adaptive",
+                        .placement = name(placement_),
+                        .test = fmt::format("{} of {}", what, alive),
+                        .unit = unit,
+                        .figures = figures});
   }
 
   Session& session_;
@@ -193,16 +191,13 @@ void scale(Session& session) {
   constexpr std::uint64_t kWanted = 2 * kMost + kReserve;  // two of the server's for each binding
   const std::uint64_t descriptors = raise_descriptor_limit(kWanted);
   const auto may_bind = static_cast<std::uint32_t>((std::max(descriptors, kReserve + 2) - kReserve) / 2);
-  print_note(
-      fmt::format("All bindings but one are idle; each has made one call. KiB bound / called: memory for each of them "
-                  "before and after "
-                  "its one call (bar {:g}): user pages of server and clients, page tables, and the growth of the "
-                  "kernel's slab on the "
-                  "whole machine. stacks: kernel stacks, not counted. Null: paired with Null to a server with one "
-                  "binding (bar of the "
-                  "ratio {:g}). Descriptors a process may have: {}{}.",
-                  kKibBar, kLatencyBar, descriptors,
-                  descriptors < kWanted ? fmt::format(": that ends it at {} bindings", may_bind) : ""));
+  print_note(fmt::format(
+      "All bindings but one are idle; each has made one call. KiB bound / called: memory for each of them before and "
+      "after its one call (bar {:g}): user pages of server and clients, page tables, and the growth of the kernel's "
+      "slab on the whole machine. stacks: kernel stacks, not counted. Null: paired with Null to a server with one "
+      "binding (bar of the ratio {:g}). Descriptors a process may have: {}{}.",
+      kKibBar, kLatencyBar, descriptors,
+      descriptors < kWanted ? fmt::format(": that ends it at {} bindings", may_bind) : ""));
   fmt::print("\n");
   const Table table(columns());
   table.print_head();

@@ -27,6 +27,14 @@ double Alternated::difference(std::size_t subject, std::size_t base) const {
   return median(differences);
 }
 
+Figures Alternated::figures(std::size_t subject, std::optional<std::size_t> base) const {
+  Figures figures = Figures::exactly(median_of(subject), blocks[subject].size());
+  if (!base) return figures;
+  figures.floor = median_of(*base);
+  figures.ratio = ratio(subject, *base);
+  return figures;
+}
+
 Alternated pooled(const Alternated& measured, std::size_t rows) {
   Alternated result;
   result.blocks.resize(rows);

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/row.h"
 #include "core/ticks.h"
 
 namespace lrpc::bench {
@@ -26,6 +28,8 @@ struct Alternated {
   /// Median of the ratios (differences) of the blocks of one subject to those of another in the same round.
   [[nodiscard]] double ratio(std::size_t subject, std::size_t base) const;
   [[nodiscard]] double difference(std::size_t subject, std::size_t base) const;
+  /// For a row: the median of the blocks; floor and ratio are to the subject `base`, if there is one.
+  [[nodiscard]] Figures figures(std::size_t subject, std::optional<std::size_t> base = {}) const;
 };
 
 /// Of several instances of the same rows, subject i being one of row i mod `rows`: each round's median over a row's

@@ -117,18 +117,13 @@ bool BareSocket::send(std::size_t size) noexcept {
 
 int BareSocket::receive(std::size_t size) noexcept {
   int first = -1;
-  for (std::size_t have = 0; have < size;) {
-    for (;;) {
-      const ssize_t got = ::recv(fd_.get(), buffer_.data(), pieces_.read, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return -1;
-      const std::size_t header = kind_ == SocketKind::raw_ip ? 20 : 0;
-      first = std::to_integer<int>(buffer_[header]);
-      have += static_cast<std::size_t>(got) - header;
-      break;
-    }
-    received_ = have;
-    if (first == std::to_integer<int>(kStop)) break;
+  for (received_ = 0; received_ < size && first != std::to_integer<int>(kStop);) {
+    const ssize_t got = ::recv(fd_.get(), buffer_.data(), pieces_.read, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return -1;
+    const std::size_t header = kind_ == SocketKind::raw_ip ? 20 : 0;
+    first = std::to_integer<int>(buffer_[header]);
+    received_ += static_cast<std::size_t>(got) - header;
   }
   return first;
 }

@@ -2,7 +2,6 @@
 #include "components.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "core/interrupt.h"
 
@@ -14,16 +13,13 @@ using namespace std::chrono_literals;
 /// Everything on one processor, as in the paper, while this lives.
 class OneProcessor {
  public:
-  explicit OneProcessor(const Seat& seat) {
-    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) before_ = seat;
-    sit(seat);
-  }
+  explicit OneProcessor(const Seat& seat) { sit(seat); }
   OneProcessor(const OneProcessor&) = delete;
   OneProcessor& operator=(const OneProcessor&) = delete;
   ~OneProcessor() { sit(before_); }
 
  private:
-  Seat before_{};
+  const Seat before_ = own_seat();
 };
 
 Status measure(Session& session, const Table& table, const Result<std::unique_ptr<Components>>& components) {
@@ -46,13 +42,10 @@ Status measure(Session& session, const Table& table, const Result<std::unique_pt
     const std::optional<double> paper = wanted[i]->paper_us;
     table.print({wanted[i]->what, number(ns), paper ? fmt::format("{:g}", *paper) : "-",
                  paper ? fmt::format("{:.0f}", *paper * 1000 / ns) : "-"});
-    Row row{.bench = "components",
-            .system = "lrpc",
-            .gate = "none",
-            .placement = name(Placement::one_core),
-            .test = subjects[i].name};
-    row.figures = Figures::exactly(ns, measured.blocks[i].size());
-    session.emit_json(row);
+    session.emit_json({.bench = "components",
+                       .placement = name(Placement::one_core),
+                       .test = subjects[i].name,
+                       .figures = measured.figures(i)});
   }
   return {};
 }
@@ -73,20 +66,16 @@ void Components::add(std::string name, std::string what, std::optional<double> p
 }
 
 void components(Session& session) {
-  print_title("Components (The x-Kernel, Table I): what each costs, ns");
-  print_note(
-      "Medians of blocks of 1 ms in turns, each component in a loop of its own, everything on one processor. The "
-      "paper's "
-      "are microseconds on a Sun 3/75; \"times\" is how often ours goes into it.");
-  fmt::print("\n");
+  print_intro("Components (The x-Kernel, Table I): what each costs, ns",
+              "Medians of blocks of 1 ms in turns, each component in a loop of its own, everything on one processor. "
+              "The paper's are microseconds on a Sun 3/75; \"times\" is how often ours goes into it.");
   const Seats seats = session.cores().seats(Placement::one_core);
   const OneProcessor here(seats.client);
   const Table table({{"component", -64}, {"ns", 9}, {"paper us", 8}, {"times", 7}});
   table.print_head();
-  if (const Status done = measure(session, table, kernel_components(seats)); !done)
-    session.fail(done.error().message());
+  session.check(measure(session, table, kernel_components(seats)));
   table.print_line();
-  if (const Status done = measure(session, table, graph_components()); !done) session.fail(done.error().message());
+  session.check(measure(session, table, graph_components()));
 }
 
 }  // namespace lrpc::bench

@@ -196,11 +196,9 @@ Status measure(Session& session) {
                  number(measured.median_of(at + 2)), each(2), kPaperUdp[i], kPaperComposite[i], kPaperThreads[i]});
     for (std::size_t layer = 1; layer <= 2; ++layer) {
       const char* const name = layer == 1 ? "CP-P" : "CP-T";
-      Row row{.bench = "composite", .system = "lrpc", .gate = "none", .test = fmt::format("{} {}", name, kSizes[i])};
-      row.figures = Figures::exactly(measured.median_of(at + layer), measured.blocks[at + layer].size());
-      row.figures.floor = measured.median_of(at);
-      row.figures.ratio = measured.ratio(at + layer, at);
-      session.emit_json(row);
+      session.emit_json({.bench = "composite",
+                         .test = fmt::format("{} {}", name, kSizes[i]),
+                         .figures = measured.figures(at + layer, at)});
     }
   }
   return {};
@@ -209,14 +207,12 @@ Status measure(Session& session) {
 }  // namespace
 
 void composite(Session& session) {
-  print_title("Composite protocols: a round trip through the null composite protocol, ns");
-  print_note(
-      "A message and its acknowledgement between two hosts on a simulated wire: by UDP alone, and with a composite "
-      "protocol above it at both ends, whose server's side acknowledges (the paper's Figure 5): 19 events, 19 "
-      "handlers, called (CP-P) or in threads (CP-T). a handler: all that it adds, divided by 19 (bars: 100 and 10,000; "
-      "the paper: 33,700 and 206,000).");
-  fmt::print("\n");
-  if (const Status status = measure(session); !status) session.fail(status.error().message());
+  print_intro("Composite protocols: a round trip through the null composite protocol, ns",
+              "A message and its acknowledgement between two hosts on a simulated wire: by UDP alone, and with a "
+              "composite protocol above it at both ends, whose server's side acknowledges (the paper's Figure 5): 19 "
+              "events, 19 handlers, called (CP-P) or in threads (CP-T). a handler: all that it adds, divided by 19 "
+              "(bars: 100 and 10,000; the paper: 33,700 and 206,000).");
+  session.check(measure(session));
 }
 
 }  // namespace lrpc::bench

@@ -170,9 +170,7 @@ Status measure(Session& session) {
     const double each = measured.median_of(i) / static_cast<double>(all[i].listeners);
     table.print({all[i].carrier.name, fmt::format("{}", all[i].listeners), fmt::format("{}", all[i].size),
                  number(measured.median_of(i)), number(each)});
-    Row row{.bench = "conversation", .system = "lrpc", .gate = "none", .test = subjects[i].name};
-    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
-    session.emit_json(row);
+    session.emit_json({.bench = "conversation", .test = subjects[i].name, .figures = measured.figures(i)});
   }
   return {};
 }
@@ -180,12 +178,11 @@ Status measure(Session& session) {
 }  // namespace
 
 void conversation(Session& session) {
-  print_title("PSYNC: a message from one to all others of a conversation, ns");
-  print_note(
+  print_intro(
+      "PSYNC: a message from one to all others of a conversation, ns",
       "Until all have it, on a simulated wire, in one thread: the time is the work of all hosts together. PSYNC's "
       "statuses, by which all learn that all have it, are among it: one for each pair of hosts after 32 messages.");
-  fmt::print("\n");
-  if (const Status status = measure(session); !status) session.fail(status.error().message());
+  session.check(measure(session));
 }
 
 }  // namespace lrpc::bench

@@ -151,11 +151,7 @@ Status measure(Session& session) {
         {configuration.name, fmt::format("{}", servers), number(measured.median_of(i)),
          fmt::format("{:.2f}", measured.ratio(i, 0)), paper,
          paper.empty() ? "" : fmt::format("{:.2f}", std::stod(paper) / std::stod(kConfigurations[0].paper_ms[0]))});
-    Row row{.bench = "group", .system = "lrpc", .gate = "none", .test = subjects[i].name};
-    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
-    row.figures.floor = measured.median_of(0);
-    row.figures.ratio = measured.ratio(i, 0);
-    session.emit_json(row);
+    session.emit_json({.bench = "group", .test = subjects[i].name, .figures = measured.figures(i, 0)});
   }
   return {};
 }
@@ -163,13 +159,11 @@ Status measure(Session& session) {
 }  // namespace
 
 void group(Session& session) {
-  print_title("Group RPC: a call of four bytes and its reply, ns");
-  print_note(
-      "One client and one to five servers on a simulated wire, in one thread: the time is the work of all hosts "
-      "together. A call to a group makes a request and a reply for each server, whatever it waits for, and an "
-      "acknowledgement of each (the paper's configurations are its Table 1).");
-  fmt::print("\n");
-  if (const Status status = measure(session); !status) session.fail(status.error().message());
+  print_intro("Group RPC: a call of four bytes and its reply, ns",
+              "One client and one to five servers on a simulated wire, in one thread: the time is the work of all "
+              "hosts together. A call to a group makes a request and a reply for each server, whatever it waits for, "
+              "and an acknowledgement of each (the paper's configurations are its Table 1).");
+  session.check(measure(session));
 }
 
 }  // namespace lrpc::bench

@@ -84,8 +84,8 @@ Result<std::optional<Alternated>> measure(Session& session, std::span<const Laye
     }
     table.print({std::string(layer.stack), number(measured.median_of(i)), number(adds), number(paper.latency_ms),
                  number(paper_adds)});
-    Row row{.bench = "layers", .system = "lrpc", .gate = "none", .test = std::string(layer.stack)};
-    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
+    Row row{.bench = "layers", .test = std::string(layer.stack)};
+    row.figures = measured.figures(i);
     row.figures.over_floor = adds;
     session.emit_json(row);
   }
@@ -104,8 +104,7 @@ Status measure_layers(Session& session) {
   };
   print_note(
       fmt::format("Layered against monolithic: {}. Section 4.3, FRAGMENT bypassed by VIPsize: {} of the layered stack, "
-                  "{} of M_RPC-VIP "
-                  "(the paper: 1.08, 0.92, 0.99).",
+                  "{} of M_RPC-VIP (the paper: 1.08, 0.92, 0.99).",
                   ratio(measured.ratio(index("SELECT-CHANNEL-FRAGMENT-VIP"), index("M_RPC-VIP"))),
                   ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("SELECT-CHANNEL-FRAGMENT-VIP"))),
                   ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("M_RPC-VIP")))));
@@ -150,17 +149,12 @@ Status measure_auth(Session& session) {
     for (std::size_t i = 0; i < std::size(kSizes); ++i) {
       const std::size_t without = i * pairs.size();
       const std::size_t with = without + 1 + c;
-      const double to_without = measured.ratio(with, without);
       table.print({ciphers[c], subjects[with].name, number(measured.median_of(without)),
-                   number(measured.median_of(with)), number(measured.difference(with, without)), ratio(to_without)});
-      Row row{.bench = "auth",
-              .system = "lrpc",
-              .gate = "none",
-              .test = fmt::format("{} {} {}", AuthStack::kName, ciphers[c], kSizes[i])};
-      row.figures = Figures::exactly(measured.median_of(with), measured.blocks[with].size());
-      row.figures.floor = measured.median_of(without);
-      row.figures.ratio = to_without;
-      session.emit_json(row);
+                   number(measured.median_of(with)), number(measured.difference(with, without)),
+                   ratio(measured.ratio(with, without))});
+      session.emit_json({.bench = "auth",
+                         .test = fmt::format("{} {} {}", AuthStack::kName, ciphers[c], kSizes[i]),
+                         .figures = measured.figures(with, without)});
     }
   }
   print_note(fmt::format("AES-256-GCM by {}.", netrpc::auth::aes_gcm::library()));
@@ -170,23 +164,19 @@ Status measure_auth(Session& session) {
 }  // namespace
 
 void layers(Session& session) {
-  print_title("Layers: a null round trip between two hosts on a simulated wire, ns of processor time");
-  print_note(
-      "Both hosts, all layers of both and the simulator run in one thread: two messages pushed through each layer, two "
-      "demultiplexed. \"Adds\" is the median of the paired differences to the row one layer below.");
-  fmt::print("\n");
-  if (const Status status = measure_layers(session); !status) session.fail(status.error().message());
-  print_title("Sun RPC in layers: the same, and other layers in the places of its own");
-  print_note(
-      "\"Adds\" of a stack in which a layer has another's place is the difference to the one with that: AUTH_SYS for "
-      "AUTH_NONE, CHANNEL (at most once) for REQUEST_REPLY (zero or more). TCP with record marking needs a kernel: "
-      "`lrpc-bench network` has it.");
-  fmt::print("\n");
-  if (const auto result = measure(session, kSunRows); !result) session.fail(result.error().message());
-  print_title(fmt::format("AUTH: a round trip through {} and through {}", AuthStack::kWithout, AuthStack::kName));
-  print_note("A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
-  fmt::print("\n");
-  if (const Status status = measure_auth(session); !status) session.fail(status.error().message());
+  print_intro("Layers: a null round trip between two hosts on a simulated wire, ns of processor time",
+              "Both hosts, all layers of both and the simulator run in one thread: two messages pushed through each "
+              "layer, two demultiplexed. \"Adds\" is the median of the paired differences to the row one layer below.");
+  session.check(measure_layers(session));
+  print_intro("Sun RPC in layers: the same, and other layers in the places of its own",
+              "\"Adds\" of a stack in which a layer has another's place is the difference to the one with that: "
+              "AUTH_SYS for AUTH_NONE, CHANNEL (at most once) for REQUEST_REPLY (zero or more). TCP with record "
+              "marking needs a kernel: `lrpc-bench network` has it.");
+  session.check(measure(session, kSunRows));
+  print_intro(
+      fmt::format("AUTH: a round trip through {} and through {}", AuthStack::kWithout, AuthStack::kName),
+      "A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
+  session.check(measure_auth(session));
   if (!interrupted()) profile(session);
   if (!interrupted()) open_sessions(session);
 }

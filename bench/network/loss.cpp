@@ -11,6 +11,7 @@
 
 #include "core/interrupt.h"
 #include "core/session.h"
+#include "core/statistics.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {
@@ -67,12 +68,6 @@ std::optional<double> calls_per_second(WirePair& pair, const Load& load, std::ch
   return static_cast<double>(calls) / took.count();
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 using Pairs = std::array<std::unique_ptr<WirePair>, kLosses.size()>;
 
 Status measure(Session& session, const Table& table, const Lossy& stack, Pairs& pairs, const Load& load) {
@@ -95,8 +90,6 @@ Status measure(Session& session, const Table& table, const Lossy& stack, Pairs& 
                  fmt::format("{:.0f} %", 100 * kLosses[i]), fmt::format("{:.0f}", median(rates[0])),
                  fmt::format("{:.0f}", median(rates[i])), ratio(median(ratios[i]))});
     Row row{.bench = "loss",
-            .system = "lrpc",
-            .gate = "none",
             .test = fmt::format("{} {} callers {} bytes {}", stack.name, load.callers, load.size, kLosses[i])};
     row.figures = Figures::exactly(1e9 / std::max(median(rates[i]), 1.0), rates[i].size());
     row.figures.ratio = median(ratios[i]);
@@ -114,7 +107,7 @@ Status measure_all(Session& session, const Table& table, const Lossy& stack) {
     pairs[i] = std::move(*pair);
   }
   for (const Load& load : kLoads)
-    if (const Status status = measure(session, table, stack, pairs, load); !status) return status;
+    if (Status status = measure(session, table, stack, pairs, load); !status) return status;
   return {};
 }
 
@@ -136,7 +129,7 @@ void loss(Session& session) {
   try {
     for (const Lossy& stack : kStacks) {
       if (interrupted()) return;
-      if (const Status status = measure_all(session, table, stack); !status) session.fail(status.error().message());
+      session.check(measure_all(session, table, stack));
     }
   } catch (const std::exception& error) {
     session.fail(error.what());

@@ -42,7 +42,7 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
     for (const NetworkRow& row : rows) all.push_back({row.name, size});
     return all;
   };
-  const Alternated null = field.round_trips(session, trips(0), rounds, 2ms);
+  Alternated null = field.round_trips(session, trips(0), rounds, 2ms);
   Alternated k1;
   Alternated k16;
   if (throughput) {
@@ -70,21 +70,15 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
                                  number(paper.incremental_ms_per_k)});
     }
     table.print(cells);
-    Row row{.bench = bench,
-            .system = "lrpc",
-            .gate = "none",
-            .placement = name(placement),
-            .test = std::string(rows[i].name)};
-    row.figures = Figures::exactly(null.median_of(i), null.blocks[i].size());
-    row.figures.ratio = null.ratio(i, floor);
-    session.emit_json(row);
+    session.emit_json({.bench = bench,
+                       .placement = name(placement),
+                       .test = std::string(rows[i].name),
+                       .figures = null.figures(i, floor)});
   }
   return null;
 }
 
-Status measure_tables(Session& session, Placement placement) {
-  Field field(session.cores().seats(placement));
-  const AuthStack auth;
+Status add_all(Field& field, const AuthStack& auth) {
   if (Status written = auth.written(); !written) return written;
   for (std::size_t instance = 0; instance < Field::kInstances; ++instance) {
     if (interrupted()) return {};
@@ -95,8 +89,15 @@ Status measure_tables(Session& session, Placement placement) {
         if (Status added = field.add(one); !added) return added;
     if (Status added = field.add(auth.stack()); !added) return added;
   }
+  return {};
+}
 
-  print_title(fmt::format("{} ({})", "Table I: M_RPC over ETH, IP and VIP", name(placement)));
+Status measure_tables(Session& session, Placement placement) {
+  Field field(session.cores().seats(placement));
+  const AuthStack auth;
+  if (Status added = add_all(field, auth); !added || interrupted()) return added;
+  const auto title = [&](std::string_view text) { print_title(fmt::format("{} ({})", text, name(placement))); };
+  title("Table I: M_RPC over ETH, IP and VIP");
   constexpr NetworkRow kTable1[] = {{"AF_PACKET", "AF_PACKET"},
                                     {"raw IP", "AF_PACKET"},
                                     {"M_RPC-ETH", "AF_PACKET"},
@@ -106,7 +107,7 @@ Status measure_tables(Session& session, Placement placement) {
   if (interrupted()) return {};
   print_note(fmt::format("VIP to ETH: {} (the paper: 1.03; the bar: 1.04). IP to ETH: {} (the paper: 1.21).",
                          ratio(table1.ratio(4, 2)), ratio(table1.ratio(3, 2))));
-  print_title(fmt::format("{} ({})", "Table II: layered against monolithic, and section 4.3", name(placement)));
+  title("Table II: layered against monolithic, and section 4.3");
   constexpr NetworkRow kTable2[] = {{"AF_PACKET", "AF_PACKET"},
                                     {"M_RPC-VIP", "AF_PACKET"},
                                     {"SELECT-CHANNEL-FRAGMENT-VIP", "AF_PACKET"},
@@ -115,10 +116,9 @@ Status measure_tables(Session& session, Placement placement) {
   if (interrupted()) return {};
   print_note(
       fmt::format("Layered to monolithic: {} (the paper: 1.08; the bar: 1.08). FRAGMENT bypassed to monolithic: {} "
-                  "(the paper: 0.99; "
-                  "the bar: 1.00).",
+                  "(the paper: 0.99; the bar: 1.00).",
                   ratio(table2.ratio(2, 1)), ratio(table2.ratio(3, 1))));
-  print_title(fmt::format("{} ({})", "Table III: the layers one by one", name(placement)));
+  title("Table III: the layers one by one");
   constexpr NetworkRow kTable3[] = {
       {"VIP", "VIP"}, {"FRAGMENT-VIP", "VIP"}, {"CHANNEL-FRAGMENT-VIP", "VIP"}, {"SELECT-CHANNEL-FRAGMENT-VIP", "VIP"}};
   const Alternated table3 = measure(session, field, placement, "network3", kTable3, false);
@@ -126,8 +126,7 @@ Status measure_tables(Session& session, Placement placement) {
   print_note(fmt::format("Added, ns: FRAGMENT {}, CHANNEL {}, SELECT {} (the paper: 0.21, 0.49, 0.11 ms).",
                          number(table3.difference(1, 0)), number(table3.difference(2, 1)),
                          number(table3.difference(3, 2))));
-  print_title(
-      fmt::format("{} ({})", "The x-Kernel, Table III: latency by stack, beside today's kernel", name(placement)));
+  title("The x-Kernel, Table III: latency by stack, beside today's kernel");
   constexpr NetworkRow kStacks[] = {{"AF_PACKET", "AF_PACKET"},  {"ETH", "AF_PACKET"},
                                     {"raw IP", "AF_PACKET"},     {"IP", "raw IP"},
                                     {"kernel UDP", "AF_PACKET"}, {"UDP", "kernel UDP"},
@@ -135,9 +134,9 @@ Status measure_tables(Session& session, Placement placement) {
   (void)measure(session, field, placement, "stacks", kStacks, false);
   if (interrupted()) return {};
   print_note(
-      "The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; "
-      "TCP-IP-ETH 3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
-  print_title(fmt::format("{} ({})", "Sun RPC over UDP, and over TCP with record marking", name(placement)));
+      "The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; TCP-IP-ETH "
+      "3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
+  title("Sun RPC over UDP, and over TCP with record marking");
   constexpr NetworkRow kSun[] = {{"kernel UDP", "kernel UDP"},
                                  {"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP", "kernel UDP"},
                                  {"kernel TCP", "kernel TCP"},
@@ -146,7 +145,7 @@ Status measure_tables(Session& session, Placement placement) {
   if (interrupted()) return {};
   print_note(
       fmt::format("TCP to UDP: {}; of the kernel's own sockets: {}.", ratio(sun.ratio(3, 1)), ratio(sun.ratio(2, 0))));
-  print_title(fmt::format("{} ({})", "AUTH: the stack of lrpc-netd without it and with it", name(placement)));
+  title("AUTH: the stack of lrpc-netd without it and with it");
   constexpr NetworkRow kAuth[] = {{AuthStack::kWithout, AuthStack::kWithout}, {AuthStack::kName, AuthStack::kWithout}};
   const Alternated with_auth = measure(session, field, placement, "auth", kAuth, true);
   if (interrupted()) return {};
@@ -160,8 +159,7 @@ void network(Session& session) {
   print_title("The network path: round trips between two network namespaces joined by veth");
   print_note(
       "Medians of blocks measured in turns, microseconds; ratios are medians of paired ratios. A request of some "
-      "bytes, a "
-      "null reply. AF_PACKET, raw IP, kernel UDP and TCP are bare ping-pongs with blocking system calls.");
+      "bytes, a null reply. AF_PACKET, raw IP, kernel UDP and TCP are bare ping-pongs with blocking system calls.");
   on_each_placement(session, measure_tables);
 }
 

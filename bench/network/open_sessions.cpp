@@ -72,10 +72,10 @@ Status measure(Session& session) {
                  number(kernel->median_of(i)), ratio(kernel->ratio(i, 0))});
     const auto emit = [&](std::string_view system, const Alternated& measured) {
       if (measured.blocks[i].empty()) return;
-      Row row{.bench = "sessions", .system = system, .gate = "none", .test = fmt::format("{} sessions", kSessions[i])};
-      row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
-      row.figures.ratio = measured.ratio(i, 0);
-      session.emit_json(row);
+      session.emit_json({.bench = "sessions",
+                         .system = system,
+                         .test = fmt::format("{} sessions", kSessions[i]),
+                         .figures = measured.figures(i, 0)});
     };
     emit("lrpc", *ours);
     emit("kernel UDP", *kernel);
@@ -84,10 +84,8 @@ Status measure(Session& session) {
     print_note(fmt::format("The limit of descriptors has room for {} ports.", UdpPorts::most()));
   print_note(
       "The paper: the x-kernel is constant, Unix, with its linear list of ports, 10 % slower at 40 ports. Both columns "
-      "are "
-      "one thread that does both hosts' work; compare \"to one\", not the nanoseconds: the kernel's have system calls "
-      "in "
-      "them.");
+      "are one thread that does both hosts' work; compare \"to one\", not the nanoseconds: the kernel's have system "
+      "calls in them.");
   return {};
 }
 
@@ -96,7 +94,7 @@ Status measure(Session& session) {
 void open_sessions(Session& session) {
   print_title("Open sessions (The x-Kernel, Figure 6): a round trip among so many, and the kernel's UDP, ns");
   fmt::print("\n");
-  if (const Status status = measure(session); !status) session.fail(status.error().message());
+  session.check(measure(session));
 }
 
 }  // namespace lrpc::bench

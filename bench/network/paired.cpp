@@ -92,9 +92,10 @@ Cost measure_calls(WirePair& pair, const TickClock& clock, std::size_t argument,
 }
 
 void emit(Session& session, Placement placement, std::string_view bench, std::string test, double us) {
-  Row row{.bench = bench, .system = "lrpc", .gate = "none", .placement = name(placement), .test = std::move(test)};
-  row.figures = Figures::exactly(us * 1000, 1);
-  session.emit_json(row);
+  session.emit_json({.bench = bench,
+                     .placement = name(placement),
+                     .test = std::move(test),
+                     .figures = Figures::exactly(us * 1000, 1)});
 }
 
 Status calls_of_every_size(Session& session, Placement placement, std::string_view bench,

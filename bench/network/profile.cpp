@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "callgrind_profile.h"
 #include "calls/helper.h"
-#include "core/private_directory.h"
 
 namespace lrpc::bench {
 namespace {
@@ -61,16 +59,10 @@ std::string_view component_of(std::string_view file) {
 }
 
 Result<Counts> count(std::uint64_t messages, const PrivateDirectory& directory) {
-  const std::string out = directory.file("callgrind.out");
-  std::error_code ignored;
-  std::filesystem::remove(out, ignored);
-  auto helper = helper_path("lrpc-bench-profile");
-  if (!helper) return helper.error();
-  auto ran = run_program({"valgrind", "--quiet", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
-                          "--callgrind-out-file=" + out, *helper, std::to_string(messages)},
-                         std::chrono::seconds(120));
-  if (!ran) return ran.error();
-  std::ifstream text(out);
+  const auto out = run_under_callgrind("lrpc-bench-profile", {"--compress-strings=no", "--compress-pos=no"},
+                                       {std::to_string(messages)}, directory);
+  if (!out) return out.error();
+  std::ifstream text(*out);
   return read_profile(text, component_of);
 }
 
@@ -99,10 +91,10 @@ Status measure(Session& session, const PrivateDirectory& directory) {
     const double instructions = a_message(row.name == "other" ? "" : row.name);
     table.print({std::string(row.name), fmt::format("{:.1f}", instructions),
                  fmt::format("{:.1f}", 100 * instructions / all), row.paper ? fmt::format("{:.1f}", *row.paper) : "-"});
-    Row json{
-        .bench = "profile", .system = "lrpc", .gate = "none", .test = std::string(row.name), .unit = "instructions"};
-    json.figures = Figures::exactly(instructions, kMore - kFewer);
-    session.emit_json(json);
+    session.emit_json({.bench = "profile",
+                       .test = std::string(row.name),
+                       .unit = "instructions",
+                       .figures = Figures::exactly(instructions, kMore - kFewer)});
   }
   table.print_line();
   table.print({"together", fmt::format("{:.1f}", all)});
@@ -113,19 +105,17 @@ Status measure(Session& session, const PrivateDirectory& directory) {
 }  // namespace
 
 void profile(Session& session) {
-  print_title("Where the work of a message is (The x-Kernel, Table II), instructions in user space");
-  print_note(
-      "A byte there and a byte back through FRAGMENT, VIP and ETH at both ends, counted by callgrind: what 11,000 take "
-      "more than 1,000. Inlined lines count for the file that they stand in. The paper's are of UDP, IP and Ethernet, "
-      "in time, with 5.9 % for crossing the user/kernel boundary.");
-  fmt::print("\n");
+  print_intro("Where the work of a message is (The x-Kernel, Table II), instructions in user space",
+              "A byte there and a byte back through FRAGMENT, VIP and ETH at both ends, counted by callgrind: what "
+              "11,000 take more than 1,000. Inlined lines count for the file that they stand in. The paper's are of "
+              "UDP, IP and Ethernet, in time, with 5.9 % for crossing the user/kernel boundary.");
   if (!found_in_path("valgrind")) {
     print_note("valgrind is not installed (on Debian: apt install valgrind): nothing was counted.");
     return;
   }
   const PrivateDirectory directory;
   if (!directory.made()) return session.fail("mkdtemp: no directory for callgrind's output");
-  if (const Status status = measure(session, directory); !status) session.fail(status.error().message());
+  session.check(measure(session, directory));
 }
 
 }  // namespace lrpc::bench

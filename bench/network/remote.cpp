@@ -9,9 +9,9 @@
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
+#include "core/measured_client.h"
 #include "core/session.h"
 #include "core/statistics.h"
-#include "measured_client.h"
 #include "remote_hosts.h"
 
 namespace lrpc::bench {
@@ -113,7 +113,6 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
                  : one.ratio <= kBar ? "met"
                                      : "missed"});
     Row row{.bench = "remote",
-            .system = "lrpc",
             .gate = "adaptive",
             .placement = name(placement),
             .test = fmt::format("{} ({})", kTestNames[test], path.name)};
@@ -128,16 +127,12 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
 }  // namespace
 
 void remote(Session& session) {
-  print_title(
-      "Remote calls: between two hosts (network namespaces joined by veth), through lrpcd and lrpc-netd of each");
-  print_note(
+  print_intro(
+      "Remote calls: between two hosts (network namespaces joined by veth), through lrpcd and lrpc-netd of each",
       fmt::format("Medians of blocks measured in turns, microseconds. The floor is a ping-pong of bare sockets on the "
-                  "same wire (AF_PACKET, with "
-                  "UDP: UDP) and two local calls of the same procedure, one for each host. The ratio is the median of "
-                  "the paired ratios; the bar "
-                  "of Null is {}.",
+                  "same wire (AF_PACKET, with UDP: UDP) and two local calls of the same procedure, one for each host. "
+                  "The ratio is the median of the paired ratios; the bar of Null is {}.",
                   kBar));
-  fmt::print("\n");
   if (const auto why = netrpc::test::why_no_namespaces()) {
     session.fail(*why);
     return;

@@ -11,8 +11,8 @@
 #include "calls/helper.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
+#include "core/measured_client.h"
 #include "core/session.h"
-#include "measured_client.h"
 #include "whole_host.h"
 #include "wire_pair.h"
 
@@ -149,7 +149,6 @@ Status measure(Session& session, Placement placement) {
     const std::string members = row == 0 ? "" : fmt::format("{}", kSizes[(row - 1) % kSizes.size()]);
     table.print({std::string(name(placement)), called, members, number(figures.median / 1000), ratio(figures.ratio)});
     Row json{.bench = "remote-group",
-             .system = "lrpc",
              .gate = "adaptive",
              .placement = name(placement),
              .test = row == 0 ? called : fmt::format("{} {}", called, members)};
@@ -165,13 +164,10 @@ Status measure(Session& session, Placement placement) {
 }  // namespace
 
 void remote_group(Session& session) {
-  print_title("Calls to groups of hosts: Null through the stub, to NAME@GROUP and to NAME@HOST");
-  print_note(
-      "Six hosts (network namespaces on one bridge), each with an lrpcd, an lrpc-netd with AUTH over UDP, and a "
-      "server. "
-      "Medians of blocks measured in turns, microseconds. `to one host`: median of the paired ratios to a call to one "
-      "of the members by SELECT over CHANNEL.");
-  fmt::print("\n");
+  print_intro("Calls to groups of hosts: Null through the stub, to NAME@GROUP and to NAME@HOST",
+              "Six hosts (network namespaces on one bridge), each with an lrpcd, an lrpc-netd with AUTH over UDP, and "
+              "a server. Medians of blocks measured in turns, microseconds. `to one host`: median of the paired ratios "
+              "to a call to one of the members by SELECT over CHANNEL.");
   if (!netrpc::test::why_no_namespaces())  // which is said below
     if (const auto why = netrpc::test::why_no_bridges()) return session.fail(*why);
   on_each_placement(session, measure);

@@ -24,13 +24,14 @@ Result<std::unique_ptr<UserServer>> UserServer::start(netuser::UserObject& user)
   const UniqueFd out(ready[0]);
   UniqueFd in(ready[1]);
   const int socket = sockets->second.get();
+  const char* const program = helper->c_str();
   const std::string number = std::to_string(socket);
   made->pid_ = ::fork();
   if (made->pid_ < 0) return system_error("fork", errno);
   if (made->pid_ == 0) {  // only what a signal handler may do
     ::fcntl(socket, F_SETFD, 0);
     ::dup2(in.get(), STDOUT_FILENO);
-    ::execl(helper->c_str(), helper->c_str(), number.c_str(), nullptr);
+    ::execl(program, program, number.c_str(), nullptr);
     ::_exit(127);
   }
   in = {};

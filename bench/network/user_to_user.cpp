@@ -41,10 +41,8 @@ Status add_all(Field& field) {
 
 void emit(Session& session, std::string_view bench, Placement placement, std::string test, const Alternated& measured,
           std::size_t i, std::size_t floor) {
-  Row row{.bench = bench, .system = "lrpc", .gate = "none", .placement = name(placement), .test = std::move(test)};
-  row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
-  row.figures.ratio = measured.ratio(i, floor);
-  session.emit_json(row);
+  session.emit_json(
+      {.bench = bench, .placement = name(placement), .test = std::move(test), .figures = measured.figures(i, floor)});
 }
 
 void throughput(Session& session, const Field& field, Placement placement) {
@@ -65,10 +63,9 @@ void throughput(Session& session, const Field& field, Placement placement) {
   }
   print_note(
       "UDP: a message of 16 KiB, which the kernel's IP cuts, and an answer of 1 byte. USER-UDP: the server is a "
-      "process "
-      "beside its graph. FRAGMENT-VIP: the message in Ethernet frames that are full; doing that brought the paper from "
-      "528 to 604. TCP: 1 MiB in writes of 1 KiB; ours are records. The paper: 1.35 and 1.38 times the throughput of "
-      "Unix.");
+      "process beside its graph. FRAGMENT-VIP: the message in Ethernet frames that are full; doing that brought the "
+      "paper from 528 to 604. TCP: 1 MiB in writes of 1 KiB; ours are records. The paper: 1.35 and 1.38 times the "
+      "throughput of Unix.");
 }
 
 void figure5(Session& session, const Field& field, Placement placement) {
@@ -121,7 +118,7 @@ void figure5(Session& session, const Field& field, Placement placement) {
     plot.add(std::move(lines[line]));
   }
   const std::string file = fmt::format("{}/figure5-{}.svg", session.filter().svg, name(placement));
-  if (const Status written = plot.write(file); !written) session.fail(written.error().message());
+  session.check(plot.write(file));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ void on_each_placement(Session& session, Status (*measure)(Session& session, Pla
     for (const Placement placement : kPlacements) {
       if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
       if (!session.filter().wants("none", name(placement), "")) continue;
-      if (const Status status = measure(session, placement); !status) session.fail(status.error().message());
+      session.check(measure(session, placement));
     }
   } catch (const std::exception& error) {
     session.fail(error.what());

@@ -218,12 +218,11 @@ void emit(Session& session, const Table& table, const Curve& curve, std::size_t 
        printed == nullptr ? "-" : ratio(printed->calls_per_second / (one.calls_per_second * printed->processors)),
        judged && *point.ratio < kScalingBar ? "MISSED" : ""});
   Row row{.bench = "figure2",
-          .system = "lrpc",
           .gate = "adaptive",
           .placement = curve.placement,
           .test = fmt::format("{}, {} clients", curve.name, clients),
-          .unit = "calls/s"};
-  row.figures = Figures::exactly(point.rate, 0);
+          .unit = "calls/s",
+          .figures = Figures::exactly(point.rate, 0)};
   row.figures.floor = point.floor_rate;
   row.figures.ratio = clients > 1 ? point.ratio : std::nullopt;
   session.emit_json(row);
@@ -232,14 +231,12 @@ void emit(Session& session, const Table& table, const Curve& curve, std::size_t 
 }  // namespace
 
 void figure2(Session& session) {
-  print_title("Figure 2: calls per second against the number of clients");
-  print_note(fmt::format(
-      "off, on: domain caching. scaling: rate of n clients together / (n x rate of one while the others sleep). floor: "
-      "as "
-      "many bare ping-pongs: by yield, one a core, or by polling, one on every two cores. ratio: median of the rounds' "
-      "scaling / floor's scaling (bar {:g}). The paper: its own rate and scaling; SRC RPC levels off at {:g} with two.",
-      kScalingBar, paper::kSrcRpcMostCalls));
-  fmt::print("\n");
+  print_intro("Figure 2: calls per second against the number of clients",
+              fmt::format("off, on: domain caching. scaling: rate of n clients together / (n x rate of one while the "
+                          "others sleep). floor: as many bare ping-pongs: by yield, one a core, or by polling, one on "
+                          "every two cores. ratio: median of the rounds' scaling / floor's scaling (bar {:g}). The "
+                          "paper: its own rate and scaling; SRC RPC levels off at {:g} with two.",
+                          kScalingBar, paper::kSrcRpcMostCalls));
   const Table table({{"caching", -16},
                      {"placement", -14},
                      {"clients", 7},
@@ -282,9 +279,7 @@ void figure2(Session& session) {
   }
   plot.add(paper_line);
   if (session.filter().svg.empty()) return;
-  if (const Status written = plot.write(session.filter().svg + "/figure2.svg"); !written) {
-    session.fail(written.error().message());
-  }
+  session.check(plot.write(session.filter().svg + "/figure2.svg"));
 }
 
 }  // namespace lrpc::bench

@@ -47,11 +47,10 @@ Result<std::vector<Counted>> count() {
 }  // namespace
 
 void table3(Session& session) {
-  print_title("Table III: copies of an argument, by class");
-  print_note(
-      "counted: how often generated stubs copied each byte of the payload (8 bytes for the scalar, 200 for the "
-      "others) in one call. mutable: declared `uninterpreted`; a scalar never is. The other columns are the paper's.");
-  fmt::print("\n");
+  print_intro(
+      "Table III: copies of an argument, by class",
+      "counted: how often generated stubs copied each byte of the payload (8 bytes for the scalar, 200 for the others) "
+      "in one call. mutable: declared `uninterpreted`; a scalar never is. The other columns are the paper's.");
   auto rows = count();
   if (!rows) return session.fail(rows.error().message());
   const Table table({{"operation", -16},
@@ -66,8 +65,6 @@ void table3(Session& session) {
     for (const auto& counted : *rows) {
       if (counted.operation != paper_row.operation) continue;
       Row row{.bench = "table3",
-              .system = "lrpc",
-              .gate = "none",
               .placement = "one-core",
               .test = counted.operation + " " + counted.argument,
               .unit = "copies"};
@@ -82,8 +79,8 @@ void table3(Session& session) {
   fmt::print("\n");
   print_note(
       "A: client stack to A-stack (message). B: sender to kernel. C: kernel to receiver. D: sender or kernel to "
-      "receiver or kernel. E: A-stack (message) to server stack. F: A-stack (message) to client's results. A second "
-      "F in a return is the server's stub writing a result that its procedure returned by value.");
+      "receiver or kernel. E: A-stack (message) to server stack. F: A-stack (message) to client's results. A second F "
+      "in a return is the server's stub writing a result that its procedure returned by value.");
 }
 
 }  // namespace lrpc::bench

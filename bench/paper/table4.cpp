@@ -40,7 +40,7 @@ void plain_rows(Session& session, const Table& table) {
                                                                     {"BigIn", PlainProcedure::big_in},
                                                                     {"BigInOut", PlainProcedure::big_in_out}};
   for (const auto& [test, procedure] : kTests) {
-    Row row{.bench = "table4", .system = "null", .gate = "none", .test = std::string(test)};
+    Row row{.bench = "table4", .system = "null", .test = std::string(test)};
     if (test == "Null")
       row.paper = {paper::table_v::kProcedureCall, paper::table_v::kProcedureCall / paper::table_v::kMinimum};
     session.measure_row(table, row, Placement::one_core, Floor::yield, [&, p = procedure](const Seats&) {
@@ -51,17 +51,17 @@ void plain_rows(Session& session, const Table& table) {
 
 /// Each floor against a second instance of itself: its figures, and a ratio that should be 1.
 void floor_rows(Session& session, const Table& table) {
-  Row yield{.bench = "table4", .system = "floor", .gate = "none", .test = "yield"};
+  Row yield{.bench = "table4", .system = "floor", .test = "yield"};
   yield.paper = {paper::table_v::kMinimum, 1.0};
   session.measure_row(table, yield, Placement::one_core, Floor::yield, make_yield_floor);
-  Row polling{.bench = "table4", .system = "floor", .gate = "none", .test = "polling"};
+  Row polling{.bench = "table4", .system = "floor", .test = "polling"};
   session.measure_row(table, polling, Placement::two_cores, Floor::polling, make_polling_floor);
 }
 
 void naive_rows(Session& session, const Table& table, Placement placement) {
   const auto row = [&](std::string_view system, std::string_view test, const Session::MakeContender& make) {
-    session.measure_row(table, {.bench = "table4", .system = system, .gate = "none", .test = std::string(test)},
-                        placement, sleeping_floor(placement), make);
+    session.measure_row(table, {.bench = "table4", .system = system, .test = std::string(test)}, placement,
+                        sleeping_floor(placement), make);
   };
   constexpr std::pair<std::string_view, NaiveMessage> kTests[] = {
       {"Null", {1, 1}}, {"BigIn", {200, 1}}, {"BigInOut", {200, 200}}};
@@ -77,7 +77,7 @@ void naive_rows(Session& session, const Table& table, Placement placement) {
 void lrpc_rows(Session& session, const Table& table, Placement placement) {
   for (const shim::Gate gate : lrpc_gates()) {
     for (const LrpcTest test : kLrpcTests) {
-      Row row{.bench = "table4", .system = "lrpc", .gate = name_of(gate), .test = std::string(name(test))};
+      Row row{.bench = "table4", .gate = name_of(gate), .test = std::string(name(test))};
       row.paper = paper_figure(row.test, gate, placement);
       session.measure_row(table, row, placement, floor_of(gate, placement),
                           [&](const Seats& seats) { return make_lrpc_call(seats, gate, test); });
@@ -100,9 +100,9 @@ void table4(Session& session) {
   print_title("Table IV: one call and its return, ns");
   print_note(
       "null: a plain procedure call. floor: the barest crossing, against itself. ratio: median over pairs of (call "
-      "block / floor blocks around it). one-core rows, and unpinned rows that sleep, are held against the yield "
-      "floor (two traps and two context switches on one core); the others against the polling floor (one cache line "
-      "between two cores). paper ratio: to the paper's single-processor minimum.");
+      "block / floor blocks around it). one-core rows, and unpinned rows that sleep, are held against the yield floor "
+      "(two traps and two context switches on one core); the others against the polling floor (one cache line between "
+      "two cores). paper ratio: to the paper's single-processor minimum.");
   if (!session.cores().has_two()) {
     print_note("skipped: two-cores rows, and unpinned rows of the exchange and adaptive gates: " +
                session.cores().describe() + ".");

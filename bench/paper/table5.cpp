@@ -114,7 +114,6 @@ class Breakdown {
     table_.print({std::string(line.operation), number(ns), fmt::format("{:.1f} %", 100 * ns / call_ns_),
                   line.derived() ? "derived" : "timed", us(line.paper_minimum), us(line.paper_overhead)});
     Row row{.bench = "table5",
-            .system = "lrpc",
             .gate = name_of(transfer_.gate),
             .placement = name(transfer_.placement),
             .test = std::string(line.test)};

@@ -22,8 +22,7 @@ class Crossings : public ::testing::Test {
     cores_.emplace(*cores);
   }
   void exercise(Contender& contender, const Seat& seat) {
-    Seat before;
-    ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+    const Seat before = own_seat();
     sit(seat);
     ASSERT_TRUE(contender.connect());
     for (int block = 0; block < 5; ++block) {

@@ -6,7 +6,7 @@ namespace lrpc::bench {
 namespace {
 
 Row some_row() {
-  Row row{.bench = "table4", .system = "lrpc", .gate = "exchange", .placement = "two-cores", .test = "Null"};
+  Row row{.bench = "table4", .gate = "exchange", .placement = "two-cores", .test = "Null"};
   row.figures = {.median = 120, .p99 = 150.5, .min = 100, .max = 9000, .calls = 12345, .floor = 100, .ratio = 1.2};
   return row;
 }

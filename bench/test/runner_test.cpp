@@ -49,11 +49,6 @@ class FakeContender final : public Contender {
 
 class PairedRunTest : public ::testing::Test {
  protected:
-  static Seat here() {
-    Seat seat;
-    EXPECT_EQ(::sched_getaffinity(0, sizeof(seat), &seat), 0);
-    return seat;
-  }
   static RunnerOptions small() {
     RunnerOptions options;
     options.block = std::chrono::microseconds(100);
@@ -68,7 +63,7 @@ class PairedRunTest : public ::testing::Test {
 TEST_F(PairedRunTest, call_and_floor_blocks_alternate_and_begin_and_end_with_a_floor_block) {
   FakeContender call('c', 2000, journal_);
   FakeContender floor('f', 1000, journal_);
-  PairedRun run({call, here()}, {floor, here()}, TickClock::calibrate(), small());
+  PairedRun run({call, own_seat()}, {floor, own_seat()}, TickClock::calibrate(), small());
   run.start();
   journal_.clear();
   for (int i = 0; i < 3; ++i) run.step();
@@ -82,7 +77,7 @@ TEST_F(PairedRunTest, call_and_floor_blocks_alternate_and_begin_and_end_with_a_f
 TEST_F(PairedRunTest, only_a_resumed_contender_runs_and_both_are_paused_after_a_step) {
   FakeContender call('c', 2000, journal_);
   FakeContender floor('f', 1000, journal_);
-  PairedRun run({call, here()}, {floor, here()}, TickClock::calibrate(), small());
+  PairedRun run({call, own_seat()}, {floor, own_seat()}, TickClock::calibrate(), small());
   run.start();
   run.step();
   EXPECT_FALSE(call.awake());
@@ -96,7 +91,7 @@ TEST_F(PairedRunTest, the_ratio_of_a_contender_that_does_twice_the_work_is_about
   FakeContender floor('f', 10'000, journal_);
   double ratio = 0;
   EXPECT_TRUE(testing_lrpc::eventually([&] {  // a run that others disturb too much says something else
-    PairedRun run({call, here()}, {floor, here()}, TickClock::calibrate(), small());
+    PairedRun run({call, own_seat()}, {floor, own_seat()}, TickClock::calibrate(), small());
     run.start();
     for (int i = 0; i < 21; ++i) run.step();
     const Figures figures = boil_down(std::move(run).take());

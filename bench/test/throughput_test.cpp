@@ -21,8 +21,7 @@ TEST(Throughput, scaling_is_one_when_nobody_costs_the_others_anything) {
 
 TEST(Throughput, two_callers_that_call_nobody_make_more_calls_than_none) {
   const TickClock clock = TickClock::calibrate();
-  Seat seat;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(seat), &seat), 0);
+  const Seat seat = own_seat();
   auto one = Caller::create(make_plain_call(PlainProcedure::null), seat, clock);
   auto other = Caller::create(make_plain_call(PlainProcedure::null), seat, clock);
   ASSERT_TRUE(one && other);

@@ -20,9 +20,7 @@ class Turns : public ::testing::Test {
     ASSERT_TRUE(desk);
     desk_.emplace(std::move(*desk));
     (*desk_)->turns.prepare();
-    Seat seat;
-    ASSERT_EQ(::sched_getaffinity(0, sizeof(seat), &seat), 0);
-    auto process = Child::spawn("turns", seat, [&]() -> int {
+    auto process = Child::spawn("turns", own_seat(), [&]() -> int {
       (*desk_)->turns.serve(ready, [&]() -> Status {
         if (++(*desk_)->count == bad) return Error{Errc::call_failed, "this turn is bad"};
         return {};

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "core/child.h"
-#include "core/placement.h"
+#include "child.h"
 #include "lrpc/shim/result.h"
+#include "placement.h"
 
 namespace lrpc::bench {
 
