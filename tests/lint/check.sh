@@ -2,20 +2,26 @@
 # Checks the format of the sources, and the sources with clang-tidy (docs/TESTS.md, "Lint").
 #
 #   check.sh sources             the C++ sources and headers, one a line
-#   check.sh format              whether clang-format would change one of them
-#   check.sh changed BUILD       clang-tidy over what is recorded as clean and has changed since
+#   check.sh format              whether clang-format would change one of them; lines of text that are too wide
+#   check.sh recorded            whether each was ever recorded as clean; prints those that were not
+#   check.sh changed BUILD       clang-tidy over what has changed since it was recorded as clean, and what is new
 #   check.sh rest BUILD          clang-tidy over all that is not recorded as it is now; records what is clean
 #
 # Exit 0: nothing found, 1: something found, 77: cannot run here (says why).
 #
 # `clean` has the hash of each source and header that was found clean, in the form of sha256sum; one line is for the
-# checks themselves. A changed source is checked; a changed header is checked through one source that includes it. The
-# other includers stay recorded: what a header breaks in them is found when they change.
+# checks themselves. A changed source is checked; a changed header is checked through one source that includes it, or,
+# by `rest`, alone if none is found. Other includers stay recorded: what a header breaks in them is found when they
+# change.
 #
 # BUILD is a folder with compile_commands.json, whose generated headers have been made. Sources that it compiles in one
-# unity batch are checked in one run. LINT_ONLY=REGEX restricts `rest` to sources whose paths match.
+# unity batch are checked in one run. What it does not compile `changed` leaves out; `rest` checks that with the flags
+# of the nearest source. LINT_ONLY=REGEX restricts `rest` to sources whose paths match.
 set -euo pipefail
 
+# Never checked: sources of other projects, whose stubs this build does not generate; what ./do coverage alone compiles,
+# by a macro of its own; headers for another processor.
+never='^tests/(package|coverage)/|/aarch64\.h$'
 at_most=${LINT_AT_MOST:-60} # sources that `changed` checks: minutes of one processor. It says how many are left.
 version=14 # Of clang-format and clang-tidy: other versions find and format other things.
 root=$(realpath "${LINT_ROOT:-$(dirname "$0")/../..}")
@@ -35,11 +41,35 @@ sources() {
     cut -c 3- | sort
 }
 
+# ---- how wide text is ----
+
+# too_wide FILE...: lines of more than 120 characters, but for tables and output in Markdown, and for lines with a word
+# that no line break makes short enough. Bytes are counted, less those that continue a character of UTF-8.
+too_wide() {
+  LC_ALL=C awk '
+    FNR == 1 { markdown = FILENAME ~ /\.md$/; block = output = 0 }
+    markdown && /^ *```/ { block = !block; output = block && /```$/ }
+    length($0) <= 120 || markdown && (output || /^\|/) { next }
+    {
+      for (i = 1; i <= NF; ++i) if (length($i) > 80) next
+      text = $0
+      gsub(/[\200-\277]/, "", text)
+      if (length(text) > 120) print FILENAME ":" FNR ": more than 120 columns"
+    }' "$@"
+}
+texts() {
+  find . \( -path ./build -o -path ./.git -o -path '*/golden' \) -prune -o -type f -print | cut -c 3- |
+    grep -E '\.(h|cpp|c|md|lrpc|x|sh|cmake|pml|checks)$|(^|/)(CMakeLists\.txt|\.clang-.*)$|^(man/.*|\.ci/run|do)$'
+}
+
 # ---- what is recorded ----
 
 checks() { grep -v '^ *#' .clang-tidy | sha256sum | sed 's/-$/.clang-tidy/'; }
 differing() { # lines "HASH  PATH" of those that are not recorded so
-  sources | xargs sha256sum | sort | comm -23 - <(sort "$clean")
+  sources | grep -vE "$never" | xargs sha256sum | sort | comm -23 - <(sort "$clean")
+}
+unrecorded() { # paths
+  sources | grep -vE "$never" | comm -23 - <(cut -c 67- "$clean" | sort)
 }
 record() { # adds the lines that it reads
   sort -k 2 >"$work/new"
@@ -65,16 +95,31 @@ commands() {
     function say(source) {
       if (index(source, root) != 1) return
       source = substr(source, length(root) + 1)
-      # clang 14 has no std::source_location, which tests/explore needs.
-      if (source ~ /^(build|tests\/explore)\// || source in said) return
+      if (source ~ /^build\// || source in said) return
       said[source]
       print (source ~ /^(tests|bench)\/|\/test(_support)?\// ? 2 : 1) "\t" unit "\t" source "\t" flags
     }' "$1/compile_commands.json" | sort -s -k 1,1 | cut -f 2-
 }
 
+# nearest PATH: the compiled source whose flags suit best: one that is told to look for headers in the innermost of the
+# folders that PATH lies in; of those the one whose own path begins most like PATH.
+nearest() {
+  awk -F'\t' -v path="$1" -v root="$root/" '
+    function common(a, b,   i) { for (i = 1; i <= length(a) && substr(a, i, 1) == substr(b, i, 1); ++i); return i }
+    {
+      score = common(path, $2)
+      for (i = split($3, word, " "); i > 0; --i)
+        if (word[i] ~ /^-I/ && index(root path, substr(word[i], 3) "/") == 1 && length(word[i]) > inner[FNR])
+          inner[FNR] = length(word[i])
+      score += 1000 * inner[FNR]
+      if (score > best) { best = score; source = $2 }
+    }
+    END { print source }' "$work/commands"
+}
+
 # flags_of WORD...: sets `flags` to those that clang-tidy understands and needs.
 flags_of() {
-  flags=()
+  flags=(-isystem "$root/tests/lint/clang14")
   while (($#)); do
     case $1 in
       -include | -isystem | -iquote)
@@ -92,14 +137,14 @@ flags_of() {
 # Of the project's own files: what lies in build/ is generated.
 plain_paths() { sed -E -e ':again; s|[^/]+/\.\./||; t again' -e '/^build\//d' | sort -u; }
 
-# tidy SOURCE...: checks sources of one unit in one run. Prints what was found; leaves the paths in which something was
-# found in `found`, and the project's headers that were read in `read`.
+# tidy SOURCE...: checks sources of one unit, or a header, in one run. Prints what was found; leaves the paths in which
+# something was found in `found`, and the project's headers that were read in `read`.
 tidy() {
   local -a flags words
   local file=$root/$1 status=0 source all_found= all_read=
   eval "words=(${flags_by_source[$1]})"
   flags_of "${words[@]}"
-  if (($# > 1)); then
+  if (($# > 1)) || [[ $1 == *.h ]]; then
     file=$work/batch.cpp
     printf "#include \"$root/%s\"  // NOLINT\n" "$@" >"$file"
   fi
@@ -144,12 +189,12 @@ check_unit() {
   [[ -z $recording || -z $sound ]] || printf '%s' "$sound" | record
 }
 
-# including HEADER FILE...: those that seem to include it.
+# including HEADER FILE...: those that seem to include it, by some end of its path.
 including() {
-  local name
-  name=$(basename "$1" .h)
+  local end=$1 ends=$1
+  while [[ $end == */* ]]; do end=${end#*/} ends+="|$end"; done
   shift
-  grep -lE "#include [\"<]([^\"<]*/)?$name\.h[\">]" "$@" || true
+  grep -lE "#include [\"<](\.\./)*(${ends//./\\.})[\">]" "$@" || true
 }
 
 # includers HEADER: compiled sources that include it, directly if there is one; the likeliest and the smallest first.
@@ -163,9 +208,17 @@ includers() {
         sort -n -k 1,1 -k 2,2 | cut -d' ' -f3
       return
     fi
-    headers=$(for header in $headers; do sources | grep '\.h$' | { mapfile -t all; including "$header" "${all[@]}"; }; done)
+    headers=$(for header in $headers; do
+      sources | grep '\.h$' | { mapfile -t all; including "$header" "${all[@]}"; }
+    done)
     [[ -n $headers ]] || return 0
   done
+}
+
+check_alone() { # with the flags of another source
+  flags_by_source[$1]=${flags_by_source[$(nearest "$1")]}
+  check_unit "$1"
+  unset "flags_by_source[$1]"
 }
 
 check_header() { # through the first includer that does include it
@@ -182,8 +235,7 @@ check_header() { # through the first includer that does include it
       return
     fi
   done
-  echo "no source of this build includes $1"
-  unset "todo[$1]"
+  if [[ -n $recording ]]; then check_alone "$1"; else elsewhere=$((elsewhere + 1)) && unset "todo[$1]"; fi
 }
 
 # check_all BUILD: what stands in `todo`.
@@ -198,14 +250,15 @@ check_all() {
     [[ -z ${todo[$source]:-} ]] || batch+=("$source")
   done <"$work/commands"
   if ((${#batch[@]})); then check_unit "${batch[@]}"; fi
-  for path in $(printf '%s\n' "${!todo[@]}" | grep '\.h$' | sort); do
-    [[ -z ${todo[$path]:-} ]] || check_header "$path"
+  for path in $(printf '%s\n' "${!todo[@]}" | sort); do
+    [[ -n ${todo[$path]:-} ]] || continue
+    if [[ $path == *.h ]]; then check_header "$path"; else check_alone "$path"; fi
   done
 }
 
 # ---- commands ----
 
-command=${1:-} recording= checked=0 left=0
+command=${1:-} recording= checked=0 left=0 elsewhere=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-lint.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 declare -A todo=()
@@ -215,7 +268,15 @@ case $command in
   sources) sources ;;
   format)
     need_version clang-format
+    mapfile -t all < <(texts)
+    wide=$(too_wide "${all[@]}")
     sources | xargs -P "$(nproc)" -n 100 clang-format --dry-run -Werror
+    [[ -z $wide ]] || { echo "$wide"; exit 1; }
+    ;;
+  recorded)
+    need_version clang-tidy # Without it nobody can record anything.
+    missing=$(unrecorded)
+    [[ -z $missing ]] || { printf '%s\n' "not recorded as clean (./do lint):" "$missing"; exit 1; }
     ;;
   changed | rest)
     need_version clang-tidy
@@ -230,14 +291,10 @@ case $command in
       grep -qxF "$(checks)" "$clean" ||
         echo "the checks have changed since the sources were recorded: ./do lint checks all again"
     fi
-    declare -A recorded=() compiled=()
-    while read -r _ path; do recorded[$path]=1; done <"$clean"
+    declare -A compiled=()
     while IFS=$'\t' read -r _ path _; do compiled[$path]=1; done <"$work/commands"
-    unrecorded=0 elsewhere=0
     while read -r hash path; do
-      if [[ $command == changed && -z ${recorded[$path]:-} ]]; then
-        unrecorded=$((unrecorded + 1))
-      elif [[ $path == *.cpp && -z ${compiled[$path]:-} ]]; then
+      if [[ $command == changed && $path == *.cpp && -z ${compiled[$path]:-} ]]; then
         elsewhere=$((elsewhere + 1))
       else
         todo[$path]=$hash
@@ -245,7 +302,7 @@ case $command in
     done <"$work/differing"
     check_all "$2"
     echo "sources checked: $checked; findings in ${#faulty[@]} files; changed, and left to ./do lint: $left;" \
-      "not compiled in this build: $elsewhere; not recorded yet: $unrecorded"
+      "not compiled in this build: $elsewhere"
     ((${#faulty[@]} == 0))
     ;;
   *)

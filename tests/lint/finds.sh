@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# That check.sh finds a fault in a changed source and in a changed header, checks neither what has not changed nor what
-# was never recorded, and records only what is clean: on a small tree of its own.
+# That check.sh finds a fault in a new and in a changed source and in a changed header, does not check what has not
+# changed, records only what is clean, and finds lines that are too wide: on a small tree of its own.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-lint-finds.XXXXXX")
@@ -19,11 +19,11 @@ fault_in_a_source='int leaked() { int* const one = new int(1); return *one; }'
 fault_in_a_header='inline int same(int a) { return a == a ? 1 : 0; }'
 
 mkdir -p "$tree/tests/lint" "$tree/libclient" "$tree/build/Unity"
-cp "$here/../../.clang-tidy" "$tree"
+cp "$here"/../../.clang-{tidy,format} "$tree"
 echo 'inline int used() { return 1; }' >"$tree/libclient/used.h"
 echo '#include "used.h"' >"$tree/libclient/user.cpp"
 echo 'int other();' >"$tree/libclient/other.cpp"
-echo 'int never_compiled();' >"$tree/libclient/never_compiled.cpp"
+echo 'int elsewhere();' >"$tree/libclient/elsewhere.cpp"
 printf '#include "%s/libclient/%s.cpp"\n' "$tree" user "$tree" other >"$tree/build/Unity/unity_0.cxx"
 cat >"$tree/build/compile_commands.json" <<END
 [
@@ -35,12 +35,26 @@ cat >"$tree/build/compile_commands.json" <<END
 ]
 END
 
-check 0 changed
-says 'checked: 0; .*not recorded yet: 4'
-check 0 rest
+check 1 recorded
+says elsewhere.cpp
+check 0 changed # What is new, too, if this build compiles it.
 says 'checked: 2; .*not compiled in this build: 1'
+check 0 rest
+says 'checked: 3;'
 check 0 changed
-says 'checked: 0; .*not recorded yet: 1'
+says 'checked: 0; .*not compiled in this build: 0'
+check 0 recorded
+echo 'inline int never_included() { return 1; }' >"$tree/libclient/never_included.h"
+check 1 recorded
+says never_included.h
+check 0 rest
+says 'checked: 1;'
+echo "$fault_in_a_header" >>"$tree/libclient/never_included.h"
+check 0 changed # which leaves that to `rest`
+says 'checked: 0; .*not compiled in this build: 1'
+check 1 rest
+says 'never_included.h:2:.*misc-redundant-expression'
+rm "$tree/libclient/never_included.h"
 
 echo "$fault_in_a_source" >>"$tree/libclient/other.cpp"
 check 1 changed
@@ -68,4 +82,16 @@ sed -i 's/^  misc-redundant-expression,$//' "$tree/.clang-tidy"
 check 0 changed
 says 'the checks have changed'
 check 0 rest # All of it again.
-says 'checked: 2;'
+says 'checked: 3;'
+
+wide=$(printf 'x %.0s' {1..60})x # 121 characters
+fits=${wide:1}
+echo "${fits//x/ä}" >"$tree/CMakeLists.txt"
+address=https://$(printf 'x%.0s' {1..120})
+printf '%s\n' "$fits" "| $wide |" '```' "$wide" '```' '```sh' "$fits" '```' "$address" >"$tree/page.md"
+check 0 format
+echo "${wide//x/ä}" >>"$tree/CMakeLists.txt"
+printf '%s\n' '```sh' "$wide" '```' >>"$tree/page.md"
+check 1 format
+says 'CMakeLists.txt:2: more than 120 columns'
+says 'page.md:11: more than 120 columns'

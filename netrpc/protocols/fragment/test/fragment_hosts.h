@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/fragment/fragment.h"
@@ -64,7 +65,7 @@ class Fragment : public ::testing::Test {
     const Shepherd inside(from.machine.monitor());
     auto opened = from.fragment->open(*from.sink, net.to(to, number));
     EXPECT_TRUE(opened) << opened.error().message();
-    return *opened;
+    return *std::move(opened);
   }
   Errc push(FragmentHost& from, const SessionRef& session, const std::string& what) {
     const Shepherd inside(from.machine.monitor());
