@@ -8,7 +8,7 @@ export LC_ALL=C.UTF-8
 
 too_long() { # too_long REVISIONS: prints the commits
   local commit subject
-  git log --format='%h %s' "$1" | while read -r commit subject; do
+  git log --no-merges --format='%h %s' "$1" | while read -r commit subject; do
     ((${#subject} <= 72)) || echo "$commit has a subject of ${#subject} characters: $subject"
   done
 }
