@@ -52,6 +52,30 @@ TEST(CallerPolicy, does_not_poll_for_a_poller_on_its_own_processor) {
   EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
 }
 
+TEST(CallerPolicy, lends_its_processor_to_a_guest_each_time_anew) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  caller.polled = PolledHint(kHere, 1).as_guest();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(caller.choose(), Way::lend);
+    EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
+  }
+  caller.polled = PolledHint(kThere, 1).as_guest();
+  EXPECT_EQ(caller.choose(), Way::exchange) << "somebody else's guest";
+}
+
+TEST(CallerPolicy, lends_nothing_to_a_guest_that_has_not_served_it_twice) {
+  Caller caller;
+  caller.polled = PolledHint(kHere, 1).as_guest();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(caller.choose(), Way::lend);
+    caller.miss();
+  }
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.polled = PolledHint(kHere, 2).as_guest();
+  EXPECT_EQ(caller.choose(), Way::lend) << "a new stint";
+}
+
 TEST(CallerPolicy, where_no_processor_has_a_number_a_poller_is_elsewhere) {
   for (const std::uint16_t unknown : {std::uint16_t{0xfffe}, kNoProcessor}) {
     CallerPolicy policy;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "estacks/estack_policy.h"
+#include "poller/guest_policy.h"
 #include "poller/poller_load.h"
 #include "poller/poller_policy.h"
 
@@ -115,7 +116,7 @@ TEST(Moments, that_lie_far_ahead_keep_no_poller_from_yielding_nor_its_helpers_fr
   PollerPolicy policy;
   policy.begin(at(3'600'000'000));
   EXPECT_TRUE(policy.yield_due(at(5)));
-  HelperBackOff back_off;
+  StintBackOff back_off;
   back_off.ended(0, at(3'600'000'000));
   EXPECT_TRUE(back_off.over(at(5)));
 }
@@ -303,20 +304,91 @@ TEST(PollerLoad, passes_for_busy_as_long_as_it_does_not_know_what_a_scan_takes) 
   EXPECT_FALSE(looks.load.has_room());
 }
 
-TEST(HelperBackOff, doubles_for_those_that_end_soon_and_begins_anew_after_a_sound_one) {
-  HelperBackOff back_off;
+TEST(PollerPolicy, a_guest_is_not_evicted_by_what_its_host_takes_in_small_pieces) {
+  for (const bool guest : {false, true}) {
+    PollerPolicy policy;
+    policy.begin(at(0), guest);
+    for (std::uint64_t us = 1'000; us < 10'000; us += 1'000) policy.yielded(500, at(us));
+    EXPECT_EQ(policy.evicted(), !guest);
+    policy.yielded(PollerPolicy::kEvictionUs + 1, at(10'000));
+    EXPECT_TRUE(policy.evicted()) << "a time slice is one";
+    policy.begin(at(11'000));
+    EXPECT_FALSE(policy.evicted());
+  }
+}
+
+/// A guest of two processors, with so many calls in each microsecond.
+struct Guest {
+  GuestPolicy policy;
+  std::uint64_t us = 0;
+
+  Guest() { policy.begin(at(0)); }
+  /// Until the turn is over. Whether there is a next one.
+  bool turn(double calls_each_us, std::uint64_t processors = 2) {
+    double rest = 0;
+    for (;;) {
+      us += 10;
+      rest += 10 * calls_each_us;
+      const auto calls = static_cast<std::uint64_t>(rest);
+      rest -= static_cast<double>(calls);
+      if (policy.turn_over(calls, at(us))) return policy.next_turn(processors, at(us));
+    }
+  }
+};
+
+TEST(GuestPolicy, goes_from_host_to_host_while_more_is_called_than_without_it) {
+  constexpr double kWithout = 2.0 / GuestPolicy::kCallUs;
+  Guest guest;
+  EXPECT_TRUE(guest.turn(1.1 * kWithout));
+  EXPECT_EQ(guest.us, GuestPolicy::kTrialUs);
+  for (int i = 0; i < 1'000; ++i) EXPECT_TRUE(guest.turn(1.1 * kWithout));
+  EXPECT_EQ(guest.us, GuestPolicy::kTrialUs + 1'000 * GuestPolicy::kTurnUs);
+}
+
+TEST(GuestPolicy, leaves_after_a_trial_in_vain_and_comes_back_more_and_more_rarely) {
+  Guest guest;
+  std::uint64_t wasted = 0;
+  constexpr std::uint64_t kTime = 10'000'000;
+  while (guest.us < kTime) {
+    const std::uint64_t began = guest.us;
+    guest.policy.begin(at(began));
+    EXPECT_FALSE(guest.turn(0.9 * 2 / GuestPolicy::kCallUs));
+    wasted += guest.us - began;
+    guest.policy.end(at(guest.us));
+    EXPECT_FALSE(guest.policy.may_begin(at(guest.us)));
+    while (!guest.policy.may_begin(at(guest.us))) guest.us += 1'000;
+  }
+  EXPECT_LT(wasted, kTime / 1'000);
+}
+
+TEST(GuestPolicy, one_turn_that_is_disturbed_does_not_end_it_two_do) {
+  Guest guest;
+  EXPECT_TRUE(guest.turn(2));
+  EXPECT_TRUE(guest.turn(0));
+  EXPECT_TRUE(guest.turn(2));
+  EXPECT_TRUE(guest.turn(0));
+  EXPECT_FALSE(guest.turn(0));
+}
+
+TEST(GuestPolicy, has_to_bring_more_where_there_are_more_processors_to_call_from) {
+  EXPECT_TRUE(Guest().turn(2, 5));
+  EXPECT_FALSE(Guest().turn(2, 7));
+}
+
+TEST(StintBackOff, doubles_for_those_that_end_soon_and_begins_anew_after_a_sound_one) {
+  StintBackOff back_off;
   EXPECT_TRUE(back_off.over(at(5'000)));
   std::uint64_t now = 10'000;
-  for (std::uint64_t expected = HelperBackOff::kFirstUs; expected < HelperBackOff::kLastUs; expected *= 2) {
+  for (std::uint64_t expected = StintBackOff::kFirstUs; expected < StintBackOff::kLastUs; expected *= 2) {
     back_off.ended(1'000, at(now));
     EXPECT_FALSE(back_off.over(at(now + expected - 1)));
     now += expected;
     EXPECT_TRUE(back_off.over(at(now)));
   }
   for (int i = 0; i < 5; ++i) back_off.ended(1'000, at(now));
-  EXPECT_TRUE(back_off.over(at(now + HelperBackOff::kLastUs)));
-  back_off.ended(HelperBackOff::kSoundUs, at(now));
-  EXPECT_TRUE(back_off.over(at(now + HelperBackOff::kFirstUs)));
+  EXPECT_TRUE(back_off.over(at(now + StintBackOff::kLastUs)));
+  back_off.ended(StintBackOff::kSoundUs, at(now));
+  EXPECT_TRUE(back_off.over(at(now + StintBackOff::kFirstUs)));
 }
 
 TEST(EverySecondCaller, leaves_with_all_that_it_has_in_flight) {

@@ -1,8 +1,8 @@
 /*
  * What caller and server tell each other by hints, for spin: `polled` and `attached` in the A-stack's slot, the
- * caller's processor and YIELDS in the call word. docs/MODELS.md has the table; H1 .. H12 are its names.
+ * caller's processor and YIELDS in the call word. docs/MODELS.md has the table; H1 .. H14 are its names.
  *
- * One caller makes CALLS calls on one A-stack, on either of two processors. By the hints it exchanges, yields or
+ * One caller makes CALLS calls on one A-stack, on either of two processors. By the hints it exchanges, lends, yields or
  * sleeps. The server has an E-stack, which binds itself to processors and leaves LEAVES times by itself, a clerk, and a
  * poller, which begins to poll the A-stack STINTS times, on either processor, and goes when it likes or stays for ever.
  * With ONE_WAY a call may be one for which nobody waits. There is no clock: an exchange and a yield may end at any
@@ -53,7 +53,9 @@ byte said; /* stands in the word beside CALLED(n), stored with it: the caller's 
 byte result;
 byte polled;
 #define POLLED(processor, stint, turn) (1 + (processor) + 2 * (stint) + 4 * (turn))
+#define GUEST 8 /* added to it: H14 */
 #define PROCESSOR(hint) (((hint) - 1) & 1)
+#define IS_GUEST(hint) ((((hint) - 1) & GUEST) != 0)
 #define STINT(hint) ((((hint) - 1) >> 1) & 1)
 byte attached;
 #define NOBODY 0
@@ -159,7 +161,11 @@ end_parked:
       :: seat = 0
       :: seat = 1
       fi;
-      polled = POLLED(seat, stint, turn) /* H4 */
+      polled = POLLED(seat, stint, turn); /* H4 */
+      if
+      :: skip
+      :: polled = polled + GUEST /* callers sit on all processors: H14 */
+      fi
     }
   fi;
 end_scan:
@@ -174,7 +180,8 @@ end_scan:
     if
     :: mine -> serve(l, s)
       if /* H5: the caller says that it is where we are */
-      :: (s & 1) == seat -> goto aside
+      :: (s & 1) == seat && !IS_GUEST(polled) -> goto aside
+      :: (s & 1) == seat && IS_GUEST(polled) /* before it yields: H14 */
       :: else
       fi
     :: else
@@ -204,6 +211,7 @@ aside:
   atomic { l = 0; s = 0; mine = 0 }
   if
   :: atomic { seat = 1 - seat; polled = POLLED(seat, stint, turn); goto end_scan }
+  :: atomic { polled = POLLED(seat, stint, turn) + GUEST; goto end_scan } /* H14 */
 #ifdef BROKEN_HINT_STAYS_ASIDE
   :: goto gone
 #else
@@ -433,13 +441,36 @@ inline sleep(again) {
   fi
 }
 
+/* T3, beside a guest. With a liar this sleep ends by itself, too. */
+inline lend() {
+  atomic {
+    if
+    :: IS(word, CALLED, n) -> word = word | SLEEPS; w = word
+    :: else -> goto lending
+    fi
+  }
+  atomic {
+    if
+    :: word == w -> asleep[CLIENT] = 1
+    :: else
+    fi;
+    w = 0
+  }
+  if
+  :: atomic { !asleep[CLIENT] -> goto lending }
+#if LIE != 0 && !defined(BROKEN_LENDS_FOR_GOOD)
+  :: atomic { asleep[CLIENT] -> wake(CLIENT) } goto missing
+#endif
+  fi
+}
+
 proctype client() {
   byte n, w;
   byte hint, beside; /* `polled` and `attached` as they were looked at */
   byte trusted;      /* the hint that was chosen, 0 none */
   byte missed;       /* 0, or 1 + the stint that has been believed in vain */
   bit believed;      /* the stint of `trusted`, and after it */
-  bit here, may_yield, may_sleep, one_way;
+  bit here, may_yield, may_sleep, one_way, lends;
   may_sleep = 1;
   do
   :: atomic {
@@ -475,13 +506,27 @@ proctype client() {
 #ifndef BROKEN_MAY_SLEEP_UNNOTED
           may_sleep = 1
 #endif
+        :: hint != 0 && PROCESSOR(hint) == here && IS_GUEST(hint) && !one_way ->
+          trusted = 0;
+          believed = STINT(hint);
+          lends = 1;
+          may_sleep = 1
         :: hint == 0 || PROCESSOR(hint) == here || missed == 1 + STINT(hint) -> trusted = 0
         fi;
         hint = 0
       }
       if
       :: trusted != 0
-      :: atomic { trusted == 0 -> beside = attached }
+      :: atomic { lends -> lends = 0; word = WORD(CALLED, n); said = here } /* H13; T1 */
+#ifdef BROKEN_LENDS_UNSEEN
+        goto lending;
+#else
+        if /* the second look */
+        :: polled != 0 -> goto lending
+        :: polled == 0 -> goto missing
+        fi;
+#endif
+      :: atomic { trusted == 0 && !lends -> beside = attached }
         atomic { /* T2 */
           w = word;
           word = WORD(CALLED, n);
@@ -521,14 +566,23 @@ proctype client() {
     if
     :: IS(word, RETURNED, n) -> goto taken
 #ifndef BROKEN_EXCHANGES_FOR_GOOD
-    :: atomic { !IS(word, RETURNED, n) -> trusted = 0; missed = 1 + believed } /* H9 */
-      if
-      :: may_sleep || attached == NOBODY -> rouse()
-      :: !may_sleep && attached != NOBODY
-      fi
+    :: !IS(word, RETURNED, n)
 #endif
     fi;
+  missing:
+    atomic { trusted = 0; missed = 1 + believed } /* H9 */
+    if
+    :: may_sleep || attached == NOBODY -> rouse()
+    :: !may_sleep && attached != NOBODY
+    fi;
     goto sleeping;
+
+  lending: /* H13 */
+    if
+    :: IS(word, RETURNED, n) -> goto taken
+    :: !IS(word, RETURNED, n) -> lend()
+    fi;
+    goto lending;
 
   yielding: /* H10 */
     if
@@ -566,6 +620,8 @@ proctype liar() { /* as the server, or as whoever else has the region */
   :: polled = POLLED(0, 0, 0)
   :: polled = POLLED(1, 0, 0)
   :: polled = POLLED(1, 1, 0)
+  :: polled = POLLED(0, 1, 0) + GUEST
+  :: polled = POLLED(1, 0, 0) + GUEST
   :: attached = NOBODY
   :: attached = ANYWHERE
   :: attached = BESIDE(0)

@@ -5,6 +5,7 @@
 namespace lrpc::simulated {
 
 using server::EStackPolicy;
+using server::GuestPolicy;
 using server::PollerPolicy;
 using shim::CallerPolicy;
 using shim::EStackHint;
@@ -63,15 +64,14 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
       astack.policy.offered(ended.since(offered), me.ran() / kPerUs, ended);
     }
     astack.caller_processor = me.processor();
-    astack.caller_yields =
-        way != CallerPolicy::Way::exchange && may_yield && astack.policy.would_yield(machine_.moment());
+    astack.caller_yields = way > CallerPolicy::Way::lend && may_yield && astack.policy.would_yield(machine_.moment());
     ++astack.called;
     if (way == CallerPolicy::Way::exchange) {
       for (std::uint64_t n = 0; n < us(CallerPolicy::kExchangeMicroseconds) && astack.returned != astack.called; ++n)
         co_await me.work(1);
       if (astack.returned != astack.called) astack.policy.exchange_missed(machine_.moment());
     }
-    if (astack.returned != astack.called) machine_.wake(me, *astack.estack);
+    if (astack.returned != astack.called && way != CallerPolicy::Way::lend) machine_.wake(me, *astack.estack);
     if (way == CallerPolicy::Way::yield) {
       const std::uint64_t yields_from = machine_.now();
       do {
@@ -120,7 +120,8 @@ Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
     astack.last_call = now.ticks;
     if (may_poll()) {
       if (hot) note_caller(astack);
-      if (!astack.hot && (hot || gate_ == Gate::exchange) && now.ticks >= not_before_ && seats() != 0) {
+      if (!astack.hot && (hot || gate_ == Gate::exchange) && now.ticks >= not_before_ &&
+          (seats() != 0 || may_be_guest())) {
         astack.hot = offered_ = true;
         machine_.wake(me, *poller_);
       }
@@ -162,40 +163,62 @@ void Domain::note_caller(AStack& astack) {
                        machine_.moment());
 }
 
+void Domain::say_polled_at(std::uint16_t seat) {
+  const PolledHint hint(seat, poller_policy_.stint(), poller_policy_.turn());
+  say_polled(guest_ ? hint.as_guest() : hint);
+}
+
 void Domain::say_polled(PolledHint hint) {
   for (const auto& astack : astacks_) {
     if (astack->hot) astack->polled = hint;
   }
 }
 
-/// poller.cpp.
+std::uint16_t Domain::next_host(std::uint16_t host) const {
+  do host = static_cast<std::uint16_t>((host + 1U) % machine_.processors());
+  while ((mask_ >> host & 1) == 0);
+  return host;
+}
+
+/// poller.cpp, guest.cpp.
 Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
   std::uint16_t seat = 0;
   for (;;) {
     while (!std::exchange(offered_, false)) co_await me.wait();
-    const std::uint64_t free = seats();
-    if (machine_.now() >= not_before_ && free != 0) {
-      co_await me.keep_to(free);
+    guest_ = seats() == 0;
+    bool pays = guest_;  // has to
+    if (machine_.now() >= not_before_ && (!guest_ || may_be_guest())) {
+      if (guest_) guest_policy_.begin(machine_.moment());
+      co_await me.keep_to(guest_ ? std::uint64_t{1} << next_host(seat) : seats());
       seat = me.processor();
-      poller_policy_.begin(machine_.moment());
+      poller_policy_.begin(machine_.moment(), guest_);
       ++stints_;
-      say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
+      say_polled_at(seat);
       std::uint64_t looked = machine_.now();
       std::uint64_t switched_out = me.involuntary();
-      for (std::uint64_t last_hit = looked; machine_.now() - last_hit < kWindow && !poller_policy_.evicted();) {
+      std::uint64_t hits_looked = hits_;
+      for (std::uint64_t last_hit = looked;
+           (guest_ || machine_.now() - last_hit < kWindow) && !poller_policy_.evicted();) {
         co_await me.work(1);
+        const bool hosts_turn = guest_ && poller_policy_.yield_due(machine_.moment());
         for (const auto& each : astacks_) {
           AStack& astack = *each;
           if (!astack.hot || astack.called == astack.returned || astack.claimed) continue;
+          if (guest_ && !hosts_turn && astack.caller_processor == seat) continue;
           astack.claimed = true;
           if (pattern.procedure > 0) co_await me.work(pattern.procedure);
           finish(me, astack);
           last_hit = machine_.now();
           ++hits_;
           note_caller(astack);
-          if (astack.caller_processor != me.processor()) continue;
+          if (guest_ || astack.caller_processor != me.processor()) continue;
           if (const std::uint64_t other = seats(); other != 0 && poller_policy_.may_step_aside(machine_.moment())) {
             co_await me.keep_to(other);
+          } else if (other == 0 && (pays || may_be_guest())) {
+            guest_ = true;
+            if (!std::exchange(pays, true)) guest_policy_.begin(machine_.moment());
+            poller_policy_.begin(machine_.moment(), guest_);
+            say_polled_at(seat);
           } else {
             astack.polled = PolledHint();
             astack.hot = false;
@@ -204,17 +227,37 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
         const shim::Moment now = machine_.moment();
         if (me.involuntary() != switched_out) poller_policy_.others_had(now.since(looked), now);
         switched_out = me.involuntary();
-        if (poller_policy_.yield_due(now)) {
+        if (hosts_turn || (!guest_ && poller_policy_.yield_due(now))) {
           co_await me.yield();
           const shim::Moment after = machine_.moment();
           poller_policy_.yielded(after.since(now.ticks), after);
-          if (poller_policy_.turns(hits_)) say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
+          if (poller_policy_.turns(hits_)) say_polled_at(seat);
+        }
+        const std::uint64_t calls = hits_ - std::exchange(hits_looked, hits_);
+        if (pays && guest_policy_.turn_over(calls, machine_.moment())) {
+          const std::uint64_t processors = static_cast<unsigned>(std::popcount(taken())) + (guest_ ? 0U : 1U);
+          if (!guest_policy_.next_turn(processors, machine_.moment())) break;
+          if (const std::uint64_t free = seats(); guest_ && free != 0) {
+            guest_ = false;
+            poller_policy_.begin(machine_.moment());
+            co_await me.keep_to(free);
+          } else if (guest_) {
+            seat = next_host(seat);
+            poller_policy_.begin(machine_.moment(), guest_);
+            say_polled_at(seat);  // before it is there
+            co_await me.keep_to(std::uint64_t{1} << seat);
+          }
+          poller_policy_.yielded(0, machine_.moment());
         }
         looked = machine_.now();
         if (std::exchange(offered_, false) || seat != me.processor()) {
           seat = me.processor();
-          say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
+          say_polled_at(seat);
         }
+      }
+      if (pays) {
+        guest_policy_.end(machine_.moment());
+        not_before_ = machine_.moment().after(GuestPolicy::kSettleUs);
       }
       if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;
     }

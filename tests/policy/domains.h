@@ -2,6 +2,7 @@
 // show what the policies decide. What it leaves out: many bindings, procedures that block, everything that can fail.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "estacks/estack_policy.h"
 #include "lrpc/shim/call/caller_policy.h"
 #include "machine.h"
+#include "poller/guest_policy.h"
 #include "poller/poller_policy.h"
 
 namespace lrpc::simulated {
@@ -76,8 +78,14 @@ class Domain {
   void finish(Thread& me, AStack& astack);
   void note_caller(AStack& astack);
   void say_polled(shim::PolledHint hint);
+  void say_polled_at(std::uint16_t seat);
   [[nodiscard]] bool may_poll() const { return gate_ == Gate::adaptive || gate_ == Gate::exchange; }
   [[nodiscard]] std::uint64_t seats() const;
+  [[nodiscard]] std::uint64_t taken() const { return mask_ & ~seats(); }
+  [[nodiscard]] bool may_be_guest() const {
+    return std::popcount(mask_) > 1 && guest_policy_.may_begin(machine_.moment());
+  }
+  [[nodiscard]] std::uint16_t next_host(std::uint16_t host) const;
 
   static constexpr std::uint64_t kWindow = us(200);
 
@@ -87,11 +95,13 @@ class Domain {
   std::vector<std::unique_ptr<AStack>> astacks_;
   Thread* poller_ = nullptr;
   server::PollerPolicy poller_policy_;
+  server::GuestPolicy guest_policy_;
   server::CallerProcessors callers_;
   std::uint64_t not_before_ = 0;
   std::uint64_t stints_ = 0;
   std::uint64_t hits_ = 0;
   bool offered_ = false;
+  bool guest_ = false;  ///< The poller.
 };
 
 /// Computes for ever. What it has got done is its thread's ran().

@@ -198,6 +198,19 @@ bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, C
   return shim::poll_rung(linkage, binding.poll_limits(), word);
 }
 
+/// 4 and 5 · for a poller on this processor: sleeps, so that it gets that. H13, H6: it has the call, or we see that it
+/// has gone. True: the call has returned.
+bool lend(const BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  linkage.estack_may_sleep = true;  // as for an exchange
+  if (!shim::ring_for_poller(head, called) && !shim::still_polled(head)) return false;
+  const Waiting waiting(linkage, binding.call_timeout());
+  const auto limit = waiting.left(std::chrono::microseconds(CallerPolicy::kLendMicroseconds));
+  if (limit.count() > 0) (void)sleep_for_return(binding, linkage, waiting, limit);
+  word = shim::load_word(head);
+  return word.is(Turn::returned, linkage.generation());
+}
+
 }  // namespace
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
@@ -225,6 +238,9 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     if (way == CallerPolicy::Way::exchange) {
       if (may) offer_processor(linkage);
       if (exchange(binding, linkage, called, word)) return word.status();
+      rung = true;
+    } else if (way == CallerPolicy::Way::lend) {
+      if (lend(binding, linkage, called, word)) return word.status();
       rung = true;
     } else if (may && linkage.policy.would_yield(this_moment())) {
       called = called.with(CallWord::kCallerYields);

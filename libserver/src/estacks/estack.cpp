@@ -121,6 +121,7 @@ void EStack::after_call() {
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
       pollers_.offer(binding_, *astack_);
   }
+  if (poller_is_here()) sched_yield();
   // A call that was rung for the poller says nothing about yielding.
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }
@@ -128,6 +129,12 @@ void EStack::after_call() {
 /// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for
 /// long. Read where the caller could write: it would only deceive its own E-stack.
 bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
+
+/// A poller sits on this processor, as a guest (H14): its callers leave that to it, not to us.
+bool EStack::poller_is_here() const noexcept {
+  const shim::PolledHint hint(astack_->head->polled.load(std::memory_order_relaxed));
+  return hint.guest() && hint.processor() == shim::current_processor();
+}
 
 void EStack::sit_with_caller(shim::Moment now) {  // H2
   const std::uint16_t caller = context_.caller_processor();

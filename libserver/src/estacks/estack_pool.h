@@ -41,6 +41,7 @@ class EStack {
   [[nodiscard]] bool hand_over_and_look();
   void after_call();
   [[nodiscard]] bool exchanges() const noexcept;
+  [[nodiscard]] bool poller_is_here() const noexcept;
   void sit_with_caller(shim::Moment now);
   void leave_processor(shim::Moment now);
   void say_attached() noexcept;

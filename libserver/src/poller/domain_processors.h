@@ -42,8 +42,31 @@ class DomainProcessors {
     const bool known = visit([&](std::uint16_t processor) { return !(found = !unwanted(processor)); });
     return found || !known;
   }
-  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel
-  /// does not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
+  /// How many of them `counts(processor)` is true for.
+  template <class Counts>
+  [[nodiscard]] std::uint64_t count_if(Counts&& counts) const noexcept {
+    std::uint64_t count = 0;
+    (void)visit([&](std::uint16_t processor) {
+      if (counts(processor)) ++count;
+      return true;
+    });
+    return count;
+  }
+  /// The next one after `processor`, the first after the last, that is not unwanted. Perhaps itself; none: kNoProcessor.
+  template <class Unwanted>
+  [[nodiscard]] std::uint16_t next_after(std::uint16_t processor, Unwanted&& unwanted) const noexcept {
+    std::uint16_t first = shim::kNoProcessor;
+    std::uint16_t next = shim::kNoProcessor;
+    (void)visit([&](std::uint16_t each) {
+      if (unwanted(each)) return true;
+      if (first == shim::kNoProcessor) first = each;
+      if (each > processor) next = each;
+      return next == shim::kNoProcessor;
+    });
+    return next == shim::kNoProcessor ? first : next;
+  }
+  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel does
+  /// not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
   template <class Unwanted>
   [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
     cpu_set_t set;

@@ -92,7 +92,7 @@ void Poller::run() {
       wait_for_offers();
     } else if (!takes_offers(shim::this_moment())) {
       cool_down();  // offered before the back-off began
-    } else if (!take_seat()) {
+    } else if (!take_seat() && !begin_as_guest()) {
       const shim::Moment now = shim::this_moment();
       not_before_.store(now.after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
       if (index_ != 0) team_.helper_ended(0, now);
@@ -116,6 +116,7 @@ bool Poller::take_seat() noexcept {
 void Poller::say_polled(ServedAStack& astack) const noexcept {
   shim::PolledHint hint(seat(), policy_.stint(), policy_.turn());
   if (!promised_) hint = hint.without_fence();
+  if (is_guest()) hint = hint.as_guest();
   astack.head->polled.store(hint.bits(), std::memory_order_release);
 }
 
@@ -137,8 +138,10 @@ bool Poller::can_promise() noexcept {
   return fences_;
 }
 
-void Poller::say_all_polled() noexcept {
-  seat_.store(shim::current_processor(), std::memory_order_relaxed);
+void Poller::say_all_polled() noexcept { say_all_polled_at(shim::current_processor()); }
+
+void Poller::say_all_polled_at(std::uint16_t processor) noexcept {
+  seat_.store(processor, std::memory_order_relaxed);
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }
 
@@ -149,6 +152,20 @@ bool Poller::step_aside(ServedAStack& astack) noexcept {
   if (!policy_.may_step_aside(now) || !take_seat()) return false;
   say_all_polled();
   mark_ = shim::ticks();  // what this took is not the next call's time
+  return true;
+}
+
+/// Between two scans; `calls` since the last time. False: the stint is over.
+bool Poller::keep_seat(std::uint64_t calls, shim::Moment now) noexcept {
+  if (has_to_pay_ && !pays(calls, now)) return false;
+  if (is_guest()) return shim::current_processor() == host_;  // else somebody has moved us
+  // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
+  if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
+    if (!take_seat()) return false;
+    say_all_polled();
+  } else if (team_.caller_on(seat(), now) && policy_.may_step_aside(now) && take_seat()) {
+    say_all_polled();  // H5, for a caller that another poller serves
+  }
   return true;
 }
 
@@ -189,7 +206,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     // So that the next word is on its way while this call is served: its claim and return would wait for no load behind
     // them.
     if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
-    if (serve<Scanner::poller>(astack, context_) == Served::nothing) {
+    if (hot_[i].caller == waiting_ || serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
       continue;
     }
@@ -200,8 +217,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
     hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool slow = took_too_long(astack, now);
     mark_ = now;
-    if (shares_processor_with_caller() && !step_aside(astack)) [[unlikely]] {
-      // H5: for this caller we are on no idle processor, and there is none to go to, or we have only just gone there:
+    if (!is_guest() && shares_processor_with_caller() && !step_aside(astack) && !stay_as_guest()) [[unlikely]] {
+      // H5: for this caller we are on no idle processor, and there is none to go to, or we have only just come here:
       // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
       demote(i);
@@ -215,7 +232,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
 }
 
 void Poller::stint() {
-  policy_.begin(shim::this_moment());
+  policy_.begin(shim::this_moment(), is_guest());
   polling_ = true;
   promised_ = can_promise();
   say_all_polled();
@@ -226,6 +243,7 @@ void Poller::stint() {
   const bool evicted = policy_.evicted();
   if (evicted) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const shim::Moment now = shim::this_moment();
+  be_nobodys_guest();
   if (const std::uint64_t next = policy_.end(now); next != 0) not_before_.store(next, std::memory_order_relaxed);
   if (evicted && index_ != 0) team_.helper_ended(policy_.lasted_us(now), now);
   cool_down();
@@ -267,19 +285,13 @@ void Poller::poll() {
     if (policy_.yield_due(now)) offer_processor();
     tell_hits();
     if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
-    if (hot_count_ == 0 || now.since(last_hit) > window) return;
+    if (hot_count_ == 0 || (!is_guest() && now.since(last_hit) > window)) return;
     if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
     look.ticks = now.ticks - looked;
     look.calls = hits() - std::exchange(hits_seen, hits());
     if (look.calls != 0) note_callers(last_hit, now);  // the last one
     processors_.refresh(now.ticks);
-    // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
-    if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
-      if (!take_seat()) return;
-      say_all_polled();
-    } else if (team_.caller_on(seat(), now) && policy_.may_step_aside(now) && take_seat()) {
-      say_all_polled();  // H5, for a caller that another poller serves
-    }
+    if (!keep_seat(look.calls, now)) return;
     if (load_.looked(look, now)) balance(now);
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
     drop_cold(now);
@@ -310,6 +322,7 @@ void Poller::note_callers(std::uint64_t since, shim::Moment now) noexcept {
 }
 
 void Poller::offer_processor() noexcept {
+  if (is_guest()) serve_host();
   const std::uint64_t began = shim::ticks();
   sched_yield();
   const shim::Moment now = shim::this_moment();

@@ -12,6 +12,7 @@
 #include "call/primed_context.h"
 #include "call/served_binding.h"
 #include "domain_processors.h"
+#include "guest_policy.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/thread.h"
 #include "poller_grant.h"
@@ -52,6 +53,8 @@ class Poller {
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
     return !now.before(not_before_.load(std::memory_order_relaxed));
   }
+  /// Whether it may sit beside a caller if callers sit everywhere: the first poller, where there are two processors.
+  [[nodiscard]] bool may_be_guest(shim::Moment now) const noexcept;
   void stop();
 
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
@@ -89,10 +92,19 @@ class Poller {
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool take_seat() noexcept;
+  [[nodiscard]] bool keep_seat(std::uint64_t calls, shim::Moment now) noexcept;
+  [[nodiscard]] bool is_guest() const noexcept { return host_ != kNoHost; }
+  [[nodiscard]] bool begin_as_guest() noexcept;
+  [[nodiscard]] bool stay_as_guest() noexcept;
+  [[nodiscard]] bool go_to_next_host() noexcept;
+  [[nodiscard]] bool pays(std::uint64_t calls, shim::Moment now) noexcept;
+  void be_nobodys_guest() noexcept;
+  void serve_host();
   void fence() noexcept;
   [[nodiscard]] bool can_promise() noexcept;
   void say_polled(ServedAStack& astack) const noexcept;
   void say_all_polled() noexcept;
+  void say_all_polled_at(std::uint16_t processor) noexcept;
   [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
   void stint();
   void tell_hits() noexcept;
@@ -136,15 +148,22 @@ class Poller {
   std::uint32_t offers_seen_ = 0;
   PollerPolicy policy_{kStintsApart * index_};
   PollerLoad load_;
-  std::uint64_t noted_ = 0;        ///< ticks() when all callers were noted.
-  std::uint64_t told_hits_ = 0;    ///< Those that the allocator has been told of.
-  bool polling_ = false;           ///< Within a stint: hints are on.
-  bool fences_ = false;            ///< The kernel fences for our callers, the last time that we looked.
-  std::uint64_t ask_again_ = 0;    ///< ticks() at which to look again whether it does.
-  bool promised_ = false;          ///< The stint's hints say so.
-  std::uint64_t mark_ = 0;         ///< ticks() at the last look at the clock.
-  std::uint64_t slow_looked_ = 0;  ///< involuntary_switches() when a call last seemed slow.
-  std::uint64_t counted_ = 0;      ///< ticks() when thread_microseconds() were counted_us_.
+  GuestPolicy guest_policy_;
+  /// Neither a processor's number nor "not known". Who says that it calls from there leaves itself to its E-stack.
+  static constexpr std::uint16_t kNoHost = shim::kNoProcessor - 1;
+  std::uint16_t host_ = kNoHost;       ///< The processor on which it is a guest, if it is one.
+  std::uint16_t last_host_ = kNoHost;  ///< The next one is the one after that.
+  bool has_to_pay_ = false;            ///< In this stint it has been a guest.
+  std::uint16_t waiting_ = kNoHost;    ///< Callers there are not served now: host_, but for serve_host().
+  std::uint64_t noted_ = 0;            ///< ticks() when all callers were noted.
+  std::uint64_t told_hits_ = 0;        ///< Those that the allocator has been told of.
+  bool polling_ = false;               ///< Within a stint: hints are on.
+  bool fences_ = false;                ///< The kernel fences for our callers, the last time that we looked.
+  std::uint64_t ask_again_ = 0;        ///< ticks() at which to look again whether it does.
+  bool promised_ = false;              ///< The stint's hints say so.
+  std::uint64_t mark_ = 0;             ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;      ///< involuntary_switches() when a call last seemed slow.
+  std::uint64_t counted_ = 0;          ///< ticks() when thread_microseconds() were counted_us_.
   std::uint64_t counted_us_ = 0;
   PrimedContext context_;
 };

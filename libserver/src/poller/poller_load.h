@@ -78,8 +78,8 @@ class PollerLoad {
 };
 
 /// When a further poller may begin, after one was switched out, has found no processor or has given all that it had
-/// away. Pure but for its atomics: whichever poller comes last wins.
-class HelperBackOff {
+/// away; and when a poller may be a guest again. Pure but for its atomics: whichever poller comes last wins.
+class StintBackOff {
  public:
   /// A thread that passes, or a host that takes the processor away, costs a few milliseconds. One that stays is
   /// disturbed more and more rarely.

@@ -47,7 +47,9 @@ class PollerPolicy {
   /// Its stints have numbers from there.
   explicit PollerPolicy(std::uint64_t stint) noexcept : stint_(stint) {}
 
-  void begin(shim::Moment now) noexcept {
+  /// `guest`: where a caller sits. That one's time is no eviction, however often it takes some (GuestPolicy).
+  void begin(shim::Moment now, bool guest = false) noexcept {
+    guest_ = guest;
     began_ = yielded_ = now.ticks;
     lost_us_ = last_lost_us_ = 0;
     evicted_ = false;
@@ -79,7 +81,7 @@ class PollerPolicy {
     lost_us_ += us;
     last_lost_us_ = us;
     const std::uint64_t stint_us = now.since(began_);
-    if (us > kEvictionUs || (stint_us > kShareAfterUs && kShare * lost_us_ > stint_us)) evicted_ = true;
+    if (us > kEvictionUs || (!guest_ && stint_us > kShareAfterUs && kShare * lost_us_ > stint_us)) evicted_ = true;
   }
   [[nodiscard]] bool evicted() const noexcept { return evicted_; }
   /// Of the stint, until now.
@@ -112,6 +114,7 @@ class PollerPolicy {
   std::uint64_t evicted_at_ = 0;                 ///< ticks(); 0: never.
   std::uint64_t stepped_ = 0;                    ///< ticks(); 0: never.
   bool evicted_ = false;
+  bool guest_ = false;
 };
 
 /// Which processors busy callers sit on, by their own word: there no poller has any business. Thread-safe.

@@ -34,15 +34,15 @@ std::uint64_t PollerTeam::evictions() const noexcept {
   return all;
 }
 
-bool PollerTeam::taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept {
-  return callers_.on(processor, now) || std::ranges::any_of(pollers_, [&](const auto& poller) {
-           return poller.get() != asks && poller->seat() == processor;
-         });
+bool PollerTeam::poller_on(std::uint16_t processor, const Poller* asks) const noexcept {
+  return std::ranges::any_of(pollers_,
+                             [&](const auto& poller) { return poller.get() != asks && poller->seat() == processor; });
 }
 
 bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcept {
-  return may_poll(poller.index()) && poller.takes_offers(now) &&
-         processors_.any_but([&](std::uint16_t processor) { return taken(processor, nullptr, now); });
+  return may_poll(poller.index()) && poller.takes_offers(now) && (processors_.any_but([&](std::uint16_t processor) {
+           return taken(processor, nullptr, now);
+         }) || poller.may_be_guest(now));
 }
 
 /// The one that it had, if that polls or may begin to; else the first, if it does; else any that polls.

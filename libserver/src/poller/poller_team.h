@@ -35,11 +35,10 @@ class PollerTeam {
   /// Promotes an A-stack into a hot set and wakes its poller, unless there is no room. Ask wants_offer() first.
   /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: a poller polls, or could on a processor where neither a caller nor a poller
-  /// sits, and this A-stack is not backing off. For the call path of an E-stack: some looks at each processor at most.
+  /// Whether an offer could be taken now: a poller polls or could, and this A-stack is not backing off. For the call path
+  /// of an E-stack: some looks at each processor at most.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
-    return !now.before(astack.not_before.load(std::memory_order_relaxed)) && poller_of(astack, now) != nullptr &&
-           processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
+    return !now.before(astack.not_before.load(std::memory_order_relaxed)) && poller_of(astack, now) != nullptr;
   }
   /// A call on `astack` has come from there. Any thread.
   void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
@@ -56,8 +55,16 @@ class PollerTeam {
   [[nodiscard]] bool caller_on(std::uint16_t processor, shim::Moment now) const noexcept {
     return callers_.on(processor, now);
   }
+  /// On how many processors callers sit.
+  [[nodiscard]] std::uint64_t callers_sit_on(shim::Moment now) const noexcept {
+    return processors_.count_if([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  }
+  /// Whether a poller other than `asks` sits there.
+  [[nodiscard]] bool poller_on(std::uint16_t processor, const Poller* asks) const noexcept;
   /// Whether a caller sits there, or a poller other than `asks`.
-  [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept;
+  [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept {
+    return callers_.on(processor, now) || poller_on(processor, asks);
+  }
   /// Whether a poller with a lesser index sits there, too: then it is not this one's.
   [[nodiscard]] bool another_sits_on(std::uint16_t processor, std::size_t index) const noexcept {
     for (std::size_t i = 0; i < index; ++i) {
@@ -81,7 +88,7 @@ class PollerTeam {
   PollerGrant& grant_;
   DomainProcessors& processors_;
   CallerProcessors callers_;
-  HelperBackOff back_off_;
+  StintBackOff back_off_;
   std::vector<std::unique_ptr<Poller>> pollers_;  ///< As many as there may be; each has its index.
 };
 

@@ -27,10 +27,14 @@ class PolledHint {
   /// to it fences himself, then looks at the hint once more.
   [[nodiscard]] constexpr PolledHint without_fence() const noexcept { return PolledHint(bits_ | kNoFence); }
 
+  /// The same of a poller that stays there although callers sit there: they are to lend it their processor.
+  [[nodiscard]] constexpr PolledHint as_guest() const noexcept { return PolledHint(bits_ | kGuest); }
+
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
   /// A poller scans, and fences for us. One comparison.
   [[nodiscard]] constexpr bool polled_and_fenced() const noexcept { return static_cast<std::int32_t>(bits_) > 0; }
   [[nodiscard]] constexpr bool polled() const noexcept { return bits_ != 0; }
+  [[nodiscard]] constexpr bool guest() const noexcept { return (bits_ & kGuest) != 0; }
   [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_); }
   [[nodiscard]] constexpr std::uint16_t stint() const noexcept {
     return static_cast<std::uint16_t>((bits_ & ~kNoFence) >> kStintShift);
@@ -38,9 +42,10 @@ class PolledHint {
 
  private:
   static constexpr unsigned kTurnShift = 16;
+  static constexpr std::uint32_t kGuest = 1U << 21;
   static constexpr unsigned kStintShift = 22;
   static constexpr std::uint32_t kNoFence = 1U << 31;
-  static constexpr std::uint64_t kTurns = 64;
+  static constexpr std::uint64_t kTurns = 32;
   static constexpr std::uint64_t kStints = 511;
 
   std::uint32_t bits_ = 0;
@@ -68,17 +73,21 @@ class EStackHint {
 ///
 ///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of
 ///              the poller's turns offer this processor to others, as the poller has done with its own
+///   lend       a poller scans it on this processor, as a guest: sleep, so that the poller runs, for at most kLendMicroseconds
 ///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
 ///   sleep      else
 ///
 /// It belongs to whoever holds the A-stack. The call path asks one thing, trusts(), and notes nothing when all is well.
 class CallerPolicy {
  public:
-  enum class Way : std::uint8_t { exchange, yield, sleep };
+  enum class Way : std::uint8_t { exchange, lend, yield, sleep };
 
   /// How long a caller polls before it gives the exchange up: about two futex round trips, after which a sleep costs
   /// less than what was polled away.
   static constexpr std::uint32_t kExchangeMicroseconds = 20;
+  /// A poller that is here serves other callers for PollerPolicy::kYieldUs, then us. Longer than a clock tick: a sleep
+  /// that ends before the next tick has the kernel program the timer, which takes a virtual machine 10 to 16 us.
+  static constexpr std::uint32_t kLendMicroseconds = 5'000;
   /// Two switches bring the result if the E-stack sits on our processor, and 20 us if it is just on its way there (a
   /// move takes as long as a wake-up): then a sleep would have the kernel wake us up on another processor than its own.
   static constexpr std::uint32_t kYieldMicroseconds = 20;
@@ -113,18 +122,21 @@ class CallerPolicy {
   /// H8. `may_yield`: the binding's gate and the thread's scheduling let it.
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
     const bool here = is_processor(at.processor) && at.polled.processor() == at.processor;
-    if (at.polled.polled() && !here && !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {
-      trusted_ = at.polled.bits();
+    trusted_ = kNothing;
+    if (at.polled.polled() && (!here || at.polled.guest()) &&
+        !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {
       believed_ = at.polled.stint();
+      if (here) return Way::lend;
+      trusted_ = at.polled.bits();
       return Way::exchange;
     }
-    trusted_ = kNothing;
     return may_yield && would_yield(at.now) && at.estack.is_beside(at.processor) ? Way::yield : Way::sleep;
   }
   /// Whether it would yield if the E-stack sat beside it: the E-stack is told, and follows only those who would.
   [[nodiscard]] bool would_yield(Moment now) const noexcept { return !yield_.holds(now); }
 
-  /// No return within kExchangeMicroseconds, although the hint that was believed said that somebody scans.
+  /// No return within kExchangeMicroseconds or kLendMicroseconds, although the hint that was believed said that somebody
+  /// scans.
   void exchange_missed(Moment now) noexcept {
     trust_no_longer();
     missed_ = believed_;

@@ -1,0 +1,70 @@
+// When a poller sits beside a caller, because callers sit on all processors. Pure: no system call, no clock.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/shim/call/distrust.h"
+#include "poller_load.h"
+
+namespace lrpc::server {
+
+/// The state machine of a poller that is the guest of one processor after the other.
+///
+/// Where callers sit on every processor, none is idle (LRPC §3.4), and each call takes two switches on its caller's own.
+/// A poller that takes one processor lets the callers on the others exchange, which is ten times as quick, and keeps
+/// those of its host waiting, whose calls it serves only once in PollerPolicy::kYieldUs. That pays if the others call
+/// often. Each processor is the host in its turn.
+///
+/// Of the poller's thread, but for may_begin().
+class GuestPolicy {
+ public:
+  /// With one host. A move costs some 60 us: the poller's own, and what the callers lose that are surprised by it.
+  static constexpr std::uint64_t kTurnUs = 2'000;
+  /// The first turn: the cost of a try in vain.
+  static constexpr std::uint64_t kTrialUs = 300;
+  /// What a call takes that its E-stack serves beside its caller: 2.5 to 3.5 us.
+  static constexpr std::uint64_t kCallUs = 3;
+  /// It leaves after so many turns in a row that did not pay: anything may disturb one. The trial begins as the first.
+  static constexpr unsigned kPoorTurns = 2;
+  /// Afterwards nobody polls for so long: where the guest has moved the callers together, they find processors of their
+  /// own again, before a poller takes one for idle.
+  static constexpr std::uint64_t kSettleUs = 5'000;
+
+  [[nodiscard]] bool may_begin(shim::Moment now) const noexcept { return back_off_.over(now); }
+  void begin(shim::Moment now) noexcept {
+    began_ = now.ticks;
+    begin_turn(kTrialUs, now);
+    poor_turns_ = 1;
+  }
+  /// The poller has served so many `calls` since it asked last.
+  [[nodiscard]] bool turn_over(std::uint64_t calls, shim::Moment now) noexcept {
+    calls_ += calls;
+    return now.since(turn_began_) >= turn_us_;
+  }
+  /// The turn is over. Whether to go on, with the next host. `processors`: those on which callers sit; without the poller
+  /// each of them would have a call in kCallUs.
+  [[nodiscard]] bool next_turn(std::uint64_t processors, shim::Moment now) noexcept {
+    const bool pays = calls_ * kCallUs > now.since(turn_began_) * processors;
+    poor_turns_ = pays ? 0 : poor_turns_ + 1;
+    begin_turn(kTurnUs, now);
+    return poor_turns_ < kPoorTurns;
+  }
+  /// It is nobody's guest any more.
+  void end(shim::Moment now) noexcept { back_off_.ended(now.since(began_), now); }
+
+ private:
+  void begin_turn(std::uint64_t us, shim::Moment now) noexcept {
+    turn_began_ = now.ticks;
+    turn_us_ = us;
+    calls_ = 0;
+  }
+
+  std::uint64_t began_ = 0;       ///< ticks()
+  std::uint64_t turn_began_ = 0;  ///< ticks()
+  std::uint64_t turn_us_ = kTrialUs;
+  std::uint64_t calls_ = 0;  ///< In this turn.
+  unsigned poor_turns_ = 0;  ///< In a row.
+  StintBackOff back_off_;
+};
+
+}  // namespace lrpc::server
