@@ -1,6 +1,8 @@
 // A legal composition for group RPC, and the faults that it must bear, drawn at random.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -9,8 +11,6 @@
 #include "netrpc/composite/test/two.h"
 
 namespace lrpc::netrpc::composite {
-
-using namespace std::chrono_literals;
 
 enum class Orphans : std::uint8_t { no_policy, avoid_interference, terminate };
 enum class Partitions : std::uint8_t { none, brief, of_seconds };
@@ -39,8 +39,8 @@ struct Drawn {
     members = 1 + random() % 5;
     push = coin();
     accept = static_cast<int>(random() % 3);
-    limit = coin() ? Duration() : coin() ? 60s : 2s;
-    timeout = coin() ? Duration() : 500ms;
+    limit = std::chrono::seconds(coin() ? 0 : coin() ? 60 : 2);
+    timeout = std::chrono::milliseconds(coin() ? 0 : 500);
     number = coin() || !bounded();
     unique = number && coin();
     fifo = number && coin();
@@ -55,13 +55,15 @@ struct Drawn {
     partitions = static_cast<Partitions>(random() % 3);
   }
   [[nodiscard]] bool bounded() const { return limit != Duration(); }
+  /// Too short for ACK to find out who is dead.
+  [[nodiscard]] bool short_limit() const { return limit == std::chrono::seconds(2); }
   [[nodiscard]] std::vector<Part> parts() const {
     std::vector<Part> all{
         part(grpc_kind()), part(push ? async_kind() : sync_kind()),
         part(accept == 0   ? one_accept_kind()
              : accept == 1 ? all_accept_kind()
                            : majority_kind()),
-        bounded() ? part(bounded_kind(), {{"limit", limit == 2s ? "2s" : "60s"}}) : part(unbounded_kind())};
+        bounded() ? part(bounded_kind(), {{"limit", short_limit() ? "2s" : "60s"}}) : part(unbounded_kind())};
     if (number) all.push_back(part(number_kind()));
     if (unique) all.push_back(part(unique_kind()));
     // Longer than a server keeps a request: what has waited so long goes on out of order.
@@ -83,9 +85,9 @@ struct Drawn {
            (partitions != Partitions::none ? ", partitions" : "");
   }
   [[nodiscard]] std::size_t needed() const { return accept == 2 ? members / 2 + 1 : 1; }
-  /// Every call without a limit or a timeout that is over before ACK has tried for long enough must succeed.
+  /// ACK tries for long enough: calls without a timeout of their own succeed, unless something crashes or refuses.
   [[nodiscard]] bool lasting() const {
-    return ack && limit != 2s && partitions != Partitions::of_seconds &&
+    return ack && !short_limit() && partitions != Partitions::of_seconds &&
            !(still_working && partitions != Partitions::none);  // its messages may all be cut off
   }
 };

@@ -194,7 +194,7 @@ class Storm {
       if (group.net[i].up()) up.push_back(i);
     if (up.size() < drawn_.needed()) return;
     for (const char* const text : {"finds out", "knows", "lasts"}) lives_of_calls_[text] = client_life_;
-    if (drawn_.membership && drawn_.accept == 1 && drawn_.limit != 2s) {
+    if (drawn_.membership && drawn_.accept == 1 && !drawn_.short_limit()) {
       GroupOutcome& finds_out = after_.emplace_back();
       group.call("finds out", finds_out);
       group.run(60s);
