@@ -236,8 +236,8 @@ class HostileUsers {
   std::thread thread_;
 };
 
-/// A connection's share between a request of another and its answer: one request in the round of the event loop that goes
-/// on, and one in the next; and as many of a connection that comes in its place.
+/// A connection's share between a request of another and its answer: one request in the round of the event loop that
+/// goes on, and one in the next; and as many of a connection that comes in its place.
 constexpr std::uint64_t kFairShare = 2 * 2;
 
 TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {

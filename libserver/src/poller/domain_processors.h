@@ -52,7 +52,8 @@ class DomainProcessors {
     });
     return count;
   }
-  /// The next one after `processor`, the first after the last, that is not unwanted. Perhaps itself; none: kNoProcessor.
+  /// The next one after `processor`, the first after the last, that is not unwanted. Perhaps itself; none:
+  /// kNoProcessor.
   template <class Unwanted>
   [[nodiscard]] std::uint16_t next_after(std::uint16_t processor, Unwanted&& unwanted) const noexcept {
     std::uint16_t first = shim::kNoProcessor;
@@ -65,8 +66,8 @@ class DomainProcessors {
     });
     return next == shim::kNoProcessor ? first : next;
   }
-  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel does
-  /// not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
+  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel
+  /// does not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
   template <class Unwanted>
   [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
     cpu_set_t set;

@@ -50,8 +50,8 @@ bool Poller::go_to_next_host() noexcept {
   return moved;
 }
 
-/// Between two scans of a stint in which it has been a guest; `calls` since the last time. Goes on to the next host, or to
-/// a processor that has become free. That one has to pay, too: it is free because callers share another. False: the
+/// Between two scans of a stint in which it has been a guest; `calls` since the last time. Goes on to the next host, or
+/// to a processor that has become free. That one has to pay, too: it is free because callers share another. False: the
 /// stint is over.
 bool Poller::pays(std::uint64_t calls, shim::Moment now) noexcept {
   if (!guest_policy_.turn_over(calls, now)) return true;

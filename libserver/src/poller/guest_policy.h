@@ -10,10 +10,10 @@ namespace lrpc::server {
 
 /// The state machine of a poller that is the guest of one processor after the other.
 ///
-/// Where callers sit on every processor, none is idle (LRPC §3.4), and each call takes two switches on its caller's own.
-/// A poller that takes one processor lets the callers on the others exchange, which is ten times as quick, and keeps
-/// those of its host waiting, whose calls it serves only once in PollerPolicy::kYieldUs. That pays if the others call
-/// often. Each processor is the host in its turn.
+/// Where callers sit on every processor, none is idle (LRPC §3.4), and each call takes two switches on its caller's
+/// own. A poller that takes one processor lets the callers on the others exchange, which is ten times as quick, and
+/// keeps those of its host waiting, whose calls it serves only once in PollerPolicy::kYieldUs. That pays if the others
+/// call often. Each processor is the host in its turn.
 ///
 /// Of the poller's thread, but for may_begin().
 class GuestPolicy {
@@ -41,8 +41,8 @@ class GuestPolicy {
     calls_ += calls;
     return now.since(turn_began_) >= turn_us_;
   }
-  /// The turn is over. Whether to go on, with the next host. `processors`: those on which callers sit; without the poller
-  /// each of them would have a call in kCallUs.
+  /// The turn is over. Whether to go on, with the next host. `processors`: those on which callers sit; without the
+  /// poller each of them would have a call in kCallUs.
   [[nodiscard]] bool next_turn(std::uint64_t processors, shim::Moment now) noexcept {
     const bool pays = calls_ * kCallUs > now.since(turn_began_) * processors;
     poor_turns_ = pays ? 0 : poor_turns_ + 1;

@@ -35,8 +35,8 @@ class PollerTeam {
   /// Promotes an A-stack into a hot set and wakes its poller, unless there is no room. Ask wants_offer() first.
   /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: a poller polls or could, and this A-stack is not backing off. For the call path
-  /// of an E-stack: some looks at each processor at most.
+  /// Whether an offer could be taken now: a poller polls or could, and this A-stack is not backing off. For the call
+  /// path of an E-stack: some looks at each processor at most.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
     return !now.before(astack.not_before.load(std::memory_order_relaxed)) && poller_of(astack, now) != nullptr;
   }

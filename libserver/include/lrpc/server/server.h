@@ -40,8 +40,8 @@ struct ServerOptions {
   /// eighth, so that procedures that do not return for one user's calls do not stop everybody else's. When
   /// E-stacks run low, whoever has more than its share gives way (docs/POLICY.md). Callers of other hosts are one user.
   std::optional<std::size_t> max_estacks_per_user{};
-  /// E-stacks that stay, however long nobody uses them. The others end after 5 s without an A-stack, or after estack_idle
-  /// if that is shorter. Zero: none.
+  /// E-stacks that stay, however long nobody uses them. The others end after 5 s without an A-stack, or after
+  /// estack_idle if that is shorter. Zero: none.
   std::size_t kept_estacks = 0;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
   /// the clerk. kNoLimit: as long as the A-stack. More than a day is taken as a day.
@@ -66,8 +66,8 @@ struct ServerOptions {
   /// throws std::length_error in the procedure. Callers of other hosts are one user.
   std::size_t max_handles_per_user = 262'144;
   /// Most secondary A-stacks alive (AStackSupply::grow), of one binding and of one user, and the most bytes that the
-  /// regions of one user's take; further requests get fewer or none, and their callers wait. Zero: no growth. Each region
-  /// takes one file descriptor, and memory only where A-stacks have been used.
+  /// regions of one user's take; further requests get fewer or none, and their callers wait. Zero: no growth. Each
+  /// region takes one file descriptor, and memory only where A-stacks have been used.
   std::size_t max_grown_astacks_per_binding = 256;
   std::size_t max_grown_astacks_per_user = 1024;
   std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
@@ -77,8 +77,8 @@ struct ServerOptions {
   /// may be bound to their callers' processors: a thread that a procedure starts inherits that, as threads do, and sets
   /// its own (sched_setaffinity(2)) if it is to live on.
   unsigned pollers = 8;
-  /// How long a poller polls without a call before it parks. Zero: at once. At most a second: more would starve others, and
-  /// so kNoLimit is refused.
+  /// How long a poller polls without a call before it parks. Zero: at once. At most a second: more would starve others,
+  /// and so kNoLimit is refused.
   std::chrono::microseconds poll_window{200};
 };
 
@@ -91,9 +91,9 @@ struct EscapedException {
 
 /// An exception that one of these functions throws ends there: it is a line on stderr, one of the export's first ten.
 struct ExportOptions {
-  /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
-  /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
-  /// clerk's thread: must not block for long. ClientCredentials says which clients' groups are known; who is not
+  /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets
+  /// its text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on
+  /// the clerk's thread: must not block for long. ClientCredentials says which clients' groups are known; who is not
   /// known to be in a group has to be refused what only its members may.
   std::function<Status(const ClientCredentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
@@ -103,8 +103,8 @@ struct ExportOptions {
   /// down; bindings that end with the Server are not told. Same thread.
   std::function<void(std::uint64_t binding_id, const Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
-  /// Told of each exception that escapes a procedure, before the caller gets its exception_escaped. In a catch block, so
-  /// std::current_exception() is the exception. On the thread that executed the call, from several at once; what it
+  /// Told of each exception that escapes a procedure, before the caller gets its exception_escaped. In a catch block,
+  /// so std::current_exception() is the exception. On the thread that executed the call, from several at once; what it
   /// throws ends there. Empty: a line on stderr for each of the export's first ten.
   std::function<void(const EscapedException& escaped)> on_exception{};
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
@@ -171,7 +171,8 @@ class Server {
 
   /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a
   /// server that is gone. When it returns the handles have been run down; on_unbound is told on its own thread, maybe
-  /// later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a procedure of the binding's.
+  /// later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a procedure of the
+  /// binding's.
   void end_binding(std::uint64_t binding_id);
 
   [[nodiscard]] ServerStatistics statistics() const;

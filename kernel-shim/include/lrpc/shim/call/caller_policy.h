@@ -73,7 +73,8 @@ class EStackHint {
 ///
 ///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of
 ///              the poller's turns offer this processor to others, as the poller has done with its own
-///   lend       a poller scans it on this processor, as a guest: sleep, so that the poller runs, for at most kLendMicroseconds
+/// lend       a poller scans it on this processor, as a guest: sleep, so that the poller runs, for at most
+/// kLendMicroseconds
 ///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
 ///   sleep      else
 ///
@@ -135,8 +136,8 @@ class CallerPolicy {
   /// Whether it would yield if the E-stack sat beside it: the E-stack is told, and follows only those who would.
   [[nodiscard]] bool would_yield(Moment now) const noexcept { return !yield_.holds(now); }
 
-  /// No return within kExchangeMicroseconds or kLendMicroseconds, although the hint that was believed said that somebody
-  /// scans.
+  /// No return within kExchangeMicroseconds or kLendMicroseconds, although the hint that was believed said that
+  /// somebody scans.
   void exchange_missed(Moment now) noexcept {
     trust_no_longer();
     missed_ = believed_;
