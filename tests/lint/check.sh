@@ -49,7 +49,7 @@ too_wide() {
   LC_ALL=C awk '
     FNR == 1 { markdown = FILENAME ~ /\.md$/; block = output = 0 }
     markdown && /^ *```/ { block = !block; output = block && /```$/ }
-    length($0) <= 120 || markdown && (output || /^\|/) { next }
+    length($0) <= 120 || markdown && (output || /^ *\|/) { next }
     {
       for (i = 1; i <= NF; ++i) if (length($i) > 80) next
       text = $0
