@@ -2,6 +2,7 @@
 #include "netrpc/protocols/select/channel_pool.h"
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "netrpc/protocols/select/test/select_hosts.h"
@@ -46,7 +47,7 @@ struct HeldPool {
       : pool(
             high, below, {}, channels, 16, [](Message& /*reply*/) noexcept { return Errc::ok; }, sent) {}
   SimHosts net{1};
-  const Shepherd inside{net[0].monitor()};
+  std::optional<Shepherd> inside{std::in_place, net[0].monitor()};
   HeldChannels below{net[0].host()};
   SinkProtocol high{net[0].host()};
   std::uint64_t sent = 0;
@@ -114,7 +115,9 @@ TEST(ChannelPoolTest, a_call_whose_time_is_over_when_a_channel_is_free_is_not_se
   held.pool.call(Message(host.pool()), first, kNoLimit);
   held.pool.call(Message(host.pool()), late, 10ms);
   held.pool.call(Message(host.pool()), next, kNoLimit);
+  held.inside.reset();
   held.net.world.run_for(10ms);
+  held.inside.emplace(held.net[0].monitor());
   EXPECT_EQ(first.outcome, Errc::ok);
   EXPECT_EQ(late.outcome, Errc::call_aborted);
   EXPECT_EQ(late.completions, 1);
