@@ -14,7 +14,6 @@
 #include "chatter_service.h"
 #include "eventually.h"
 #include "faulty_process.h"
-#include "lrpc/sealed.h"
 #include "lrpc/server.h"
 #include "world.h"
 
@@ -99,29 +98,6 @@ TEST(ServerWithoutMemory, ends_a_callback_or_its_binding_and_lives) {
   const auto well = [&] { return eventually([&] { return be_called_back(world); }); };
   // It is a client, too: work of bindings that are gone waits for its second.
   fail_each_and_leak_nothing(server, life, well, 300);
-}
-
-/// A sealed program's life: started, bound, called from and gone.
-TEST(ServerWithoutMemory, ends_the_binding_of_a_sealed_program_and_lives) {
-  const World world;
-  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "--estack-idle", "20", "memory"});
-  const auto run = [&] {
-    auto domain = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "exchange", "memory"},
-                                            {.name = "memory", .nameserver = world.nameserver()});
-    EXPECT_NE(domain.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
-    return domain ? lrpc::Result<int>(domain->wait()) : lrpc::Result<int>(domain.error());
-  };
-  const auto first = run();
-  if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
-  ASSERT_TRUE(first) << first.error().message();
-  const auto well = [&] {
-    return eventually([&] {
-      const auto ended = run();
-      return ended && *ended == 0;
-    });
-  };
-  fail_each_and_leak_nothing(
-      server, [&] { (void)run(); }, well, 12, 15);
 }
 
 TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
