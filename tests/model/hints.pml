@@ -28,6 +28,9 @@
 #ifndef LEAVES
 #define LEAVES 0
 #endif
+#ifndef GUESTS
+#define GUESTS 0 /* the poller may stay where callers are */
+#endif
 #ifndef ONE_WAY
 #define ONE_WAY 0 /* 1: calls may be one-way, 2: they are */
 #endif
@@ -162,10 +165,12 @@ end_parked:
       :: seat = 1
       fi;
       polled = POLLED(seat, stint, turn); /* H4 */
+#if GUESTS
       if
       :: skip
       :: polled = polled + GUEST /* callers sit on all processors: H14 */
       fi
+#endif
     }
   fi;
 end_scan:
@@ -211,7 +216,9 @@ aside:
   atomic { l = 0; s = 0; mine = 0 }
   if
   :: atomic { seat = 1 - seat; polled = POLLED(seat, stint, turn); goto end_scan }
+#if GUESTS
   :: atomic { polled = POLLED(seat, stint, turn) + GUEST; goto end_scan } /* H14 */
+#endif
 #ifdef BROKEN_HINT_STAYS_ASIDE
   :: goto gone
 #else
@@ -620,8 +627,10 @@ proctype liar() { /* as the server, or as whoever else has the region */
   :: polled = POLLED(0, 0, 0)
   :: polled = POLLED(1, 0, 0)
   :: polled = POLLED(1, 1, 0)
+#if GUESTS
   :: polled = POLLED(0, 1, 0) + GUEST
   :: polled = POLLED(1, 0, 0) + GUEST
+#endif
   :: attached = NOBODY
   :: attached = ANYWHERE
   :: attached = BESIDE(0)
