@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace lrpc::shim {
 namespace {
 
@@ -64,16 +66,18 @@ TEST(CallerPolicy, lends_its_processor_to_a_guest_each_time_anew) {
   EXPECT_EQ(caller.choose(), Way::exchange) << "somebody else's guest";
 }
 
-TEST(CallerPolicy, lends_nothing_to_a_guest_that_has_not_served_it_twice) {
+TEST(CallerPolicy, lends_nothing_for_twenty_times_as_long_as_a_loan_in_vain_took) {
   Caller caller;
   caller.polled = PolledHint(kHere, 1).as_guest();
-  for (int i = 0; i < 2; ++i) {
+  for (std::uint64_t span = 100'000; span <= 800'000; span *= 2) {
     EXPECT_EQ(caller.choose(), Way::lend);
-    caller.miss();
+    caller.us += CallerPolicy::kLendMicroseconds;
+    caller.policy.loan_missed(caller.now());
+    caller.polled = PolledHint(kHere, span).as_guest();
+    caller.us += std::min<std::uint64_t>(span, 500'000) - 1;
+    EXPECT_EQ(caller.choose(), Way::sleep) << "a new stint changes nothing";
+    caller.us += 1;
   }
-  EXPECT_EQ(caller.choose(), Way::sleep);
-  caller.polled = PolledHint(kHere, 2).as_guest();
-  EXPECT_EQ(caller.choose(), Way::lend) << "a new stint";
 }
 
 TEST(CallerPolicy, where_no_processor_has_a_number_a_poller_is_elsewhere) {

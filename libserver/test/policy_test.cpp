@@ -314,6 +314,11 @@ TEST(PollerPolicy, a_guest_is_not_evicted_by_what_its_host_takes_in_small_pieces
     EXPECT_TRUE(policy.evicted()) << "a time slice is one";
     policy.begin(at(11'000));
     EXPECT_FALSE(policy.evicted());
+    const std::uint64_t stint = policy.stint();
+    policy.go_on(at(40'000), guest);
+    EXPECT_NE(policy.stint(), stint) << "callers trust anew";
+    policy.yielded(PollerPolicy::kEvictionUs + 1, at(50'000));
+    EXPECT_EQ(policy.end(at(50'000)), at(50'000 + PollerPolicy::kFirstBackOffUs).ticks) << "it has lasted long";
   }
 }
 

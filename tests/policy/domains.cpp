@@ -64,7 +64,8 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
       astack.policy.offered(ended.since(offered), me.ran() / kPerUs, ended);
     }
     astack.caller_processor = me.processor();
-    astack.caller_yields = way > CallerPolicy::Way::lend && may_yield && astack.policy.would_yield(machine_.moment());
+    astack.caller_yields = way != CallerPolicy::Way::exchange && way != CallerPolicy::Way::lend && may_yield &&
+                           astack.policy.would_yield(machine_.moment());
     ++astack.called;
     if (way == CallerPolicy::Way::exchange) {
       for (std::uint64_t n = 0; n < us(CallerPolicy::kExchangeMicroseconds) && astack.returned != astack.called; ++n)
@@ -217,7 +218,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           } else if (other == 0 && (pays || may_be_guest())) {
             guest_ = true;
             if (!std::exchange(pays, true)) guest_policy_.begin(machine_.moment());
-            poller_policy_.begin(machine_.moment(), guest_);
+            poller_policy_.go_on(machine_.moment(), guest_);
             say_polled_at(seat);
           } else {
             astack.polled = PolledHint();
@@ -239,11 +240,11 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           if (!guest_policy_.next_turn(processors, machine_.moment())) break;
           if (const std::uint64_t free = seats(); guest_ && free != 0) {
             guest_ = false;
-            poller_policy_.begin(machine_.moment());
+            poller_policy_.go_on(machine_.moment(), guest_);
             co_await me.keep_to(free);
           } else if (guest_) {
             seat = next_host(seat);
-            poller_policy_.begin(machine_.moment(), guest_);
+            poller_policy_.go_on(machine_.moment(), guest_);
             say_polled_at(seat);  // before it is there
             co_await me.keep_to(std::uint64_t{1} << seat);
           }
@@ -255,11 +256,11 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           say_polled_at(seat);
         }
       }
+      if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;
       if (pays) {
         guest_policy_.end(machine_.moment());
-        not_before_ = machine_.moment().after(GuestPolicy::kSettleUs);
+        not_before_ = std::max(not_before_, machine_.moment().after(GuestPolicy::kSettleUs));
       }
-      if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;
     }
     say_polled(PolledHint());
     // The last look is the E-stacks': a call that was rung for us finds them.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "lrpc/client/call/call.h"
 #include "lrpc/shim/call/step.h"
@@ -25,6 +26,7 @@ using shim::this_moment;
 
 /// Calls between two looks at the thread's scheduling.
 constexpr std::uint32_t kCallsBetweenLooks = 256;
+constexpr std::chrono::microseconds kLoan(CallerPolicy::kLendMicroseconds);
 
 /// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
 std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
@@ -143,7 +145,7 @@ shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage
   return waiting.sleep<1>({word}, limit);
 }
 
-std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
+std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage, bool lent) noexcept {
   AStackHead& head = *linkage.astack.head;
   const Waiting waiting(linkage, binding.call_timeout());
   for (;;) {
@@ -155,9 +157,13 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
       return failed(Errc::call_failed);
     }
     if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
-    const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
+    const std::chrono::nanoseconds limit = waiting.left(lent ? kLoan : shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage, waiting);
-    if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {  // H11
+    if (sleep_for_return(binding, linkage, waiting, limit) != shim::Wake::timed_out) continue;
+    if (std::exchange(lent, false)) {  // H13
+      linkage.policy.loan_missed(this_moment());
+      wake_estack(binding, linkage);
+    } else {  // H11
       binding.check_server();
       overrule_hints(binding, head);
     }
@@ -198,17 +204,14 @@ bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, C
   return shim::poll_rung(linkage, binding.poll_limits(), word);
 }
 
-/// 4 and 5 · for a poller on this processor: sleeps, so that it gets that. H13, H6: it has the call, or we see that it
-/// has gone. True: the call has returned.
-bool lend(const BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
+/// 4 and 5 · for a guest on this processor, which runs while we sleep. H13: either it has the call, or we see that it
+/// has gone.
+std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = true;  // as for an exchange
-  if (!shim::ring_for_poller(head, called) && !shim::still_polled(head)) return false;
-  const Waiting waiting(linkage, binding.call_timeout());
-  const auto limit = waiting.left(std::chrono::microseconds(CallerPolicy::kLendMicroseconds));
-  if (limit.count() > 0) (void)sleep_for_return(binding, linkage, waiting, limit);
-  word = shim::load_word(head);
-  return word.is(Turn::returned, linkage.generation());
+  const bool lent = shim::ring_for_poller(head, called) || shim::still_polled(head);
+  if (!lent) wake_estack(binding, linkage);
+  return sleep_until_returned(binding, linkage, lent);
 }
 
 }  // namespace
@@ -240,8 +243,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
       if (exchange(binding, linkage, called, word)) return word.status();
       rung = true;
     } else if (way == CallerPolicy::Way::lend) {
-      if (lend(binding, linkage, called, word)) return word.status();
-      rung = true;
+      return lend(binding, linkage, called);
     } else if (may && linkage.policy.would_yield(this_moment())) {
       called = called.with(CallWord::kCallerYields);
     }

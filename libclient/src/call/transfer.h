@@ -32,7 +32,9 @@ shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& l
                             std::chrono::nanoseconds limit) noexcept;
 
 /// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
-/// marks the linkage quarantined if the A-stack must not go back.
-[[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+/// marks the linkage quarantined if the A-stack must not go back. `lent`: the E-stack has not been woken, for a guest
+/// has the call; it is woken after kLendMicroseconds (H13).
+[[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage,
+                                                 bool lent = false) noexcept;
 
 }  // namespace lrpc::client

@@ -257,6 +257,7 @@ void Bindings::count(ServerStatistics& counted) {
   counted.poller_hits = pollers_.hits();
   counted.poller_misses = estacks_.poller_misses();
   counted.poller_evictions = pollers_.evictions();
+  counted.guest_turns = pollers_.guest_turns();
 }
 
 }  // namespace lrpc::server

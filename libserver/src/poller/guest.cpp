@@ -6,8 +6,11 @@
 
 namespace lrpc::server {
 
+/// The first poller alone, and only while no other one polls: what it serves has to pay for all callers. Any thread.
 bool Poller::may_be_guest(shim::Moment now) const noexcept {
-  return index_ == 0 && guest_policy_.may_begin(now) && processors_.count_if([](std::uint16_t) { return true; }) > 1;
+  if (index_ != 0 || !guest_policy_.may_begin(now) || team_.others_poll(this)) return false;
+  const std::uint64_t all = processors_.count_if([](std::uint16_t) { return true; });
+  return all > 1 && all <= GuestPolicy::kMostProcessors && shim::is_processor(shim::current_processor());
 }
 
 /// Before a stint. False: not now.
@@ -16,7 +19,9 @@ bool Poller::begin_as_guest() noexcept {
   if (!may_be_guest(now)) return false;
   guest_policy_.begin(now);
   has_to_pay_ = true;
-  return go_to_next_host();
+  if (sit_down_at(next_host())) return true;
+  (void)be_nobodys_guest();
+  return false;
 }
 
 /// Within one, H14: a caller has come to our processor, and there is no other to go to. False: not now.
@@ -25,24 +30,28 @@ bool Poller::stay_as_guest() noexcept {
   const auto taken = [&](std::uint16_t processor) { return team_.taken(processor, this, now); };
   if ((!has_to_pay_ && !may_be_guest(now)) || processors_.any_but(taken)) return false;
   if (!std::exchange(has_to_pay_, true)) guest_policy_.begin(now);
-  host_ = waiting_ = last_host_ = shim::current_processor();
-  policy_.begin(now, true);
-  say_all_polled();
-  return true;
+  return change_seat_to(shim::current_processor());
 }
 
-/// The callers are told before the move (H4): those who are there sleep, and let the poller in; those on the processor
-/// that it leaves have been asleep anyway, and are served after it. False: there is no next host, or no way to it.
-bool Poller::go_to_next_host() noexcept {
-  const shim::Moment now = shim::this_moment();
-  const std::uint16_t next =
-      processors_.next_after(last_host_, [&](std::uint16_t each) { return team_.poller_on(each, this); });
-  if (!shim::is_processor(next)) return false;
-  host_ = waiting_ = last_host_ = next;
-  if (!polling_) return shim::move_to_processor(next);
-  policy_.begin(now, true);
-  say_all_polled_at(next);
-  const bool moved = shim::move_to_processor(next);
+std::uint16_t Poller::next_host() const noexcept {
+  return processors_.next_after(host_, [&](std::uint16_t each) { return team_.poller_on(each, this); });
+}
+
+/// As the guest of this processor. False: it is none, or the kernel does not let us.
+bool Poller::sit_down_at(std::uint16_t host) noexcept {
+  host_ = host;
+  guest_ = shim::is_processor(host) && shim::move_to_processor(host);
+  if (guest_) guest_turns_.store(guest_turns() + 1, std::memory_order_relaxed);
+  return guest_;
+}
+
+/// The same within a stint. The callers are told before the move: those who are there sleep, and let the poller in;
+/// those on the processor that it leaves have been asleep anyway, and are served after it.
+bool Poller::change_seat_to(std::uint16_t host) noexcept {
+  policy_.go_on(shim::this_moment(), true);
+  guest_ = true;
+  say_all_polled_at(host);
+  const bool moved = sit_down_at(host);
   const shim::Moment there = shim::this_moment();
   policy_.yielded(0, there);
   mark_ = there.ticks;  // what this took is not the next call's time
@@ -53,34 +62,36 @@ bool Poller::go_to_next_host() noexcept {
 /// Between two scans of a stint in which it has been a guest; `calls` since the last time. Goes on to the next host, or
 /// to a processor that has become free. That one has to pay, too: it is free because callers share another. False: the
 /// stint is over.
-bool Poller::pays(std::uint64_t calls, shim::Moment now) noexcept {
+bool Poller::go_on_if_it_pays(std::uint64_t calls, shim::Moment now) noexcept {
   if (!guest_policy_.turn_over(calls, now)) return true;
-  const std::uint64_t without_us = team_.callers_sit_on(now) + (is_guest() ? 0U : 1U);
-  if (!guest_policy_.next_turn(without_us, now)) return false;
-  if (!is_guest()) return true;
-  if (!take_seat()) return go_to_next_host();
-  host_ = waiting_ = kNoHost;
-  policy_.begin(now);
+  const std::uint64_t processors = team_.callers_sit_on(now) + (guest_ ? 0U : 1U);
+  if (!guest_policy_.next_turn(processors, now)) return false;
+  if (!guest_) return true;
+  if (!take_seat()) return change_seat_to(next_host());
+  guest_ = false;
+  policy_.go_on(now, false);
   say_all_polled();
   return true;
 }
 
-/// The stint is over.
-void Poller::be_nobodys_guest() noexcept {
-  if (!std::exchange(has_to_pay_, false)) return;
+/// The stint is over. When the next one may begin, in ticks(); 0: at once. Lets the thread run on all processors: it is
+/// not to wait for its last host's when it is woken or ended.
+std::uint64_t Poller::be_nobodys_guest() noexcept {
+  if (!std::exchange(has_to_pay_, false)) return 0;
+  guest_ = false;
+  processors_.spread_this_thread();
   const shim::Moment now = shim::this_moment();
-  host_ = waiting_ = kNoHost;
   guest_policy_.end(now);
-  not_before_.store(now.after(GuestPolicy::kSettleUs), std::memory_order_relaxed);
+  return now.after(GuestPolicy::kSettleUs);
 }
 
 /// Before the host gets its processor. Served at any other time, a caller that is woken here would take the processor
 /// at once, for the kernel owes it the time that it has slept; and no other caller would find us polling.
 void Poller::serve_host() {
   std::uint64_t last_hit = 0;
-  waiting_ = kNoHost;
+  serves_host_ = true;
   (void)scan(last_hit);
-  waiting_ = host_;
+  serves_host_ = false;
 }
 
 }  // namespace lrpc::server

@@ -26,8 +26,10 @@ class GuestPolicy {
   static constexpr std::uint64_t kCallUs = 3;
   /// It leaves after so many turns in a row that did not pay: anything may disturb one. The trial begins as the first.
   static constexpr unsigned kPoorTurns = 2;
-  /// Afterwards nobody polls for so long: where the guest has moved the callers together, they find processors of their
-  /// own again, before a poller takes one for idle.
+  /// One poller serves 6 calls in a microsecond: on more processors than that it cannot pay.
+  static constexpr std::uint64_t kMostProcessors = 6 * kCallUs;
+  /// Afterwards it does not poll for so long: where the guest has moved the callers together, they find processors of
+  /// their own again, before a poller takes one for idle.
   static constexpr std::uint64_t kSettleUs = 5'000;
 
   [[nodiscard]] bool may_begin(shim::Moment now) const noexcept { return back_off_.over(now); }

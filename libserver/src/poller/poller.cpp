@@ -92,13 +92,13 @@ void Poller::run() {
       wait_for_offers();
     } else if (!takes_offers(shim::this_moment())) {
       cool_down();  // offered before the back-off began
-    } else if (!take_seat() && !begin_as_guest()) {
+    } else if (take_seat() || begin_as_guest()) {
+      stint();
+    } else {
       const shim::Moment now = shim::this_moment();
       not_before_.store(now.after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
       if (index_ != 0) team_.helper_ended(0, now);
       cool_down();  // callers sit everywhere
-    } else {
-      stint();
     }
   }
 }
@@ -116,7 +116,7 @@ bool Poller::take_seat() noexcept {
 void Poller::say_polled(ServedAStack& astack) const noexcept {
   shim::PolledHint hint(seat(), policy_.stint(), policy_.turn());
   if (!promised_) hint = hint.without_fence();
-  if (is_guest()) hint = hint.as_guest();
+  if (guest_) hint = hint.as_guest();
   astack.head->polled.store(hint.bits(), std::memory_order_release);
 }
 
@@ -157,8 +157,8 @@ bool Poller::step_aside(ServedAStack& astack) noexcept {
 
 /// Between two scans; `calls` since the last time. False: the stint is over.
 bool Poller::keep_seat(std::uint64_t calls, shim::Moment now) noexcept {
-  if (has_to_pay_ && !pays(calls, now)) return false;
-  if (is_guest()) return shim::current_processor() == host_;  // else somebody has moved us
+  if (has_to_pay_ && !go_on_if_it_pays(calls, now)) return false;
+  if (guest_) return shim::current_processor() == host_;  // else somebody has moved us
   // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
   if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
     if (!take_seat()) return false;
@@ -198,6 +198,11 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
   return true;
 }
 
+/// H14: for a guest, those that have rung on its host's processor.
+bool Poller::leaves_host_waiting(const ServedAStack& astack) const noexcept {
+  return guest_ && !serves_host_ && shim::load_word(*astack.head).processor() == host_;
+}
+
 /// H12: at most one call of each A-stack, so that no client keeps us from the others.
 bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
@@ -206,7 +211,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     // So that the next word is on its way while this call is served: its claim and return would wait for no load behind
     // them.
     if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
-    if (hot_[i].caller == waiting_ || serve<Scanner::poller>(astack, context_) == Served::nothing) {
+    if (leaves_host_waiting(astack) || serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
       continue;
     }
@@ -217,7 +222,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool slow = took_too_long(astack, now);
     mark_ = now;
-    if (!is_guest() && shares_processor_with_caller() && !step_aside(astack) && !stay_as_guest()) [[unlikely]] {
+    if (!guest_ && shares_processor_with_caller() && !step_aside(astack) && !stay_as_guest()) [[unlikely]] {
       // H5: for this caller we are on no idle processor, and there is none to go to, or we have only just come here:
       // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
@@ -232,7 +237,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
 }
 
 void Poller::stint() {
-  policy_.begin(shim::this_moment(), is_guest());
+  policy_.begin(shim::this_moment(), guest_);
   polling_ = true;
   promised_ = can_promise();
   say_all_polled();
@@ -243,8 +248,8 @@ void Poller::stint() {
   const bool evicted = policy_.evicted();
   if (evicted) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const shim::Moment now = shim::this_moment();
-  be_nobodys_guest();
-  if (const std::uint64_t next = policy_.end(now); next != 0) not_before_.store(next, std::memory_order_relaxed);
+  if (const std::uint64_t next = std::max(policy_.end(now), be_nobodys_guest()); next != 0)
+    not_before_.store(next, std::memory_order_relaxed);
   if (evicted && index_ != 0) team_.helper_ended(policy_.lasted_us(now), now);
   cool_down();
   polls_.store(false, std::memory_order_relaxed);
@@ -285,7 +290,7 @@ void Poller::poll() {
     if (policy_.yield_due(now)) offer_processor();
     tell_hits();
     if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
-    if (hot_count_ == 0 || (!is_guest() && now.since(last_hit) > window)) return;
+    if (hot_count_ == 0 || (!guest_ && now.since(last_hit) > window)) return;
     if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
     look.ticks = now.ticks - looked;
     look.calls = hits() - std::exchange(hits_seen, hits());
@@ -322,7 +327,7 @@ void Poller::note_callers(std::uint64_t since, shim::Moment now) noexcept {
 }
 
 void Poller::offer_processor() noexcept {
-  if (is_guest()) serve_host();
+  if (guest_) serve_host();
   const std::uint64_t began = shim::ticks();
   sched_yield();
   const shim::Moment now = shim::this_moment();

@@ -67,6 +67,7 @@ class Poller {
   }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t guest_turns() const noexcept { return guest_turns_.load(std::memory_order_relaxed); }
 
  private:
   struct Hot {
@@ -93,12 +94,14 @@ class Poller {
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool take_seat() noexcept;
   [[nodiscard]] bool keep_seat(std::uint64_t calls, shim::Moment now) noexcept;
-  [[nodiscard]] bool is_guest() const noexcept { return host_ != kNoHost; }
   [[nodiscard]] bool begin_as_guest() noexcept;
   [[nodiscard]] bool stay_as_guest() noexcept;
-  [[nodiscard]] bool go_to_next_host() noexcept;
-  [[nodiscard]] bool pays(std::uint64_t calls, shim::Moment now) noexcept;
-  void be_nobodys_guest() noexcept;
+  [[nodiscard]] std::uint16_t next_host() const noexcept;
+  [[nodiscard]] bool sit_down_at(std::uint16_t host) noexcept;
+  [[nodiscard]] bool change_seat_to(std::uint16_t host) noexcept;
+  [[nodiscard]] bool go_on_if_it_pays(std::uint64_t calls, shim::Moment now) noexcept;
+  [[nodiscard]] std::uint64_t be_nobodys_guest() noexcept;
+  [[nodiscard]] bool leaves_host_waiting(const ServedAStack& astack) const noexcept;
   void serve_host();
   void fence() noexcept;
   [[nodiscard]] bool can_promise() noexcept;
@@ -132,6 +135,7 @@ class Poller {
   std::atomic<bool> has_room_{false};
   std::atomic<std::uint64_t> hits_{0};
   std::atomic<std::uint64_t> evictions_{0};
+  std::atomic<std::uint64_t> guest_turns_{0};
   shim::Thread thread_;  ///< Under mutex_ until it runs.
 
   // The poller thread's own.
@@ -149,21 +153,19 @@ class Poller {
   PollerPolicy policy_{kStintsApart * index_};
   PollerLoad load_;
   GuestPolicy guest_policy_;
-  /// Neither a processor's number nor "not known". Who says that it calls from there leaves itself to its E-stack.
-  static constexpr std::uint16_t kNoHost = shim::kNoProcessor - 1;
-  std::uint16_t host_ = kNoHost;       ///< The processor on which it is a guest, if it is one.
-  std::uint16_t last_host_ = kNoHost;  ///< The next one is the one after that.
-  bool has_to_pay_ = false;            ///< In this stint it has been a guest.
-  std::uint16_t waiting_ = kNoHost;    ///< Callers there are not served now: host_, but for serve_host().
-  std::uint64_t noted_ = 0;            ///< ticks() when all callers were noted.
-  std::uint64_t told_hits_ = 0;        ///< Those that the allocator has been told of.
-  bool polling_ = false;               ///< Within a stint: hints are on.
-  bool fences_ = false;                ///< The kernel fences for our callers, the last time that we looked.
-  std::uint64_t ask_again_ = 0;        ///< ticks() at which to look again whether it does.
-  bool promised_ = false;              ///< The stint's hints say so.
-  std::uint64_t mark_ = 0;             ///< ticks() at the last look at the clock.
-  std::uint64_t slow_looked_ = 0;      ///< involuntary_switches() when a call last seemed slow.
-  std::uint64_t counted_ = 0;          ///< ticks() when thread_microseconds() were counted_us_.
+  bool guest_ = false;                       ///< It sits beside callers, on host_.
+  bool serves_host_ = false;                 ///< Those callers, too, in this scan.
+  bool has_to_pay_ = false;                  ///< It is a guest, or has been one in this stint.
+  std::uint16_t host_ = shim::kNoProcessor;  ///< The last one, if it is nobody's guest.
+  std::uint64_t noted_ = 0;                  ///< ticks() when all callers were noted.
+  std::uint64_t told_hits_ = 0;              ///< Those that the allocator has been told of.
+  bool polling_ = false;                     ///< Within a stint: hints are on.
+  bool fences_ = false;                      ///< The kernel fences for our callers, the last time that we looked.
+  std::uint64_t ask_again_ = 0;              ///< ticks() at which to look again whether it does.
+  bool promised_ = false;                    ///< The stint's hints say so.
+  std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
+  std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.
   std::uint64_t counted_us_ = 0;
   PrimedContext context_;
 };

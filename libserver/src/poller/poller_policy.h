@@ -55,6 +55,12 @@ class PollerPolicy {
     evicted_ = false;
     ++stint_;
   }
+  /// Goes on somewhere else. For callers that is another stint: who has lost trust in the one before begins anew.
+  void go_on(shim::Moment now, bool guest) noexcept {
+    guest_ = guest;
+    yielded_ = now.ticks;
+    ++stint_;
+  }
   /// Of the stint, for PolledHint.
   [[nodiscard]] std::uint64_t stint() const noexcept { return stint_; }
   /// How often the processor has been offered in it; for the same.

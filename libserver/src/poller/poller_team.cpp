@@ -39,6 +39,10 @@ bool PollerTeam::poller_on(std::uint16_t processor, const Poller* asks) const no
                              [&](const auto& poller) { return poller.get() != asks && poller->seat() == processor; });
 }
 
+bool PollerTeam::others_poll(const Poller* asks) const noexcept {
+  return std::ranges::any_of(pollers_, [&](const auto& poller) { return poller.get() != asks && poller->polls(); });
+}
+
 bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcept {
   return may_poll(poller.index()) && poller.takes_offers(now) && (processors_.any_but([&](std::uint16_t processor) {
            return taken(processor, nullptr, now);

@@ -50,6 +50,8 @@ class PollerTeam {
   [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   [[nodiscard]] std::uint64_t hits() const noexcept;
   [[nodiscard]] std::uint64_t evictions() const noexcept;
+  /// Of the first one, which alone has any.
+  [[nodiscard]] std::uint64_t guest_turns() const noexcept { return pollers_.empty() ? 0 : pollers_[0]->guest_turns(); }
 
   // For pollers.
   [[nodiscard]] bool caller_on(std::uint16_t processor, shim::Moment now) const noexcept {
@@ -65,6 +67,8 @@ class PollerTeam {
   [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept {
     return callers_.on(processor, now) || poller_on(processor, asks);
   }
+  /// Whether a poller other than `asks` polls.
+  [[nodiscard]] bool others_poll(const Poller* asks) const noexcept;
   /// Whether a poller with a lesser index sits there, too: then it is not this one's.
   [[nodiscard]] bool another_sits_on(std::uint16_t processor, std::size_t index) const noexcept {
     for (std::size_t i = 0; i < index; ++i) {

@@ -72,10 +72,11 @@ struct ServerOptions {
   std::size_t max_grown_astacks_per_user = 1024;
   std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
   /// Domain caching: how many threads may poll for calls on otherwise idle processors, at most 8. Zero: none. Further
-  /// ones begin only where callers queue for those that poll. None polls while busy callers sit on all processors that
-  /// the server may use. Procedures that a poller executes run with its affinity, which leaves those out, and E-stacks
-  /// may be bound to their callers' processors: a thread that a procedure starts inherits that, as threads do, and sets
-  /// its own (sched_setaffinity(2)) if it is to live on.
+  /// ones begin only where callers queue for those that poll. While busy callers sit on all processors that the server
+  /// may use, one polls on these in turn, if that pays. Procedures that a poller executes run with its affinity, which
+  /// leaves busy callers' processors out or is one of them, and E-stacks may be bound to their callers' processors: a
+  /// thread that a procedure starts inherits that, as threads do, and sets its own (sched_setaffinity(2)) if it is to
+  /// live on.
   unsigned pollers = 8;
   /// How long a poller polls without a call before it parks. Zero: at once. At most a second: more would starve others,
   /// and so kNoLimit is refused.
@@ -132,6 +133,7 @@ struct ServerStatistics {
   std::uint64_t poller_hits = 0;         ///< Calls picked up by a poller (domain caching).
   std::uint64_t poller_misses = 0;       ///< Calls on a polled A-stack that its poller did not get.
   std::uint64_t poller_evictions = 0;    ///< Times a poller saw that it had been switched out and backed off.
+  std::uint64_t guest_turns = 0;         ///< Times a poller has sat down where callers sit, for they sat everywhere.
   std::uint32_t polling = 0;             ///< Pollers that poll now.
   std::uint32_t granted_pollers =
       0;                        ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.

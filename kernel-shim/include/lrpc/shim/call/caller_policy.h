@@ -11,7 +11,7 @@ namespace lrpc::shim {
 
 /// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and in which turn
 /// of that, and whether it fences for its callers when it goes. Zero: none does. A hint, and hostile: a lie costs the
-/// liar's callers kExchangeMicroseconds a call.
+/// liar's callers kExchangeMicroseconds a call, or a twentieth of their time (CallerPolicy).
 class PolledHint {
  public:
   constexpr PolledHint() noexcept = default;
@@ -73,8 +73,7 @@ class EStackHint {
 ///
 ///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of
 ///              the poller's turns offer this processor to others, as the poller has done with its own
-/// lend       a poller scans it on this processor, as a guest: sleep, so that the poller runs, for at most
-/// kLendMicroseconds
+///   lend       a poller scans it on this processor, as a guest: sleep for at most kLendMicroseconds, so that it runs
 ///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
 ///   sleep      else
 ///
@@ -104,7 +103,7 @@ class CallerPolicy {
   /// Calls that no poller picked up. A poller that was switched out is back after somebody else's time slice, so it is
   /// tried again after 16 ms at most; a try in vain costs 20 us, an eighth of a per cent of that.
   static constexpr DistrustSpans kExchangeSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 16'000};
-  /// Yields that did not bring the result, or brought it at a cost.
+  /// Yields and loans that did not bring the result, or brought it at a cost.
   static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
 
   /// Whether to exchange at once: a poller scans the word, in a stint and turn that have been chosen before and have
@@ -122,14 +121,15 @@ class CallerPolicy {
   };
   /// H8. `may_yield`: the binding's gate and the thread's scheduling let it.
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
-    const bool here = is_processor(at.processor) && at.polled.processor() == at.processor;
     trusted_ = kNothing;
-    if (at.polled.polled() && (!here || at.polled.guest()) &&
-        !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {
-      believed_ = at.polled.stint();
-      if (here) return Way::lend;
-      trusted_ = at.polled.bits();
-      return Way::exchange;
+    if (at.polled.polled()) {
+      if (is_processor(at.processor) && at.polled.processor() == at.processor) {
+        if (at.polled.guest() && !loan_.holds(at.now)) return Way::lend;
+      } else if (at.polled.stint() != missed_ || !exchange_.holds(at.now)) {
+        trusted_ = at.polled.bits();
+        believed_ = at.polled.stint();
+        return Way::exchange;
+      }
     }
     return may_yield && would_yield(at.now) && at.estack.is_beside(at.processor) ? Way::yield : Way::sleep;
   }
@@ -143,6 +143,8 @@ class CallerPolicy {
     missed_ = believed_;
     exchange_.failed(now);
   }
+  /// No return within kLendMicroseconds, although the hint said that a guest is here.
+  void loan_missed(Moment now) noexcept { loan_.failed_at_a_cost(now, kLendMicroseconds, kCostFactor); }
   /// For a caller that exchanges: whether to yield once before it rings, so that a thread that waits for the processor
   /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. A caller that has been
   /// off the processor as long as on it has given others enough, and counts again from 0 to what it may keep.
@@ -180,6 +182,7 @@ class CallerPolicy {
   std::uint64_t owed_us_ = kOfferUs;
   Distrust<kExchangeSpans> exchange_;
   Distrust<kYieldSpans> yield_;
+  Distrust<kYieldSpans> loan_;
 };
 
 }  // namespace lrpc::shim
