@@ -303,8 +303,8 @@ TEST(DomainCaching, takes_turns_on_the_callers_processors_where_these_are_all_an
   const cpu_set_t all = own_affinity();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two processors";
   if (!lrpc::shim::is_processor(lrpc::shim::current_processor())) GTEST_SKIP() << "the C library registers no rseq";
-  std::vector<int> two;
-  for (int processor = 0; two.size() < 2; ++processor) {
+  std::vector<std::uint16_t> two;
+  for (std::uint16_t processor = 0; two.size() < 2; ++processor) {
     if (CPU_ISSET(processor, &all)) two.push_back(processor);
   }
   std::vector<std::jthread> callers;
@@ -313,17 +313,17 @@ TEST(DomainCaching, takes_turns_on_the_callers_processors_where_these_are_all_an
   std::jthread program([&] {  // the server's threads are born with these processors, and no other
     cpu_set_t both;
     CPU_ZERO(&both);
-    for (const int processor : two) CPU_SET(processor, &both);
+    for (const std::uint16_t processor : two) CPU_SET(processor, &both);
     ASSERT_EQ(sched_setaffinity(0, sizeof both, &both), 0);
     Pair pair;
     pair.service.body = [&] { ++executed; };
     auto client = pair.bind();
     ASSERT_TRUE(client);
-    const auto call_on = [&](const std::stop_token& enough, int processor) {
-      ASSERT_TRUE(lrpc::shim::move_to_processor(static_cast<std::uint16_t>(processor)));
+    const auto call_on = [&](const std::stop_token& enough, std::uint16_t processor) {
+      ASSERT_TRUE(lrpc::shim::move_to_processor(processor));
       for (; !enough.stop_requested(); ++calls) EXPECT_TRUE(client->Null());
     };
-    for (const int processor : two) callers.emplace_back(call_on, processor);
+    for (const std::uint16_t processor : two) callers.emplace_back(call_on, processor);
     EXPECT_TRUE(eventually([&] { return pair.server.statistics().guest_turns > 2; }));
     for (std::jthread& caller : callers) caller.request_stop();
     callers.clear();
