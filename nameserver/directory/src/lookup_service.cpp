@@ -185,8 +185,12 @@ class LookupService::Place {
 bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {
   const Place place(*this, user);
   if (!place.taken()) return false;
+  const auto may_watch = [&] {
+    const std::lock_guard lock(mutex_);
+    return budgets_.spend(user, Clock::now());
+  };
   const auto written =
-      watches_.wait(keys_of_name(options_.prefix, name), revision, std::min(wait, kLongestWait), stopping_);
+      watches_.wait(keys_of_name(options_.prefix, name), revision, std::min(wait, kLongestWait), may_watch, stopping_);
   return written && *written;
 }
 

@@ -35,7 +35,7 @@ struct LookupOptions {
   /// What this machine itself publishes under a name. Any thread.
   std::function<std::optional<PublishedName>(const std::string& name)> own_name;
   Log log;                         ///< Any thread, several at a time.
-  LookupBudgets::Budget budget{};  ///< Of each user's questions to etcd.
+  LookupBudgets::Budget budget{};  ///< Of each user's questions to etcd; a watch is one.
 };
 
 /// Thread-safe. `etcd` must outlive it, and it the Server that serves it.
@@ -94,7 +94,8 @@ class LookupService {
   void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;
   /// Says how many entries of a name are not right: once, until it is another number.
   void refused(const std::string& name, std::size_t count);
-  /// Waits until some host publishes the name, if there is room to wait. False: none has.
+  /// Waits until some host publishes the name, if there is room to wait, and the user may ask etcd to watch it or
+  /// another lookup watches it already. False: none has.
   bool wait_for_change(const std::string& name, std::int64_t revision, std::chrono::milliseconds wait, uid_t user);
   Result<Directory::LookupResults> answer(const Found& found, const InterfaceId& wanted, const std::string& name,
                                           uid_t user);

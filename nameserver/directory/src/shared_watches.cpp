@@ -72,16 +72,19 @@ Result<bool> SharedWatches::watch(const std::string& prefix, std::int64_t revisi
 }
 
 Result<bool> SharedWatches::wait(const std::string& prefix, std::int64_t revision, std::chrono::milliseconds wait,
-                                 const std::atomic<bool>& stop) {
+                                 const std::function<bool()>& may_watch, const std::atomic<bool>& stop) {
   const Time until = Clock::now() + wait;
   Waiting waiting(*this, prefix);
   if (!waiting.for_others(until)) return false;
   if (waiting.watch().over) return waiting.watch().outcome;
-  if (stop.load(std::memory_order_relaxed) || Clock::now() >= until) return false;
+  if (stop.load(std::memory_order_relaxed) || Clock::now() >= until || !may_watch()) return false;
   waiting.begin();
   auto outcome = watch(prefix, revision, until, stop);
-  if (!outcome || *outcome) waiting.end(outcome);
-  return outcome;
+  if (outcome ? *outcome : Clock::now() < until) {
+    waiting.end(outcome);
+    return outcome;
+  }
+  return false;  // an error after this thread's time may come of that time alone: another one goes on
 }
 
 std::size_t SharedWatches::waiting() {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,9 +23,10 @@ class SharedWatches {
 
   /// Blocks until a key that begins with `prefix` is written after `revision`, at most `wait`, or until `stop` (within
   /// about a second). True: one was. The first thread that waits for a prefix watches for all; when its time is over,
-  /// another one goes on. Errors: those of Etcd::watch(), for all who wait for the prefix.
+  /// another one goes on. Errors: those of Etcd::watch(), for all who wait for the prefix. `may_watch` is asked, and
+  /// must not block, before this thread watches itself; if it says no, the wait is over for this thread alone.
   Result<bool> wait(const std::string& prefix, std::int64_t revision, std::chrono::milliseconds wait,
-                    const std::atomic<bool>& stop);
+                    const std::function<bool()>& may_watch, const std::atomic<bool>& stop);
   /// Threads that wait now.
   [[nodiscard]] std::size_t waiting();
 

@@ -170,5 +170,17 @@ TEST_F(FewLookups, that_are_too_many_ask_etcd_no_more_and_are_answered_by_what_i
   EXPECT_EQ(etcd_.requests(), asked);
 }
 
+TEST_F(FewLookups, that_are_too_many_begin_no_watch_and_are_answered_at_once) {
+  EXPECT_EQ(refusal_of("late"), Errc::name_unknown);
+  EXPECT_EQ(refusal_of("late"), Errc::name_unknown);
+  const PublishedName late = published("late", "10.0.0.2");
+  etcd_.on_watch(key_of(kPrefix, "late", late.host), [&] { publish(late); });
+  const auto answer = look_up("late", testing_lrpc::kPatienceMs);  // the third question is this lookup's own
+  const auto* const refused = answer.raised<Directory::Refused>();
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(static_cast<Errc>(refused->code), Errc::name_unknown);
+  EXPECT_EQ(etcd_.requests(), 3);
+}
+
 }  // namespace
 }  // namespace lrpc::directory::test

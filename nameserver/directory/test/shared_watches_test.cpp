@@ -22,12 +22,23 @@ class Watches : public ::testing::Test {
   static constexpr const char* kKey = "/test/names/files/10.0.0.2";
 
   /// Waits as an import does that etcd has told of nothing.
-  Result<bool> wait(std::chrono::milliseconds time) { return watches_.wait(kPrefix, 7, time, stop_); }
+  Result<bool> wait(std::chrono::milliseconds time) {
+    const auto may_watch = [this] {
+      ++begun_;
+      return may_watch_.load();
+    };
+    return watches_.wait(kPrefix, 7, time, may_watch, stop_);
+  }
 
+  static bool is_told_nothing(const Result<bool>& outcome) { return outcome && !*outcome; }
+
+  std::atomic<bool> first_is_over_ = false;  ///< Etcd may still look at it when the test is over.
   FakeEtcd etcd_;
   Etcd connection_{etcd_.options()};
   SharedWatches watches_{connection_};
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> may_watch_ = true;
+  std::atomic<int> begun_ = 0;
 };
 
 TEST_F(Watches, of_one_name_are_one_for_all_who_wait) {
@@ -43,18 +54,37 @@ TEST_F(Watches, of_one_name_are_one_for_all_who_wait) {
   for (std::thread& one : threads) one.join();
   EXPECT_EQ(told, static_cast<int>(kWaiting));
   EXPECT_EQ(etcd_.requests(), 1);
+  EXPECT_EQ(begun_, 1) << "to join one is free";
   EXPECT_EQ(watches_.waiting(), 0U);
 }
 
 TEST_F(Watches, go_on_for_the_others_when_the_time_of_one_is_over) {
   etcd_.on_watch("", [&] { etcd_.on_watch(kKey, [] {}); });  // the first watch is told of nothing
   std::thread first([&] {
-    while (etcd_.requests() == 0) EXPECT_FALSE(wait(1s).value());
+    while (etcd_.requests() == 0) EXPECT_TRUE(is_told_nothing(wait(1s)));
   });
   EXPECT_TRUE(testing_lrpc::eventually([&] { return etcd_.requests() == 1; }));
   EXPECT_TRUE(wait(4min).value());
   first.join();
   EXPECT_EQ(etcd_.requests(), 2);
+}
+
+TEST_F(Watches, go_on_for_the_others_when_etcd_is_slower_than_the_time_of_one) {
+  etcd_.on_watch(kKey, [&] { EXPECT_TRUE(testing_lrpc::eventually([&] { return first_is_over_.load(); })); });
+  std::thread first([&] {
+    EXPECT_TRUE(is_told_nothing(wait(1s)));
+    first_is_over_ = true;
+  });
+  EXPECT_TRUE(testing_lrpc::eventually([&] { return watches_.waiting() == 1 || first_is_over_; }));
+  const auto written = wait(4min);
+  EXPECT_TRUE(written && *written) << written.error().message();
+  first.join();
+}
+
+TEST_F(Watches, are_not_begun_by_who_may_not) {
+  may_watch_ = false;
+  EXPECT_TRUE(is_told_nothing(wait(4min)));
+  EXPECT_EQ(etcd_.requests(), 0);
 }
 
 }  // namespace
