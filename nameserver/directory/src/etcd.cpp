@@ -198,8 +198,17 @@ struct Etcd::Watching {
 };
 
 Status Etcd::watch_at(Http& connection, std::size_t endpoint, Watching& watching) {
-  const auto held = token(connection, endpoint, {});
-  if (!held) return held.error();
+  auto held = token(connection, endpoint, {});
+  for (bool renewed = false;; renewed = true) {
+    if (!held) return held.error();
+    const Status watched = watch_with(connection, endpoint, *held, watching);
+    // As in ask_at(): once, with a new one.
+    if (watched.code() != Errc::not_permitted || renewed || options_.user.empty() || watching.over()) return watched;
+    held = token(connection, endpoint, *held);
+  }
+}
+
+Status Etcd::watch_with(Http& connection, std::size_t endpoint, const std::string& token, Watching& watching) {
   Status outcome;
   std::string refusal;
   const auto on_line = [&](std::string_view line) {
@@ -215,7 +224,7 @@ Status Etcd::watch_at(Http& connection, std::size_t endpoint, Watching& watching
   };
   const auto status = connection.stream({.url = options_.endpoints[endpoint] + "/v3/watch",
                                          .body = watch_request(watching.prefix, watching.from),
-                                         .token = *held,
+                                         .token = token,
                                          .timeout = watching.left()},
                                         on_line, watching.stop);
   if (!status) return status.error();

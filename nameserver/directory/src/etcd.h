@@ -79,6 +79,7 @@ class Etcd {
   Result<std::string> authenticate(Http& connection, std::size_t endpoint);
   struct Watching;
   Status watch_at(Http& connection, std::size_t endpoint, Watching& watching);
+  Status watch_with(Http& connection, std::size_t endpoint, const std::string& token, Watching& watching);
 
   const EtcdOptions options_;
   std::atomic<std::size_t> current_{0};  ///< The endpoint that answered last.

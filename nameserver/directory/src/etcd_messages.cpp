@@ -22,10 +22,18 @@ Error malformed(std::string_view what) {
 }
 
 /// 0 if there is none that another one can follow.
-std::int64_t revision_of(const Json& answer) {
-  const Json* const header = member(answer, "header");
-  const std::int64_t revision = header == nullptr ? 0 : integer_of(*header, "revision").value_or(0);
+std::int64_t revision_of(const Json& object, const char* key) {
+  const std::int64_t revision = integer_of(object, key).value_or(0);
   return revision > 0 && revision < std::numeric_limits<std::int64_t>::max() ? revision : 0;
+}
+
+/// A watch that etcd does not let in is answered with status 200 and the reason in words.
+Error end_of_watch(const Json& result) {
+  const std::string_view reason = text_of(result, "cancel_reason").value_or("");
+  for (const char* const refusal : {"invalid auth token", "permission denied", "user name is empty"})
+    if (reason.find(refusal) != std::string_view::npos)
+      return {Errc::not_permitted, "etcd refuses: " + printable(reason)};
+  return {Errc::remote_unavailable, "etcd has ended the watch"};
 }
 
 /// Of an answer that is a stream of one: the message itself.
@@ -59,9 +67,10 @@ std::string range_request(const std::string& prefix, std::size_t limit) {
 
 Result<Range> read_range(std::string_view body) {
   const auto answer = parse_json(body);
-  if (!answer || member(*answer, "header") == nullptr) return malformed("range");
+  const Json* const header = answer ? member(*answer, "header") : nullptr;
+  if (header == nullptr) return malformed("range");
   Range range;
-  range.revision = revision_of(*answer);
+  range.revision = revision_of(*header, "revision");
   const Json* const found = member(*answer, "kvs");
   if (found != nullptr) {
     if (!found->is_array()) return malformed("range");
@@ -163,7 +172,7 @@ Result<Changes> read_changes(std::string_view line) {
     return malformed("watch");
   }
   if (const Json* const canceled = member(*result, "canceled"); canceled != nullptr && *canceled == Json(true))
-    return Error{Errc::remote_unavailable, "etcd has ended the watch"};
+    return end_of_watch(*result);
   Changes changes;
   const Json* const events = member(*result, "events");
   if (events == nullptr) return changes;
@@ -173,7 +182,7 @@ Result<Changes> read_changes(std::string_view line) {
     auto key = entry == nullptr ? std::nullopt : bytes_of(*entry, "key");
     if (!key) return malformed("watch");
     changes.changes.push_back({*std::move(key), text_of(event, "type") == "DELETE"});
-    changes.last = std::max(changes.last, integer_of(*entry, "mod_revision").value_or(0));
+    changes.last = std::max(changes.last, revision_of(*entry, "mod_revision"));
   }
   return changes;
 }

@@ -119,10 +119,17 @@ TEST(SeveralEndpoints, a_watch_goes_on_at_the_next_one_from_the_last_change) {
   EXPECT_EQ(asked, watch_request("/lrpc/", 8));
 }
 
+constexpr const char* kWritten = "HTTP/1.1 200 x\r\n\r\n{\"result\":{\"events\":[{\"kv\":{\"key\":\"YQ==\"}}]}}\n";
+/// A watch whose token is not right, in the words of etcd 3.4.
+constexpr const char* kCanceled =
+    "HTTP/1.1 200 x\r\n\r\n{\"result\":{\"watch_id\":\"-1\",\"created\":true,\"canceled\":true,\"cancel_reason\":"
+    "\"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token\"}}\n";
+
 /// A gateway with users: hands out tokens t1, t2, ... and takes the last one only.
 struct Guarded {
   std::atomic<int> tokens{0};
   std::atomic<int> valid{0};
+  std::atomic<bool> refuses_all{false};
   Gateway gateway{[this](const Gateway::Request& request) {
     if (request.path == "/v3/auth/authenticate") {
       if (request.body != R"({"name":"lrpc","password":"se\"cret"})")
@@ -130,9 +137,9 @@ struct Guarded {
       valid = ++tokens;
       return answer(200, "{\"token\":\"t" + std::to_string(valid) + "\"}");
     }
-    if (request.token != "t" + std::to_string(valid))
-      return answer(401, R"({"error":"etcdserver: invalid auth token","code":16})");
-    return kNothingFound;
+    const bool is_right = !refuses_all && request.token == "t" + std::to_string(valid);
+    if (request.path == "/v3/watch") return Gateway::kThenNothing + std::string(is_right ? kWritten : kCanceled);
+    return is_right ? kNothingFound : answer(401, R"({"error":"etcdserver: invalid auth token","code":16})");
   }};
   [[nodiscard]] EtcdOptions options(const std::string& password) const {
     EtcdOptions options = options_of({gateway.url()});
@@ -150,6 +157,24 @@ TEST(Tokens, are_asked_for_once_and_again_when_they_have_expired) {
   guarded.valid = 99;
   EXPECT_TRUE(etcd.range("/lrpc/", 10));
   EXPECT_EQ(guarded.tokens, 2);
+}
+
+TEST(Tokens, that_have_expired_are_renewed_by_a_watch_once) {
+  Guarded guarded;
+  Etcd etcd(guarded.options("se\"cret"));
+  EXPECT_TRUE(etcd.range("/lrpc/", 10));
+  const std::atomic<bool> stop = false;
+  const auto watch = [&] {
+    return etcd.watch(
+        "/lrpc/", 1, milliseconds(240'000), [](const Changes& changes) { return changes.changes.empty(); }, stop);
+  };
+  guarded.valid = 99;
+  const Status watched = watch();
+  EXPECT_TRUE(watched) << watched.error().message();
+  EXPECT_EQ(guarded.tokens, 2);
+  guarded.refuses_all = true;
+  EXPECT_EQ(watch().code(), Errc::not_permitted);
+  EXPECT_EQ(guarded.tokens, 3);
 }
 
 TEST(Tokens, are_asked_for_once_by_requests_that_come_together) {

@@ -95,6 +95,16 @@ TEST_F(EtcdWithUsers, gives_a_new_token_after_it_has_forgotten_the_old_one) {
   server->kill();  // simple tokens are in its memory alone
   server->start();
   EXPECT_TRUE(testing_lrpc::eventually([&] { return etcd.range("/lrpc/", 10).has_value(); }));
+  const auto lease = etcd.grant(600s);
+  ASSERT_TRUE(lease) << lease.error().message();
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd.put(std::span(&entry, 1), lease->id));
+  server->kill();
+  server->start();
+  const std::atomic<bool> stop = false;
+  const Status watched = etcd.watch(
+      "/lrpc/", 1, 240s, [](const Changes& changes) { return changes.changes.empty(); }, stop);
+  EXPECT_TRUE(watched) << "of a watch, too: " << watched.error().message();
 }
 
 TEST(EtcdWithoutUsers, serves_whoever_names_one_all_the_same) {

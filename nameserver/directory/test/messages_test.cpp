@@ -157,6 +157,11 @@ TEST(EtcdMessages, changes_are_read_and_an_ended_watch_is_noticed) {
   EXPECT_EQ(changes->last, 0) << "not said";
   EXPECT_EQ(read_changes(R"({"result":{"events":[{"kv":{"key":"YQ==","mod_revision":"7"}}]}})")->last, 7);
   EXPECT_EQ(read_changes(R"({"result":{"canceled":true}})").code(), Errc::remote_unavailable);
+  for (const char* const reason :
+       {"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", "etcdserver: permission denied"}) {
+    const std::string line = R"({"result":{"created":true,"canceled":true,"cancel_reason":")" + std::string(reason);
+    EXPECT_EQ(read_changes(line + "\"}}").code(), Errc::not_permitted) << reason;
+  }
   EXPECT_EQ(read_changes(R"({"error":{"grpc_code":14}})").code(), Errc::remote_unavailable);
   EXPECT_EQ(read_changes(R"({"result":{"events":[{}]}})").code(), Errc::bad_message);
 }
@@ -168,6 +173,11 @@ TEST(EtcdMessages, a_revision_is_one_that_another_can_follow) {
   EXPECT_EQ(revision("\"9223372036854775806\""), 9223372036854775806);
   for (const char* const text : {"\"9223372036854775807\"", "\"-1\"", "0", "9223372036854775808", "null"})
     EXPECT_EQ(revision(text), 0) << text;
+  const auto last = [](const std::string& text) {
+    return read_changes(R"({"result":{"events":[{"kv":{"key":"YQ==","mod_revision":)" + text + "}}]}}").value().last;
+  };
+  EXPECT_EQ(last("\"9223372036854775806\""), 9223372036854775806);
+  for (const char* const text : {"\"9223372036854775807\"", "\"-1\"", "0"}) EXPECT_EQ(last(text), 0) << text;
 }
 
 TEST(EtcdMessages, a_refusal_of_etcd_3_4_and_one_of_3_6_mean_the_same) {
