@@ -57,9 +57,8 @@ void emit_serve_callbacks(Code& code) {
        {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
         "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
         "/// binding; again only when an earlier `server` is gone.",
-        "/// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none), "
-        "not_supported",
-        "/// (a remote binding), timed_out, system_error, and those of Server::serve_over()."})
+        "/// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none),",
+        "/// not_supported (a remote binding), timed_out, system_error, and those of Server::serve_over()."})
     code.line(line);
   code.line("template <Callback::Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Status serve_callbacks(",

@@ -258,8 +258,8 @@ class Client {
   /// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from
   /// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a
   /// binding; again only when an earlier `server` is gone.
-  /// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none), not_supported
-  /// (a remote binding), timed_out, system_error, and those of Server::serve_over().
+  /// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none),
+  /// not_supported (a remote binding), timed_out, system_error, and those of Server::serve_over().
   template <Callback::Implementation Impl_>
   [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl_& impl, lrpc::ExportOptions options = {}) {
     auto offered = lrpc::detail::StubAccess::offer_callback(binding_);
