@@ -105,13 +105,18 @@ Transaction* ChannelPool::abandon(Slot& slot) noexcept {
 void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept {
   slot.user = &transaction;
   slot.user_deadline = deadline;
+  slot.starting = true;
   ++sent_;
+  ++entered_;
   // The deadline is kept here, so that the channel stays taken, and is known to be free again, whatever becomes of
   // the call.
   slot.channel->call(std::move(request), slot, kNoLimit);
+  slot.starting = false;
+  --entered_;
 }
 
 void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept {
+  if (std::exchange(slot.starting, false) && outcome != Errc::ok) --sent_;  // the channel has refused it
   Transaction* const user = std::exchange(slot.user, nullptr);
   free_slot(slot);
   ++entered_;

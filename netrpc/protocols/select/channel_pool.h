@@ -20,7 +20,8 @@ class ChannelPool {
   using Unwrap = Errc (*)(Message& reply) noexcept;
 
   /// `participants`: with which channels are opened at `below`, each when it is first needed. `queue`: how many calls
-  /// may wait for one. `sent` counts the calls that a channel has been given; it outlives the pool.
+  /// may wait for one. `sent` counts the calls that a channel has been given and has not refused at once (too long, no
+  /// memory, no way to the host); it outlives the pool.
   ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, std::size_t queue,
               Unwrap unwrap, std::uint64_t& sent);
   ChannelPool(const ChannelPool&) = delete;
@@ -62,6 +63,7 @@ class ChannelPool {
 
     SessionRef channel;
     bool freed_by_cancel = false;  ///< See control::FreedByCancel.
+    bool starting = false;         ///< The channel is being given the call.
     Transaction* user = nullptr;   ///< Null while in use: it does not wait any more.
     Time user_deadline = Time::max();
     Slot* next_free = nullptr;

@@ -82,6 +82,7 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
   EXPECT_TRUE(cancelled);
   EXPECT_EQ(first.completions, 1);
   EXPECT_FALSE(held.pool.busy());
+  EXPECT_EQ(held.sent, 1U) << "the channel has refused the second";
 }
 
 TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_memory_for_another) {

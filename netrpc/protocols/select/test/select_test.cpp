@@ -342,5 +342,19 @@ TEST(SelectTest, its_kind_checks_its_options) {
   EXPECT_EQ(kind.make(parts).code(), Errc::invalid_argument);
 }
 
+TEST(SelectTest, a_call_that_is_too_long_is_not_counted_as_sent) {
+  SelectHosts net(2);
+  net.serve(1, 7);
+  Session& session = net.open(0, 1, 7);
+  TestCall too_long;
+  TestCall fits;
+  net.call(0, session, too_long, std::string(2000, 'x'));
+  EXPECT_EQ(too_long.outcome, Errc::message_too_long);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[0]).sent, 0U);
+  net.call(0, session, fits, "short");
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[0]).sent, 1U);
+  net.world.run_for(1s);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
