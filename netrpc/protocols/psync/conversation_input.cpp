@@ -93,7 +93,8 @@ void Conversation::gone(const Header& header) noexcept {
     if (of == nullptr || of == &members_[self_]) continue;
     if (of->life == 0) learn_life(*of, mark.life);
     if (of->life != mark.life || mark.sequence <= of->delivered) continue;
-    // Only what nobody has any more is given up: not what waits here already.
+    // What waits here already is given up, too: it follows something that is gone, and where two members' messages are,
+    // nobody can say which of those that waited follows which.
     for (Slot& one : of->slots)
       if (one.sequence != 0 && one.sequence <= mark.sequence) one = {};
     psync_.statistics().failed += mark.sequence - of->delivered;

@@ -421,6 +421,49 @@ TEST(Psync, says_how_many_messages_are_outstanding) {
   EXPECT_EQ(outstanding(1).here, 0U);
 }
 
+/// Host 1 has seen j -> p -> k -> n, each of another member. Host 0 has p, which names j, and n, which names k: by that
+/// nobody can tell that p precedes n.
+TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
+  Group group(5, {}, {}, 4);
+  Talker& talker = *group.members[0].talker;
+  talker.expects = Expects::nothing;
+  SinkProtocol& member = group.net[1].add<SinkProtocol>();
+  SessionRef session;
+  {
+    const Shepherd inside(group.net[1].monitor());
+    session = *group.net[1].ip().open(member, group.net.to(0, protocol_numbers::kPsync));
+  }
+  const auto name = [&](std::size_t host, std::uint32_t sequence) {
+    return Mark{group.net.address(host), 7, sequence};
+  };
+  const auto send = [&](Type type, const Mark& id, const std::vector<Mark>& marks) {
+    Header header;
+    header.type = type;
+    header.protocol = protocol_numbers::kFirstOfTests;
+    header.group = kGroup;
+    header.id = id;
+    for (const Mark& mark : marks) header.add(mark);
+    const Shepherd inside(group.net[1].monitor());
+    Message packet = group.net.message(1, "");
+    header.encode(packet.push(header.size()));
+    EXPECT_EQ(session->push(std::move(packet)), Errc::ok);
+  };
+  send(Type::message, name(2, 1), {});
+  send(Type::message, name(4, 1), {});
+  send(Type::message, name(1, 1), {name(4, 2)});  // p
+  send(Type::message, name(3, 1), {name(2, 2)});  // n
+  group.net.world.run_for(1ms);
+  EXPECT_EQ(talker.received, 2);
+  send(Type::gone, name(1, 0), {name(1, 1), name(2, 2), name(3, 1), name(4, 2)});
+  group.net.world.run_for(1ms);
+  EXPECT_EQ(talker.received, 2);
+  EXPECT_EQ(group.statistics(0).failed, 4U);
+  send(Type::message, name(1, 2), {name(1, 1)});
+  group.net.world.run_for(1ms);
+  EXPECT_EQ(talker.received, 3);
+  session = {};
+}
+
 /// Any bytes from a member: nothing breaks, and the bounds hold.
 TEST(Psync, hostile_packets_do_no_harm) {
   std::mt19937_64 random(testing_lrpc::test_seed());
