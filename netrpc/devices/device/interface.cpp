@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,10 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <vector>
-
-#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc {
 
@@ -89,13 +87,13 @@ Result<Interface> find_interface(const std::string& name) {
 namespace {
 
 /// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
-std::optional<UniqueFd> discard_of(HostAddress host) noexcept {
+UniqueFd discard_of(HostAddress host) noexcept {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(9);
   to.sin_addr.s_addr = htonl(host.value);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return std::nullopt;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
   return socket;
 }
 
@@ -109,19 +107,25 @@ std::size_t mtu_of(const UniqueFd& socket) noexcept {
 }  // namespace
 
 std::size_t path_mtu(HostAddress host) noexcept {
-  const auto socket = discard_of(host);
-  return socket ? mtu_of(*socket) : 0;
+  const UniqueFd socket = discard_of(host);
+  return socket ? mtu_of(socket) : 0;
 }
 
-void ask_path_mtu(HostAddress host) noexcept {
+UniqueFd ask_path_mtu(HostAddress host) noexcept {
   static constexpr std::array<std::byte, 9000> kNothing{};
   constexpr std::size_t kHeaders = 20 + 8;
-  const auto socket = discard_of(host);
-  if (!socket) return;
-  const std::size_t mtu = std::min(mtu_of(*socket), kNothing.size());
+  UniqueFd socket = discard_of(host);
+  if (!socket) return {};
+  const std::size_t mtu = std::min(mtu_of(socket), kNothing.size());
   const int uncut = IP_PMTUDISC_DO;
-  if (mtu <= kHeaders || ::setsockopt(socket->get(), IPPROTO_IP, IP_MTU_DISCOVER, &uncut, sizeof uncut) != 0) return;
-  (void)::send(socket->get(), kNothing.data(), mtu - kHeaders, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (mtu <= kHeaders || ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &uncut, sizeof uncut) != 0) return {};
+  (void)::send(socket.get(), kNothing.data(), mtu - kHeaders, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return socket;
+}
+
+void wait_for_answer(const UniqueFd& question, std::chrono::milliseconds limit) noexcept {
+  pollfd answered{question.get(), 0, 0};  // each answer is an ICMP error, and so POLLERR
+  (void)::poll(&answered, 1, static_cast<int>(limit.count()));
 }
 
 }  // namespace lrpc::netrpc

@@ -1,10 +1,12 @@
 // The machine's network interfaces, as the devices need to know them.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "lrpc/netrpc/address.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc {
 
@@ -23,7 +25,12 @@ Result<Interface> find_interface(const std::string& name);
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;
 /// Sends `host` a datagram to the discard port (RFC 863) that must not be cut, as long as the kernel thinks it may be.
-/// A router whose next link carries less drops it and says so, and path_mtu() knows it soon (RFC 1191). Never blocks.
-void ask_path_mtu(HostAddress host) noexcept;
+/// A router whose next link carries less drops it and says so, and path_mtu() knows it soon (RFC 1191), if the socket
+/// that is returned is still open then: udp(7), the kernel takes no answer for one that is closed. Never blocks. None:
+/// nothing was sent.
+[[nodiscard]] UniqueFd ask_path_mtu(HostAddress host) noexcept;
+/// Blocks until a router, or the host itself, has answered what ask_path_mtu() has sent, at most `limit`. Many hosts
+/// never answer.
+void wait_for_answer(const UniqueFd& question, std::chrono::milliseconds limit) noexcept;
 
 }  // namespace lrpc::netrpc

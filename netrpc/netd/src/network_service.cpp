@@ -41,6 +41,11 @@ Errc transport_outcome(Errc outcome) noexcept {
   }
 }
 
+/// For so long a host's path is not asked for its MTU again, and an import waits for an answer so long.
+constexpr netrpc::Duration kAskAgain = std::chrono::seconds(10);
+constexpr std::chrono::milliseconds kShortestAnswer(10);
+constexpr std::chrono::milliseconds kLongestAnswer(200);
+
 constexpr std::size_t kAgreeRequest = 4;
 constexpr std::size_t kAgreeReply = 8;
 
@@ -265,15 +270,47 @@ std::size_t NetworkService::longest(Session& session) const noexcept {
 Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes,
                            std::chrono::milliseconds timeout) noexcept {
   const auto began = std::chrono::steady_clock::now();
+  const auto left = [&] {
+    const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+    return timeout == kNoLimit ? timeout : timeout - took;
+  };
   const std::uint32_t mtu = mtu_towards({to});
-  netrpc::ask_path_mtu({to});
   if (const Errc outcome = agree_on(mtu, to, sizes, timeout); outcome != Errc::ok) return outcome;
-  // A router on the way has had the time to say that a link behind it carries less.
+  ask_path(to, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began), left());
   const std::uint32_t learnt = mtu_towards({to});
   if (learnt == 0 || learnt >= mtu) return Errc::ok;
-  const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
-  if (timeout != kNoLimit) timeout = std::max(timeout - took, std::chrono::milliseconds(1));
-  return agree_on(learnt, to, sizes, timeout);
+  netpath::MessageSizes smaller;
+  const auto rest = left();
+  if (rest.count() > 0 && agree_on(learnt, to, smaller, rest) == Errc::ok) {
+    sizes = smaller;
+    return Errc::ok;
+  }
+  // The other host does not know it, and routers cut what it sends: what was agreed on holds, less what is known here.
+  if (const Errc outcome = take_mtu(learnt, to, sizes.request); outcome != Errc::ok) return outcome;
+  sizes.reply = std::min(sizes.reply, sizes.request);
+  return Errc::ok;
+}
+
+/// Only of a host that has answered, and has shown its key if the graph has AUTH: it knows that somebody speaks to it.
+/// An answer takes a round trip, and `round_trip` was one at least.
+void NetworkService::ask_path(netpath::HostAddress to, std::chrono::milliseconds round_trip,
+                              std::chrono::milliseconds left) noexcept {
+  if (!may_ask_path({to})) return;
+  const UniqueFd question = netrpc::ask_path_mtu({to});
+  const auto patience = std::clamp(2 * round_trip, kShortestAnswer, kLongestAnswer);
+  if (question && left.count() > 0) netrpc::wait_for_answer(question, std::min(patience, left));
+}
+
+/// Once in kAskAgain of each host, and of as many hosts as asked_ has places.
+bool NetworkService::may_ask_path(netrpc::HostAddress to) noexcept {
+  const Shepherd inside(host().monitor());
+  const Time now = host().now();
+  const auto lately = [now](const Asked& one) { return one.host.known() && now - one.at < kAskAgain; };
+  if (std::ranges::any_of(asked_, [&](const Asked& one) { return one.host == to && lately(one); })) return false;
+  const auto place = std::ranges::find_if_not(asked_, lately);
+  if (place == asked_.end()) return false;
+  *place = {to, now};
+  return true;
 }
 
 Errc NetworkService::agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
@@ -288,12 +325,16 @@ Errc NetworkService::agree_on(std::uint32_t own_mtu, netpath::HostAddress to, ne
   auto mtu = reader.get<std::uint32_t>();
   if (own_mtu != 0) mtu = std::min(mtu, own_mtu);
   sizes.reply = reader.get<std::uint32_t>();
+  sizes.reply = std::min(sizes.reply, max_message_);
+  return take_mtu(mtu, to, sizes.request);
+}
+
+Errc NetworkService::take_mtu(std::uint32_t mtu, netpath::HostAddress to, std::size_t& longest_request) noexcept {
   const Shepherd inside(host().monitor());
   if (mtu != 0) host().peers().set_mtu({to}, mtu);
   const Result<SessionRef> opened = session_to({to}, kAgree);
   if (!opened) return transport_outcome(opened.code());
-  sizes.request = longest(**opened);
-  sizes.reply = std::min(sizes.reply, max_message_);
+  longest_request = longest(**opened);
   return Errc::ok;
 }
 

@@ -8,6 +8,7 @@
 // is shorter than any packet, and comes before messages that are not.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -93,6 +94,11 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   /// As agree(), having said that packets of `own_mtu` bytes come through.
   [[nodiscard]] Errc agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
                               std::chrono::milliseconds timeout) noexcept;
+  /// From now on packets to `host` have at most `mtu` bytes; 0: as before. `longest_request` is as of agree().
+  [[nodiscard]] Errc take_mtu(std::uint32_t mtu, netpath::HostAddress to, std::size_t& longest_request) noexcept;
+  /// Has the routers on the way say whether they carry less, and waits for that, at most `left`.
+  void ask_path(netpath::HostAddress to, std::chrono::milliseconds round_trip, std::chrono::milliseconds left) noexcept;
+  [[nodiscard]] bool may_ask_path(netrpc::HostAddress to) noexcept;
   void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;
   [[nodiscard]] netrpc::Message answer(Command& command) noexcept;
   [[nodiscard]] netrpc::Message refusal(Errc code) noexcept;
@@ -110,6 +116,11 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   unsigned served_by_receivers_ = 0;  ///< Commands that run now in threads of the engine.
   NetworkStatistics statistics_;
   netpath::Arrival last_arrival_ = 0;
+  struct Asked {
+    netrpc::HostAddress host;
+    netrpc::Time at{};
+  };
+  std::array<Asked, 64> asked_{};                     ///< Hosts whose paths were asked for their MTU lately.
   netrpc::Map<Called, netrpc::SessionRef> sessions_;  ///< To hosts that were called lately.
   netrpc::Event forget_;
   Workers workers_;
