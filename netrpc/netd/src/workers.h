@@ -16,8 +16,8 @@
 
 namespace lrpc::netd {
 
-/// A command to be served. `session` may be copied, assigned and destroyed only inside the host's monitor; moved
-/// anywhere.
+/// A command to be served. A `session` that it has may be copied, assigned and destroyed only inside the host's
+/// monitor; moved anywhere. One without it, as after a move, may be assigned and destroyed anywhere, too.
 struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;
@@ -62,7 +62,7 @@ class Workers {
   const std::function<void(Rebooted)> rebooted_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  netrpc::FifoQueue<Command> commands_;
+  netrpc::FifoQueue<Command> commands_{kWaiting};
   std::deque<Rebooted> hosts_;
   std::size_t idle_ = 0;
   bool stopping_ = false;

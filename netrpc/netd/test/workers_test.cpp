@@ -37,5 +37,34 @@ TEST(Workers, allocate_nothing_for_a_command_in_the_steady_state) {
   EXPECT_EQ(fewest, 0U) << "in " << kCommands << " commands";
 }
 
+/// As many as may wait.
+TEST(Workers, allocate_nothing_for_commands_that_wait_in_the_steady_state) {
+  constexpr int kAtOnce = 1000;
+  int sent = 0;
+  std::atomic<int> served = 0;
+  std::atomic<bool> serving = false;
+  Workers workers(
+      1,
+      [&](Command&&) {
+        serving.wait(false);
+        ++served;
+      },
+      [](Rebooted) {});
+  std::uint64_t fewest = ~std::uint64_t{0};
+  for (int round = 0; round < 20 && fewest != 0; ++round) {
+    const std::uint64_t before = netrpc::allocations_so_far();
+    for (int i = 0; i < kAtOnce; ++i, ++sent) {
+      Command command;
+      ASSERT_TRUE(workers.put(command));
+    }
+    serving = true;
+    serving.notify_all();
+    ASSERT_TRUE(testing_lrpc::eventually([&] { return served == sent; }));
+    serving = false;
+    fewest = std::min(fewest, netrpc::allocations_so_far() - before);
+  }
+  EXPECT_EQ(fewest, 0U) << "in " << kAtOnce << " commands";
+}
+
 }  // namespace
 }  // namespace lrpc::netd::test

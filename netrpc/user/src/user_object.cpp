@@ -25,7 +25,10 @@ using netrpc::SessionRef;
 namespace control = netrpc::control;
 
 UserObject::UserObject(const InstanceParts& parts, UserOptions options)
-    : Protocol(parts.host, parts.name), options_(std::move(options)), below_(*parts.below.front()) {}
+    : Protocol(parts.host, parts.name),
+      options_(std::move(options)),
+      below_(*parts.below.front()),
+      queue_(options_.queue) {}
 
 Result<std::unique_ptr<UserObject>> UserObject::make(const InstanceParts& parts, UserOptions options) {
   std::unique_ptr<UserObject> made(new UserObject(parts, std::move(options)));

@@ -9,19 +9,20 @@
 namespace lrpc::netrpc {
 
 /// First in, first out, in a ring of places that are used again. `T` is default-constructible and moves without
-/// throwing; a place that nothing lies in has a T{}. Grows to twice its size; when it becomes empty it gives back what
-/// is more than kKept places. Not thread-safe.
+/// throwing; a place that nothing lies in has a T{}. Grows to twice its size; when it becomes empty it gives its places
+/// back if there are more than it keeps. Not thread-safe.
 template <class T>
 class FifoQueue {
  public:
-  static constexpr std::size_t kKept = 64;
-
-  FifoQueue() = default;
+  /// `kept`: with up to so many elements it allocates nothing once it has had them. What has a bound of its own gives
+  /// that bound.
+  explicit FifoQueue(std::size_t kept = 64) noexcept : kept_(kept) {}
   /// `other` is empty then.
   FifoQueue(FifoQueue&& other) noexcept
       : places_(std::exchange(other.places_, std::vector<T>())),
         first_(std::exchange(other.first_, 0)),
-        size_(std::exchange(other.size_, 0)) {}
+        size_(std::exchange(other.size_, 0)),
+        kept_(other.kept_) {}
   FifoQueue& operator=(FifoQueue&&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -51,19 +52,21 @@ class FifoQueue {
  private:
   [[nodiscard]] T& at(std::size_t index) noexcept { return places_[(first_ + index) % places_.size()]; }
   void grow() {
-    std::vector<T> larger(std::max<std::size_t>(8, 2 * places_.size()));
+    const std::size_t doubled = std::max<std::size_t>(8, 2 * places_.size());
+    std::vector<T> larger(places_.size() < kept_ ? std::min(doubled, kept_) : doubled);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move(at(i));
     places_ = std::move(larger);
     first_ = 0;
   }
   void popped() noexcept {
-    if (--size_ == 0 && places_.size() > kKept) places_ = std::vector<T>();
+    if (--size_ == 0 && places_.size() > kept_) places_ = std::vector<T>();
     if (size_ == 0) first_ = 0;
   }
 
   std::vector<T> places_;
   std::size_t first_ = 0;
   std::size_t size_ = 0;
+  std::size_t kept_;
 };
 
 }  // namespace lrpc::netrpc
