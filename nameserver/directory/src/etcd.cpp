@@ -201,7 +201,7 @@ Status Etcd::watch_at(Http& connection, std::size_t endpoint, Watching& watching
   auto held = token(connection, endpoint, {});
   for (bool renewed = false;; renewed = true) {
     if (!held) return held.error();
-    const Status watched = watch_with(connection, endpoint, *held, watching);
+    Status watched = watch_with(connection, endpoint, *held, watching);
     // As in ask_at(): once, with a new one.
     if (watched.code() != Errc::not_permitted || renewed || options_.user.empty() || watching.over()) return watched;
     held = token(connection, endpoint, *held);

@@ -105,8 +105,7 @@ class FakeEtcd {
       key = watched_;
     }
     if (then) then();
-    const std::string stands =
-        Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{\"created\":true}}\n");
+    std::string stands = Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{\"created\":true}}\n");
     if (key.empty()) return stands;
     return stands + "{\"result\":{\"events\":[{\"kv\":{\"key\":\"" + to_base64(key) + "\"}}]}}\n";
   }

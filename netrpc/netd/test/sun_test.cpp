@@ -118,9 +118,9 @@ class SunRpcProgramsAndRpcbind : public SunRpcPrograms {
   }
   /// On the server's machine. It ends with the process.
   [[nodiscard]] Process start_rpcbind() const {
-    return there->start({"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "/bin/sh", "-c",
-                         LRPC_RPCBIND " -f & until " LRPC_RPCINFO
-                                      " -T udp 127.0.0.1 100000 4; do sleep 0.05; done 2>/dev/null; wait"});
+    const std::string script =
+        LRPC_RPCBIND " -f & until " LRPC_RPCINFO " -T udp 127.0.0.1 100000 4; do sleep 0.05; done 2>/dev/null; wait";
+    return there->start({"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "/bin/sh", "-c", script});
   }
 };
 
