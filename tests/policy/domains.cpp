@@ -6,7 +6,6 @@ namespace lrpc::simulated {
 
 using server::EStackPolicy;
 using server::GuestPolicy;
-using server::PollerPolicy;
 using shim::CallerPolicy;
 using shim::EStackHint;
 using shim::PolledHint;
