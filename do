@@ -207,6 +207,7 @@ coverage() {
   # Sealed programs cannot write: theirs come from a build that does not count.
   build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line
   cmake --preset debug -B build/coverage "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic $ends" \
+    -DCMAKE_C_FLAGS=--coverage \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g1" "-DCMAKE_EXE_LINKER_FLAGS=$PWD/build/coverage-exit.o" \
     "-DLRPC_PLAIN_BUILD=$PWD/build/debug" >&2
   cmake --build build/coverage >&2
