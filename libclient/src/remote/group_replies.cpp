@@ -1,22 +1,16 @@
 // How the replies of a group's members lie one behind the other.
-#include <algorithm>
-#include <concepts>
-
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/shim/system/little_endian.h"
 
 namespace lrpc::client {
 
 std::size_t GroupReplies::put(const One& one, std::span<std::byte> room) noexcept {
-  std::byte* to = room.data();
-  const auto number = [&to](std::unsigned_integral auto value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) *to++ = static_cast<std::byte>(value >> (8 * i));
-  };
-  number(one.host);
-  number(one.status);
-  number(std::uint16_t{0});
-  number(static_cast<std::uint32_t>(one.image.size()));
-  std::ranges::copy(one.image, to);
+  shim::ByteWriter writer(room.data());
+  writer.number(one.host);
+  writer.number(one.status);
+  writer.number(std::uint16_t{0});
+  writer.number(static_cast<std::uint32_t>(one.image.size()));
+  writer.put(one.image);
   return kHead + one.image.size();
 }
 

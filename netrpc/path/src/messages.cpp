@@ -1,7 +1,6 @@
 #include "messages.h"
 
 #include <algorithm>
-#include <concepts>
 #include <cstring>
 
 #include "lrpc/shim/system/little_endian.h"
@@ -11,23 +10,6 @@ namespace {
 
 constexpr std::uint16_t kOneWay = 1;
 constexpr std::uint16_t kEnded = 1;
-
-/// Writes into memory that is known to have room.
-class Writer {
- public:
-  explicit Writer(std::byte* to) noexcept : to_(to) {}
-  template <std::unsigned_integral Int>
-  void number(Int value) noexcept {
-    for (std::size_t i = 0; i < sizeof(Int); ++i) *to_++ = static_cast<std::byte>(value >> (8 * i));
-  }
-  void raw(std::span<const std::uint8_t> bytes) noexcept {
-    std::memcpy(to_, bytes.data(), bytes.size());
-    to_ += bytes.size();
-  }
-
- private:
-  std::byte* to_;
-};
 
 void put_nonce(std::string& to, const shim::Nonce& nonce) { to.append(nonce.begin(), nonce.end()); }
 void put_name(std::string& to, std::string_view name) {
@@ -125,11 +107,11 @@ std::string encode_unbind(const BindingKey& key) {
 }
 
 void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<std::byte, kPrologue> to) noexcept {
-  Writer writer(to.data());
+  shim::ByteWriter writer(to.data());
   writer.number(prologue.key.boot);
   writer.number(prologue.hash);
   writer.number(prologue.key.id);
-  writer.raw(prologue.key.nonce);
+  writer.put(std::as_bytes(std::span(prologue.key.nonce)));
   writer.number(prologue.procedure);
   writer.number(prologue.one_way ? kOneWay : std::uint16_t{0});
   writer.number(prologue.remaining_ms);
@@ -139,7 +121,7 @@ void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<s
 
 void encode_group_prologue(const CallPrologue& prologue, std::span<const BindingKey> keys, std::size_t size,
                            std::span<std::byte> to) noexcept {
-  Writer writer(to.data());
+  shim::ByteWriter writer(to.data());
   writer.number(prologue.hash);
   writer.number(prologue.procedure);
   writer.number(prologue.one_way ? kOneWay : std::uint16_t{0});
@@ -150,13 +132,13 @@ void encode_group_prologue(const CallPrologue& prologue, std::span<const Binding
   for (const BindingKey& key : keys) {
     writer.number(key.boot);
     writer.number(key.id);
-    writer.raw(key.nonce);
+    writer.put(std::as_bytes(std::span(key.nonce)));
   }
 }
 
 void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
                            std::span<std::byte, kReplyPrologue> to) noexcept {
-  Writer writer(to.data());
+  shim::ByteWriter writer(to.data());
   writer.number(status);
   writer.number(ended ? kEnded : std::uint16_t{0});
   writer.number(static_cast<std::uint32_t>(size));

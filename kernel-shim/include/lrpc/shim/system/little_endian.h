@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -14,6 +15,24 @@ template <std::unsigned_integral Int>
 void append_number(std::string& to, Int value) {
   for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
 }
+
+/// Writes numbers and bytes into memory that is known to have room.
+class ByteWriter {
+ public:
+  explicit ByteWriter(std::byte* to) noexcept : to_(to) {}
+
+  template <std::unsigned_integral Int>
+  void number(Int value) noexcept {
+    for (std::size_t i = 0; i < sizeof(Int); ++i) *to_++ = static_cast<std::byte>(value >> (8 * i));
+  }
+  void put(std::span<const std::byte> bytes) noexcept {
+    if (!bytes.empty()) std::memcpy(to_, bytes.data(), bytes.size());
+    to_ += bytes.size();
+  }
+
+ private:
+  std::byte* to_;
+};
 
 /// Takes numbers and bytes from hostile bytes, which it refers to. Behind the end everything is zero and empty, and
 /// remembered: done() is false from then on.
