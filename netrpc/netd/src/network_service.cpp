@@ -1,16 +1,12 @@
 #include "network_service.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "netrpc/devices/device/interface.h"
 #include "principal.h"
 #include "waiting_here.h"
 
@@ -27,32 +23,6 @@ using netrpc::Time;
 constexpr netrpc::Duration kForget = std::chrono::seconds(60);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
-
-/// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other
-/// one refuses stands in its reply.
-Errc transport_outcome(Errc outcome) noexcept {
-  switch (outcome) {
-    case Errc::call_aborted: return Errc::timed_out;
-    case Errc::not_permitted:
-    case Errc::message_too_long:
-    case Errc::host_unreachable: return outcome;
-    case Errc::limit_reached: return Errc::system_error;
-    default: return Errc::peer_gone;
-  }
-}
-
-/// For so long a host's path is not asked for its MTU again, and an import waits for an answer so long.
-constexpr netrpc::Duration kAskAgain = std::chrono::seconds(10);
-constexpr std::chrono::milliseconds kShortestAnswer(10);
-constexpr std::chrono::milliseconds kLongestAnswer(200);
-
-constexpr std::size_t kAgreeRequest = 4;
-constexpr std::size_t kAgreeReply = 8;
-
-/// Of the link by which `host` is reached, and by which its packets come; 0: nobody knows.
-std::uint32_t mtu_towards(netrpc::HostAddress host) noexcept {
-  return host.known() ? static_cast<std::uint32_t>(netrpc::path_mtu(host)) : 0;
-}
 
 /// A refusal that a peer has sent.
 Errc refused_with(std::uint16_t code) noexcept {
@@ -138,6 +108,17 @@ void NetworkService::stop_calling() noexcept {
 }
 
 // ---- calls to other hosts ----
+
+Errc NetworkService::transport_outcome(Errc outcome) noexcept {
+  switch (outcome) {
+    case Errc::call_aborted: return Errc::timed_out;
+    case Errc::not_permitted:
+    case Errc::message_too_long:
+    case Errc::host_unreachable: return outcome;
+    case Errc::limit_reached: return Errc::system_error;
+    default: return Errc::peer_gone;
+  }
+}
 
 Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint16_t command) noexcept try {
   const Called key{host().hash_seed(), to, command};
@@ -267,77 +248,6 @@ std::size_t NetworkService::longest(Session& session) const noexcept {
   return std::min(maximum.size - std::min(maximum.size, kRefusal), max_message_);
 }
 
-Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes,
-                           std::chrono::milliseconds timeout) noexcept {
-  const auto began = std::chrono::steady_clock::now();
-  const auto left = [&] {
-    const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
-    return timeout == kNoLimit ? timeout : timeout - took;
-  };
-  const std::uint32_t mtu = mtu_towards({to});
-  if (const Errc outcome = agree_on(mtu, to, sizes, timeout); outcome != Errc::ok) return outcome;
-  ask_path(to, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began), left());
-  const std::uint32_t learnt = mtu_towards({to});
-  if (learnt == 0 || learnt >= mtu) return Errc::ok;
-  netpath::MessageSizes smaller;
-  const auto rest = left();
-  if (rest.count() > 0 && agree_on(learnt, to, smaller, rest) == Errc::ok) {
-    sizes = smaller;
-    return Errc::ok;
-  }
-  // The other host does not know it, and routers cut what it sends: what was agreed on holds, less what is known here.
-  if (const Errc outcome = take_mtu(learnt, to, sizes.request); outcome != Errc::ok) return outcome;
-  sizes.reply = std::min(sizes.reply, sizes.request);
-  return Errc::ok;
-}
-
-/// Only of a host that has answered, and has shown its key if the graph has AUTH: it knows that somebody speaks to it.
-/// An answer takes a round trip, and `round_trip` was one at least.
-void NetworkService::ask_path(netpath::HostAddress to, std::chrono::milliseconds round_trip,
-                              std::chrono::milliseconds left) noexcept {
-  if (!may_ask_path({to})) return;
-  const UniqueFd question = netrpc::ask_path_mtu({to});
-  const auto patience = std::clamp(2 * round_trip, kShortestAnswer, kLongestAnswer);
-  if (question && left.count() > 0) netrpc::wait_for_answer(question, std::min(patience, left));
-}
-
-/// Once in kAskAgain of each host, and of as many hosts as asked_ has places.
-bool NetworkService::may_ask_path(netrpc::HostAddress to) noexcept {
-  const Shepherd inside(host().monitor());
-  const Time now = host().now();
-  const auto lately = [now](const Asked& one) { return one.host.known() && now - one.at < kAskAgain; };
-  if (std::ranges::any_of(asked_, [&](const Asked& one) { return one.host == to && lately(one); })) return false;
-  const auto place = std::ranges::find_if_not(asked_, lately);
-  if (place == asked_.end()) return false;
-  *place = {to, now};
-  return true;
-}
-
-Errc NetworkService::agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
-                              std::chrono::milliseconds timeout) noexcept {
-  std::array<std::byte, kAgreeRequest> request;
-  netrpc::WireWriter(request.data()).put(own_mtu);
-  std::array<std::byte, kAgreeReply> reply;
-  std::size_t size = 0;
-  if (const Errc outcome = call(to, kAgree, request, reply, size, timeout); outcome != Errc::ok) return outcome;
-  if (size != reply.size()) return Errc::bad_message;
-  netrpc::WireReader reader(reply.data());
-  auto mtu = reader.get<std::uint32_t>();
-  if (own_mtu != 0) mtu = std::min(mtu, own_mtu);
-  sizes.reply = reader.get<std::uint32_t>();
-  sizes.reply = std::min(sizes.reply, max_message_);
-  return take_mtu(mtu, to, sizes.request);
-}
-
-Errc NetworkService::take_mtu(std::uint32_t mtu, netpath::HostAddress to, std::size_t& longest_request) noexcept {
-  const Shepherd inside(host().monitor());
-  if (mtu != 0) host().peers().set_mtu({to}, mtu);
-  const Result<SessionRef> opened = session_to({to}, kAgree);
-  if (!opened) return transport_outcome(opened.code());
-  longest_request = longest(**opened);
-  return Errc::ok;
-}
-
 std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
   constexpr std::string_view kSilent = "cannot be reached, or no lrpc-netd runs there";
   netrpc::control::SharesKey shares{{to}, false, false, false};
@@ -357,23 +267,6 @@ std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
 }
 
 // ---- commands of other hosts ----
-
-/// Inside the monitor. Costs less than most commands, and makes nothing but an entry for a host that has been heard.
-void NetworkService::answer_agree(Session& lower, Message request) noexcept {
-  Message::Header<kAgreeRequest> asked;
-  request.pop(asked);
-  if (!asked || !request.empty()) return lower.reply(refusal(Errc::bad_message));
-  const auto mtu = netrpc::WireReader(asked.bytes).get<std::uint32_t>();
-  const netrpc::HostAddress peer = netrpc::peer_host(lower, lower.participants());
-  if (mtu != 0 && peer.known()) host().peers().set_mtu(peer, mtu);
-  Message reply = Message::make(host().pool(), kRefusal + kAgreeReply);
-  if (!reply.allocated()) return lower.reply(refusal(Errc::limit_reached));
-  netrpc::WireWriter(reply.bytes().data())
-      .put(std::uint16_t{0})
-      .put(mtu_towards(peer))
-      .put(static_cast<std::uint32_t>(longest(lower)));
-  lower.reply(std::move(reply));
-}
 
 Message NetworkService::refusal(Errc code) noexcept {
   Message message(host().pool());

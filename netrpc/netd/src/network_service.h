@@ -89,6 +89,9 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   /// What `host` is called through; null: no such group.
   [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
+  /// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other
+  /// one refuses stands in its reply.
+  [[nodiscard]] static Errc transport_outcome(Errc outcome) noexcept;
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
   /// As agree(), having said that packets of `own_mtu` bytes come through.
