@@ -1,155 +1,19 @@
 // PSYNC: what each host is given comes after everything that its sender knew.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <map>
 #include <numeric>
 #include <random>
-#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "length.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "lrpc/netrpc/session_cache.h"
-#include "netrpc/protocols/psync/protocol.h"
-#include "netrpc/protocols/psync/psync.h"
-#include "netrpc/sim/devices.h"
-#include "netrpc/sim/test_hosts.h"
+#include "talking_group.h"
 
 namespace lrpc::netrpc::psync {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr HostAddress kGroup{0xef000001};
-
-/// What a talker can expect of the messages that it is given.
-enum class Expects {
-  all,    ///< Each message of each host, in the order of the contexts.
-  order,  ///< Some may be missing, as members crash or are cut off. What comes is in that order.
-  nothing,
-};
-
-/// Says in each message how many of each host's it has seen, its own included, and what it knows to have been sent
-/// before, by itself and others. By that the others check the order.
-class Talker final : public Protocol {
- public:
-  Talker(Host& host, std::size_t all) : Protocol(host, "talker"), seen(all) {}
-  void demux(Session& lower, Message message) noexcept override {
-    const std::size_t from = index_of(lower.peer());
-    std::istringstream text(text_of(message));
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      int said = 0;
-      text >> said;
-      EXPECT_TRUE(expects != Expects::all || (i == from ? said == seen[from] + 1 : seen[i] >= said))
-          << host().name() << ": " << text_of(message);
-    }
-    if (expects != Expects::nothing) expect_new(from, text);
-    ++seen[from];
-    ++received;
-    if (given) given(lower);
-    if (answers && received % 10 == 0) (void)push(lower);  // at most six members: the talk dies down
-  }
-  /// Refused messages do not count.
-  Errc push(Session& session) noexcept {
-    const std::size_t self = index_of(host().address());
-    int& mine = known_[{self, host().boot_id()}];
-    ++seen[self], ++mine;
-    std::ostringstream text;
-    for (const int one : seen) text << one << ' ';
-    text << host().boot_id();
-    for (const auto& [life, number] : known_) text << ' ' << life.first << ' ' << life.second << ' ' << number;
-    const std::string bytes = text.str();
-    const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(bytes))));
-    if (outcome != Errc::ok) --seen[self], --mine;
-    return outcome;
-  }
-  std::vector<int> seen;
-  int received = 0;
-  std::function<void(Session&)> given{};
-  bool answers = false;
-  Expects expects = Expects::all;
-
- private:
-  /// Of a host: its messages are numbered from 1.
-  using Life = std::pair<std::size_t, BootId>;
-
-  static std::size_t index_of(HostAddress host) { return host.value - 0x0a000001; }
-  /// Nothing comes after what follows it, whenever this talker has begun.
-  void expect_new(std::size_t from, std::istream& text) {
-    Life life{from, 0};
-    text >> life.second;
-    const int before = known_[life];
-    int number = 0;
-    for (Life one; text >> one.first >> one.second >> number;) known_[one] = std::max(known_[one], number);
-    EXPECT_GT(known_[life], before) << host().name() << " is given a message of host " << from
-                                    << " after one that follows it";
-  }
-  std::map<Life, int> known_;  ///< The last message of each life before all that come now, by what has come.
-};
-
-struct Group {
-  /// `without`: members that do not run PSYNC, the last ones.
-  explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
-      : net(count, 1, options) {
-    members.resize(count);
-    for (std::size_t i = 0; i + without < count; ++i)
-      net[i].on_boot([this, i, count, psync](SimHost& host) { boot(i, count, psync, host); });
-  }
-  ~Group() {
-    for (Member& one : members) one.session = {};
-  }
-  struct Member {
-    Psync* protocol = nullptr;
-    Talker* talker = nullptr;
-    SessionRef session;
-  };
-  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host) {
-    Member& one = members[at];
-    one.protocol = &host.add<Psync>("psync", host.ip(), options);
-    EXPECT_TRUE(one.protocol->start());
-    one.talker = &host.add<Talker>(count);
-    std::vector<HostAddress> hosts;
-    for (std::size_t i = 0; i < count; ++i) hosts.push_back(net.address(i));
-    EXPECT_TRUE(host.host().groups().set(kGroup, hosts));
-    auto session = one.protocol->open(*one.talker, to_group());
-    ASSERT_TRUE(session) << session.error().message();
-    one.session = *session;
-  }
-  [[nodiscard]] static ParticipantSet to_group() {
-    ParticipantSet participants = SimHosts::anyone();
-    participants.remote.host = kGroup;
-    return participants;
-  }
-  Errc push(std::size_t who) {
-    const Shepherd inside(net[who].monitor());
-    return members[who].talker->push(*members[who].session);
-  }
-  void crash(std::size_t who) {
-    members[who].session = {};
-    net[who].crash();
-  }
-  [[nodiscard]] control::Statistics statistics(std::size_t who) {
-    control::Statistics asked;
-    EXPECT_EQ(control::ask(*members[who].protocol, asked), Errc::ok);
-    return asked;
-  }
-  void expect_all_have(const std::vector<int>& pushed) {
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (!net[i].up()) continue;
-      EXPECT_EQ(members[i].talker->seen, pushed) << i;
-      EXPECT_EQ(statistics(i).state, 0U) << i;
-    }
-    const std::uint64_t sent = statistics(0).sent;
-    net.world.run_for(std::chrono::seconds(10));
-    EXPECT_EQ(statistics(0).sent, sent);  // when all have all, nobody says anything
-  }
-  SimHosts net;
-  std::vector<Member> members;
-};
 
 TEST(Psync, messages_reach_all_other_members) {
   Group group(3);
@@ -338,87 +202,6 @@ TEST(Psync, stands_on_fragment_in_a_graph) {
   EXPECT_EQ(sinks[1]->received, std::vector<std::string>{large});
   for (SessionRef& one : sessions) one = {};
   graphs.clear();
-}
-
-/// Of what talkers push, in the host's own session or in that to another member.
-control::Context context_of(Session& session, const control::MessageName& message = {}) {
-  control::Context asked;
-  asked.message = message;
-  EXPECT_EQ(control::ask(session, asked), Errc::ok);
-  return asked;
-}
-
-TEST(Psync, says_what_directly_precedes_a_message) {
-  Group group(3);
-  EXPECT_EQ(group.push(0), Errc::ok);  // a question,
-  group.net.world.run_for(5ms);
-  EXPECT_EQ(group.push(1), Errc::ok);  // and two answers that do not know of each other
-  EXPECT_EQ(group.push(2), Errc::ok);
-  const auto name = [&](std::size_t host, std::uint32_t sequence) {
-    return control::MessageName{group.net.address(host), group.net[host].host().boot_id(), sequence};
-  };
-  {
-    const Shepherd inside(group.net[1].monitor());
-    const control::Context answer = context_of(*group.members[1].session);
-    EXPECT_EQ(answer.message, name(1, 1));
-    ASSERT_EQ(answer.count, 1U);
-    EXPECT_EQ(answer.before[0], name(0, 1));
-    EXPECT_TRUE(answer.delivered);
-    EXPECT_EQ(answer.lacking, 2U);
-    EXPECT_EQ(context_of(*group.members[1].session, answer.before[0]).count, 0U) << "it was the first";
-  }
-  group.net.world.run_for(5ms);
-  EXPECT_EQ(group.push(0), Errc::ok);
-  const Shepherd inside(group.net[0].monitor());
-  const control::Context last = context_of(*group.members[0].session);
-  ASSERT_EQ(last.count, 2U);
-  EXPECT_TRUE((last.before[0] == name(1, 1) && last.before[1] == name(2, 1)) ||
-              (last.before[0] == name(2, 1) && last.before[1] == name(1, 1)));
-  control::Context unknown;
-  unknown.message = name(0, 7);
-  EXPECT_EQ(control::ask(*group.members[0].session, unknown), Errc::name_unknown);
-}
-
-TEST(Psync, names_a_message_to_whoever_is_given_it) {
-  Group group(2);
-  EXPECT_EQ(group.push(0), Errc::ok);
-  bool asked = false;
-  group.members[1].talker->given = [&](Session& from) {
-    asked = true;
-    const control::Context context = context_of(from);
-    EXPECT_EQ(context.message.host, group.net.address(0));
-    EXPECT_EQ(context.message.sequence, 1U);
-    EXPECT_TRUE(context.delivered);
-  };
-  group.net.world.run_for(1ms);
-  EXPECT_TRUE(asked);
-  group.net.world.run_for(1s);
-  control::Context settled;
-  const Shepherd inside(group.net[0].monitor());
-  EXPECT_EQ(control::ask(*group.members[0].session, settled), Errc::name_unknown) << "all have it";
-}
-
-TEST(Psync, says_how_many_messages_are_outstanding) {
-  Group group(2, {}, {.window = 64, .interval = 20ms, .silence = 10s});
-  const auto outstanding = [&](std::size_t who) {
-    control::Outstanding asked;
-    const Shepherd inside(group.net[who].monitor());
-    EXPECT_EQ(control::ask(*group.members[who].session, asked), Errc::ok);
-    return asked;
-  };
-  EXPECT_EQ(outstanding(0).elsewhere, 0U);
-  group.net.world.set_links({.loss = 1});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(group.push(0), Errc::ok);
-  group.net.world.run_for(1ms);
-  group.net.world.set_links({});
-  EXPECT_EQ(outstanding(0).elsewhere, 3U);
-  EXPECT_EQ(outstanding(1).here, 0U) << "nobody has told it yet";
-  EXPECT_EQ(group.push(0), Errc::ok);
-  group.net.world.run_for(15us);  // the fourth has come, and waits for three others
-  EXPECT_EQ(outstanding(1).here, 4U);
-  group.net.world.run_for(5s);
-  EXPECT_EQ(outstanding(0).elsewhere, 0U);
-  EXPECT_EQ(outstanding(1).here, 0U);
 }
 
 /// Host 1 has seen j -> p -> k -> n, each of another member. Host 0 has p, which names j, and n, which names k: by that

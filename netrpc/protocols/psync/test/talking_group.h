@@ -1,0 +1,149 @@
+// A group of hosts that talk through PSYNC, and check the order of what they are given.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/protocols/psync/protocol.h"
+#include "netrpc/protocols/psync/psync.h"
+#include "netrpc/sim/devices.h"
+#include "netrpc/sim/test_hosts.h"
+
+namespace lrpc::netrpc::psync {
+
+inline constexpr HostAddress kGroup{0xef000001};
+
+/// What a talker can expect of the messages that it is given.
+enum class Expects {
+  all,    ///< Each message of each host, in the order of the contexts.
+  order,  ///< Some may be missing, as members crash or are cut off. What comes is in that order.
+  nothing,
+};
+
+/// Says in each message how many of each host's it has seen, its own included, and what it knows to have been sent
+/// before, by itself and others. By that the others check the order.
+class Talker final : public Protocol {
+ public:
+  Talker(Host& host, std::size_t all) : Protocol(host, "talker"), seen(all) {}
+  void demux(Session& lower, Message message) noexcept override {
+    const std::size_t from = index_of(lower.peer());
+    std::istringstream text(text_of(message));
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      int said = 0;
+      text >> said;
+      EXPECT_TRUE(expects != Expects::all || (i == from ? said == seen[from] + 1 : seen[i] >= said))
+          << host().name() << ": " << text_of(message);
+    }
+    if (expects != Expects::nothing) expect_new(from, text);
+    ++seen[from];
+    ++received;
+    if (given) given(lower);
+    if (answers && received % 10 == 0) (void)push(lower);  // at most six members: the talk dies down
+  }
+  /// Refused messages do not count.
+  Errc push(Session& session) noexcept {
+    const std::size_t self = index_of(host().address());
+    int& mine = known_[{self, host().boot_id()}];
+    ++seen[self], ++mine;
+    std::ostringstream text;
+    for (const int one : seen) text << one << ' ';
+    text << host().boot_id();
+    for (const auto& [life, number] : known_) text << ' ' << life.first << ' ' << life.second << ' ' << number;
+    const std::string bytes = text.str();
+    const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(bytes))));
+    if (outcome != Errc::ok) --seen[self], --mine;
+    return outcome;
+  }
+  std::vector<int> seen;
+  int received = 0;
+  std::function<void(Session&)> given{};
+  bool answers = false;
+  Expects expects = Expects::all;
+
+ private:
+  /// Of a host: its messages are numbered from 1.
+  using Life = std::pair<std::size_t, BootId>;
+
+  static std::size_t index_of(HostAddress host) { return host.value - 0x0a000001; }
+  /// Nothing comes after what follows it, whenever this talker has begun.
+  void expect_new(std::size_t from, std::istream& text) {
+    Life life{from, 0};
+    text >> life.second;
+    const int before = known_[life];
+    int number = 0;
+    for (Life one; text >> one.first >> one.second >> number;) known_[one] = std::max(known_[one], number);
+    EXPECT_GT(known_[life], before) << host().name() << " is given a message of host " << from
+                                    << " after one that follows it";
+  }
+  std::map<Life, int> known_;  ///< The last message of each life before all that come now, by what has come.
+};
+
+struct Group {
+  /// `without`: members that do not run PSYNC, the last ones.
+  explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
+      : net(count, 1, options) {
+    members.resize(count);
+    for (std::size_t i = 0; i + without < count; ++i)
+      net[i].on_boot([this, i, count, psync](SimHost& host) { boot(i, count, psync, host); });
+  }
+  ~Group() {
+    for (Member& one : members) one.session = {};
+  }
+  struct Member {
+    Psync* protocol = nullptr;
+    Talker* talker = nullptr;
+    SessionRef session;
+  };
+  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host) {
+    Member& one = members[at];
+    one.protocol = &host.add<Psync>("psync", host.ip(), options);
+    EXPECT_TRUE(one.protocol->start());
+    one.talker = &host.add<Talker>(count);
+    std::vector<HostAddress> hosts;
+    for (std::size_t i = 0; i < count; ++i) hosts.push_back(net.address(i));
+    EXPECT_TRUE(host.host().groups().set(kGroup, hosts));
+    auto session = one.protocol->open(*one.talker, to_group());
+    ASSERT_TRUE(session) << session.error().message();
+    one.session = *session;
+  }
+  [[nodiscard]] static ParticipantSet to_group() {
+    ParticipantSet participants = SimHosts::anyone();
+    participants.remote.host = kGroup;
+    return participants;
+  }
+  Errc push(std::size_t who) {
+    const Shepherd inside(net[who].monitor());
+    return members[who].talker->push(*members[who].session);
+  }
+  void crash(std::size_t who) {
+    members[who].session = {};
+    net[who].crash();
+  }
+  [[nodiscard]] control::Statistics statistics(std::size_t who) {
+    control::Statistics asked;
+    EXPECT_EQ(control::ask(*members[who].protocol, asked), Errc::ok);
+    return asked;
+  }
+  void expect_all_have(const std::vector<int>& pushed) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!net[i].up()) continue;
+      EXPECT_EQ(members[i].talker->seen, pushed) << i;
+      EXPECT_EQ(statistics(i).state, 0U) << i;
+    }
+    const std::uint64_t sent = statistics(0).sent;
+    net.world.run_for(std::chrono::seconds(10));
+    EXPECT_EQ(statistics(0).sent, sent);  // when all have all, nobody says anything
+  }
+  SimHosts net;
+  std::vector<Member> members;
+};
+
+}  // namespace lrpc::netrpc::psync
