@@ -50,11 +50,7 @@ FragmentSession::~FragmentSession() {
 }
 
 void FragmentSession::learn_fragment_size() {
-  control::OptimumMessage optimum;
-  control::MaximumMessage maximum;
-  std::size_t carried = 0;
-  if (control::ask(*lower_, optimum) == Errc::ok) carried = optimum.size;
-  if (control::ask(*lower_, maximum) == Errc::ok && (carried == 0 || maximum.size < carried)) carried = maximum.size;
+  std::size_t carried = control::carried_uncut(*lower_);
   if (carried == 0) carried = fragments().uncut();
   carried = std::min<std::size_t>(carried, 65535);
   const std::size_t room = carried > Header::kSize ? carried - Header::kSize : 1;
@@ -154,10 +150,7 @@ Errc FragmentProtocol::open_done(Session& /*lower*/, const ParticipantSet& /*par
 }
 
 std::size_t FragmentProtocol::uncut() const noexcept {
-  control::OptimumMessage optimum;
-  if (control::ask(lower_, optimum) == Errc::ok && optimum.size != 0) return optimum.size;
-  control::MaximumMessage maximum;
-  if (control::ask(lower_, maximum) == Errc::ok && maximum.size != 0) return maximum.size;
+  if (const std::size_t carried = control::carried_uncut(lower_); carried != 0) return carried;
   return 1480;  // an Ethernet frame with an IP header
 }
 

@@ -5,7 +5,14 @@ namespace lrpc::netrpc::mrpc {
 namespace {
 constexpr std::size_t kLargestPacket = 1500;  // the paper: Sprite RPC never sends a message greater than 1500 bytes
 
-std::size_t packet_of(std::size_t optimum) noexcept { return std::min(optimum, kLargestPacket); }
+/// Sent through `below`, a protocol or a session.
+template <class Object>
+std::size_t longest_packet(Object& below) noexcept {
+  const std::size_t uncut = control::carried_uncut(below);
+  return uncut == 0 ? kLargestPacket : std::min(uncut, kLargestPacket);
+}
+
+std::size_t data_of(std::size_t packet) noexcept { return packet > Header::kSize ? packet - Header::kSize : 1; }
 }  // namespace
 
 Monolithic::Monolithic(Host& host, std::string name, Protocol& lower, Settings settings)
@@ -167,12 +174,7 @@ Errc Monolithic::try_send(Session& lower, const Header& header, Message message)
   return lower.push(std::move(message));
 }
 
-std::size_t Monolithic::single(Session& lower) noexcept {
-  control::Request request = control::OptimumMessage{};
-  const bool answered = lower.control(request) == Errc::ok;
-  const std::size_t packet = answered ? packet_of(std::get<control::OptimumMessage>(request).size) : kLargestPacket;
-  return packet > Header::kSize ? packet - Header::kSize : 1;
-}
+std::size_t Monolithic::single(Session& lower) noexcept { return data_of(longest_packet(lower)); }
 
 Errc Monolithic::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), peers_.size() + server_.records())) return Errc::ok;
@@ -180,11 +182,9 @@ Errc Monolithic::control(control::Request& request) noexcept {
     sweep(true);
     return Errc::ok;
   }
-  control::Request below = control::OptimumMessage{};
-  const bool answered = lower_.control(below) == Errc::ok;
-  const std::size_t packet = answered ? packet_of(std::get<control::OptimumMessage>(below).size) : kLargestPacket;
+  const std::size_t packet = longest_packet(lower_);
   if (control::answered(request, control::AdvertisedMaximum{packet})) return Errc::ok;
-  const std::size_t data = packet > Header::kSize ? packet - Header::kSize : 1;
+  const std::size_t data = data_of(packet);
   if (control::answered(request, control::MaximumMessage{std::min(kMaxMessage, data * kMaxFragments)})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{data})) return Errc::ok;
   return lower_.control(request);

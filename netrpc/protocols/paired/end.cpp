@@ -23,9 +23,8 @@ ChannelKey End::key() const noexcept {
 
 void End::ask_size() noexcept {
   path_changes_.look(protocol().host().peers(), peer());
-  control::Request request = control::OptimumMessage{};
-  if (lower_->control(request) != Errc::ok) return;
-  const std::size_t uncut = std::get<control::OptimumMessage>(request).size;
+  const std::size_t uncut = control::carried_uncut(*lower_);
+  if (uncut == 0) return;
   segment_ = std::clamp(uncut - std::min(uncut, Header::kSize), kLeastSegment, kSegment);
 }
 

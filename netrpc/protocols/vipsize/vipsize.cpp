@@ -11,16 +11,6 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// The longest message that `below` (a protocol or a session) carries uncut.
-template <class Object>
-std::size_t uncut(Object& below) {
-  control::OptimumMessage optimum;
-  control::MaximumMessage maximum;
-  if (control::ask(below, maximum) != Errc::ok) maximum.size = 0;
-  if (control::ask(below, optimum) != Errc::ok || optimum.size == 0) return maximum.size;
-  return maximum.size == 0 ? optimum.size : std::min(optimum.size, maximum.size);
-}
-
 class VipSizeProtocol;
 
 class VipSizeSession final : public vip::VirtualSession {
@@ -92,7 +82,7 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   Errc control_below(control::Request& request) noexcept override {
     if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
       // Asked by VIPaddr: what does not go uncut goes through the other one.
-      advertised->size = uncut(small);
+      advertised->size = control::carried_uncut(small);
       return advertised->size != 0 ? Errc::ok : Errc::not_supported;
     }
     if (std::holds_alternative<control::MaximumMessage>(request)) return large.control(request);
@@ -114,7 +104,7 @@ void VipSizeSession::follow_small() noexcept {
   ask_bound();
 }
 
-void VipSizeSession::ask_bound() { small_bound_ = uncut(*small_) + 1; }
+void VipSizeSession::ask_bound() { small_bound_ = control::carried_uncut(*small_) + 1; }
 
 Errc VipSizeSession::open_small() {
   if (small_) return Errc::ok;

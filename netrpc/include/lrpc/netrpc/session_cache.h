@@ -2,6 +2,7 @@
 // any host that sends a message makes one (RPC in the x-Kernel §5: "always to cache open sessions").
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,16 @@ template <class Asked, class Object>
   if (outcome == Errc::ok) request = std::get<Asked>(any);
   return outcome;
 }
+/// The longest message that `below` (a protocol or a session) carries without cutting it. 0: it does not say.
+template <class Object>
+[[nodiscard]] std::size_t carried_uncut(Object& below) noexcept {
+  OptimumMessage optimum;
+  MaximumMessage maximum;
+  if (ask(below, maximum) != Errc::ok) maximum.size = 0;
+  if (ask(below, optimum) != Errc::ok || optimum.size == 0) return maximum.size;
+  return maximum.size == 0 ? optimum.size : std::min(optimum.size, maximum.size);
+}
+
 }  // namespace control
 
 /// One peer as one higher protocol sees it. `ethernet` is set only if the host is not known.
