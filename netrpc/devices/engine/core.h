@@ -24,8 +24,10 @@ struct EngineSocket {
   int fd = -1;  ///< -1: the slot is free.
   std::uint32_t generation = 0;
   SocketReader* reader = nullptr;
+  bool watched = false;  ///< Its reader reads.
 };
 
+/// A datagram; of a watched descriptor only that there may be something to read.
 struct Arrival {
   SocketId socket;
   Message message;
@@ -135,6 +137,8 @@ struct UringEngine::Core {
   }
   /// Copies a datagram out of a receive area into a message of its own.
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
+  /// A watched descriptor: its reader is to read.
+  void readable(SocketId id) noexcept;
   void send_failed(SocketId id, int error) noexcept;
   void receive_failed(SocketId id, int error) noexcept;
   /// A datagram had arrived, and there was no room for it.

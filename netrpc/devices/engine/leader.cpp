@@ -148,7 +148,9 @@ void UringEngine::shepherd_one() noexcept {
     core.next_arrival = 0;
   }
   const EngineSocket* const socket = core.find(arrival.socket);
-  if (socket != nullptr) socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
+  if (socket == nullptr) return;
+  if (socket->watched) return socket->reader->readable();
+  socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
 }
 
 /// Nobody leads any more. `now`: something is to be expected at any moment.

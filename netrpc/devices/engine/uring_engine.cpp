@@ -53,6 +53,14 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   add_one(counts.received);
 }
 
+/// Without memory: whoever waits is told again, as long as there is something.
+void UringEngine::Core::readable(SocketId id) noexcept {
+  try {
+    arrivals.emplace_back().socket = id;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void UringEngine::Core::send_failed(SocketId id, int error) noexcept {
   if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->send_failed(error);
 }
@@ -134,14 +142,19 @@ void UringEngine::attach(Host& host) {
   });
 }
 
-SocketId UringEngine::add(Host& host, int fd, SocketReader& reader) {
+SocketId UringEngine::add(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, false); }
+
+SocketId UringEngine::watch(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, true); }
+
+SocketId UringEngine::take(Host& host, int fd, SocketReader& reader, bool watched) {
   attach(host);
+  core_->arrivals.reserve(1);
   std::uint32_t index = 0;
   while (index < core_->sockets.size() && core_->sockets[index].fd >= 0) ++index;
   if (index == core_->sockets.size()) core_->sockets.emplace_back();
   core_->generations = (core_->generations + 1) & 0xfffffff;
   if (core_->generations == 0) core_->generations = 1;
-  core_->sockets[index] = {fd, core_->generations, &reader};
+  core_->sockets[index] = {fd, core_->generations, &reader, watched};
   kick();
   return {index, core_->generations};
 }

@@ -33,6 +33,8 @@ class SocketReader {
   /// Datagrams may have been lost before they could be received (`error`: an errno). Only who keeps a copy of somebody
   /// else's state needs to know. Those that had arrived before come afterwards.
   virtual void receive_failed(int /*error*/) noexcept {}
+  /// Of a descriptor that is only watched: there may be something to read.
+  virtual void readable() noexcept {}
 
  protected:
   ~SocketReader() = default;
@@ -86,6 +88,8 @@ class UringEngine final : public Engine, private MonitorExit {
 
   /// Receives datagrams from `fd`, a blocking datagram socket which the engine owns from now on.
   SocketId add(Host& host, int fd, SocketReader& reader);
+  /// Has `reader` read from `fd`, which the engine owns, too: it is told as long as there is something (readable()).
+  SocketId watch(Host& host, int fd, SocketReader& reader);
   /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later.
   void remove(SocketId id) noexcept;
   /// A socket's descriptor, which stays the engine's, to change what it is bound to. -1: it has been removed.
@@ -105,6 +109,7 @@ class UringEngine final : public Engine, private MonitorExit {
 
   explicit UringEngine(EngineKind kind);
   void attach(Host& host);
+  SocketId take(Host& host, int fd, SocketReader& reader, bool watched);
   void leaving_monitor() noexcept override;
 
   // leader.cpp

@@ -144,7 +144,8 @@ void UringReceiver::arm() noexcept {
   for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
     const EngineSocket& socket = core.sockets[index];
     if (socket.fd < 0 || armed_[index] == socket.generation || direct_.is(index, socket.generation)) continue;
-    if (!arm_socket({index, socket.generation}, socket.fd)) return;
+    const SocketId id{index, socket.generation};
+    if (!(socket.watched ? arm_watched(id, socket.fd) : arm_socket(id, socket.fd))) return;
   }
 }
 
@@ -158,6 +159,16 @@ bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
   entry->flags |= IOSQE_BUFFER_SELECT;
   entry->buf_group = kAreaGroup;
   ::io_uring_sqe_set_data64(entry, token(Kind::receive, id));
+  return true;
+}
+
+/// Once: armed again it tells at once what is still there.
+bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return false;
+  armed_[id.index] = id.generation;
+  ::io_uring_prep_poll_add(entry, fd, POLLIN);
+  ::io_uring_sqe_set_data64(entry, token(Kind::ready, id));
   return true;
 }
 
@@ -263,6 +274,10 @@ void UringReceiver::take_completions() noexcept {
         if ((entry->flags & IORING_CQE_F_MORE) == 0) kick_armed_ = false;
         break;
       }
+      case Kind::ready:
+        if (armed_[id.index] == id.generation) armed_[id.index] = 0;
+        if (entry->res > 0) core.readable(id);
+        break;
       case Kind::send: core.send_failed(id, -entry->res); break;
       case Kind::cancel: break;  // it has failed: the receive had ended by itself
       case Kind::timer:

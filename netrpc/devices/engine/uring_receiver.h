@@ -42,7 +42,15 @@ class UringReceiver final : public Receiver {
   /// for long datagrams costs one page until a long one comes.
   static constexpr std::size_t kAreaSize = 69632;
   static constexpr int kAreaGroup = 1;
-  enum class Kind : std::uint64_t { receive = 1, kick = 2, send = 3, timer = 4, timer_change = 5, cancel = 6 };
+  enum class Kind : std::uint64_t {
+    receive = 1,
+    kick = 2,
+    send = 3,
+    timer = 4,
+    timer_change = 5,
+    cancel = 6,
+    ready = 7
+  };
   /// Datagrams in a row from one socket until a thread that polls receives from it past the ring.
   static constexpr std::uint32_t kBusy = 16;
 
@@ -64,6 +72,7 @@ class UringReceiver final : public Receiver {
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
   void arm() noexcept;
   [[nodiscard]] bool arm_socket(SocketId id, int fd) noexcept;
+  [[nodiscard]] bool arm_watched(SocketId id, int fd) noexcept;
   void queue_sends() noexcept;
   [[nodiscard]] bool set_timer(Time until) noexcept;
   void take_completions() noexcept;

@@ -144,7 +144,8 @@ void TcpSession::receive() noexcept {
   std::array<std::byte, kRead> area;
   int records = 0;
   for (int i = 0; i < kReads && records < kRecords && !congested() && id_ == connection && socket_; ++i) {
-    const ssize_t count = ::recv(socket_.get(), area.data(), waiting_.empty() ? kRead : kCautiousRead, 0);
+    const std::size_t most = waiting_.empty() ? kRead : kCautiousRead;
+    const ssize_t count = ::recv(socket_.get(), area.data(), most, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
     if (count == 0 && passive_ && !half_closed_) {
@@ -176,6 +177,7 @@ void TcpSession::receive() noexcept {
       high().demux(*this, std::move(message));
       receiving_ = false;
     }
+    if (static_cast<std::size_t>(count) < most) return;  // what comes now is told
   }
 }
 

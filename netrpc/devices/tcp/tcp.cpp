@@ -43,8 +43,7 @@ TcpProtocol::TcpProtocol(Host& host, std::string name, const TcpOptions& options
 TcpProtocol::~TcpProtocol() { sessions_.clear(); }
 
 Status TcpProtocol::begin(UringEngine& engine) {
-  auto made = Readiness::make(host(), engine, options_.peers + 1,
-                              [this](std::uint64_t id, std::uint32_t events) { ready(id, events); });
+  auto made = Readiness::make(host(), engine, [this](std::uint64_t id, std::uint32_t events) { ready(id, events); });
   if (!made) return made.error();
   readiness_ = std::move(made).value();
   return {};
