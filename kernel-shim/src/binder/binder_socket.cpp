@@ -4,12 +4,16 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "control_message.h"
 #include "lrpc/shim/binder/binder_protocol.h"
@@ -311,6 +315,14 @@ bool is_socket_pair_end(int fd) noexcept {
     return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
   };
   return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
+}
+
+bool is_seccomp_listener(int fd) noexcept {
+  std::array<char, 48> link{};
+  std::snprintf(link.data(), link.size(), "/proc/thread-self/fd/%d", fd);
+  std::array<char, 64> target{};
+  const ssize_t size = readlink(link.data(), target.data(), target.size());
+  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
 }
 
 std::vector<std::string> nameserver_sockets() {

@@ -14,7 +14,7 @@
 
 #include "aside.h"
 #include "control_message.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <string_view>
 
 #include "lrpc/shim/trap/trap.h"
 
@@ -23,14 +21,6 @@
 #endif
 
 namespace lrpc::shim {
-bool is_seccomp_listener(int fd) noexcept {
-  std::array<char, 48> link{};
-  std::snprintf(link.data(), link.size(), "/proc/thread-self/fd/%d", fd);
-  std::array<char, 64> target{};
-  const ssize_t size = readlink(link.data(), target.data(), target.size());
-  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
-}
-
 Result<TrapListener> TrapListener::take(UniqueFd fd) {
   if (!fd || !is_seccomp_listener(fd.get()))
     return Error{Errc::bad_message, "what was offered as a trap is no seccomp listener"};

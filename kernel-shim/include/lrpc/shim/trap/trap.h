@@ -68,10 +68,6 @@ struct Trap {
   TrapRegisters registers;
 };
 
-/// By the name that the kernel gives it. Asked of the descriptor by ioctl, a file of the peer's own making could
-/// answer, in its own time. Of the calling thread's table of descriptors.
-[[nodiscard]] bool is_seccomp_listener(int fd) noexcept;
-
 /// The listener of a sealed client domain, as the server holds it. Not thread-safe.
 class TrapListener {
  public:

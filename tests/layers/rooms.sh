@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# rooms.sh SOURCE [planted]: no room uses one that its row of the table "Rooms" in docs/ARCHITECTURE.md does not name,
+# where that says what it uses. Asked are the #include lines of its sources and headers, tests left out: unity builds
+# compile several rooms in one go, so the compiler's record does not tell them apart.
+#
+# With "planted" a row lacks a use, which must be found.
+set -euo pipefail
+cd "$1"
+planted=${2:-}
+
+table() {
+  if [[ -n $planted ]]; then sed '/^| | `call` | the call word/ s/; uses `system` |$/; uses no other room |/' "$1"
+  else cat "$1"; fi
+}
+
+check() {
+  find kernel-shim libclient libserver nameserver netrpc stubgen bench \( -name '*.h' -o -name '*.cpp' \) |
+    grep -vE '/(test|golden|bpf)/' | sort | xargs grep -nE '^#include "' |
+    awk '
+  function exists(path,   line, found) {
+    if (!(path in there)) { found = (getline line < path) >= 0; close(path); there[path] = found }
+    return there[path]
+  }
+  function place(path,   parts, n, folder, i) { # "folder room" of a file; room "": it lies in none
+    n = split(path, parts, "/")
+    folder = parts[1]
+    if (folder == "netrpc" && parts[2] == "include") return "netrpc src"
+    i = parts[2] == "src" && folder != "netrpc" ? 3 : parts[2] == "include" ? 5 : 2
+    return folder " " (i < n && ((folder, parts[i]) in rooms) ? parts[i] : "")
+  }
+  function resolve(from, name,   folder, dir, i, tries) {
+    folder = from; sub(/\/.*/, "", folder)
+    dir = from; sub(/\/[^\/]*$/, "", dir)
+    split(dir "/ " folder "/src/ " folder "/include/ " folder "/ ", tries, " ")
+    for (i = 1; i <= 5; ++i) if (exists(tries[i] name)) return tries[i] name
+    return ""
+  }
+
+  FILENAME != "-" { # docs/ARCHITECTURE.md
+    if (/^## /) in_table = /^## Rooms/
+    if (!in_table || !/^\|/ || /^\| ---/ || /^\| folder/) next
+    split($0, cell, " *[|] *")
+    if (cell[2] != "") { folder = cell[2]; gsub(/`/, "", folder) }
+    many = split(cell[3], names, /[`, ]+/)
+    for (i = 1; i <= many; ++i) if (names[i] != "") rooms[folder, names[i]] = 1
+    room = cell[3]; gsub(/`/, "", room)
+    if (match(cell[4], /; uses /)) ruled[folder, room] = substr(cell[4], RSTART + RLENGTH)
+    next
+  }
+
+  { # file:line:#include "name"
+    split($0, parts, ":")
+    file = parts[1]
+    split($0, quoted, "\"")
+    split(place(file), from, " ")
+    rule = ruled[from[1], from[2]]
+    if (from[2] == "" || rule == "" || index(rule, "`" substr(file, length(from[1] "/" from[2]) + 2) "`")) next
+    header = resolve(file, quoted[2])
+    if (header == "") next
+    split(place(header), to, " ")
+    if (from[1] != to[1] || to[2] == "" || from[2] == to[2]) next
+    ++seen
+    named = index(rule, "`" to[2] "`") != 0
+    if (rule ~ /^every room but/ ? named : !named) {
+      print file ":" parts[2] ": " from[2] " uses " header ", and its row does not name " to[2]
+      failed = 1
+    }
+  }
+  END {
+    if (seen < 100) { print "only " seen + 0 " uses of one room by another were seen: more were expected"; failed = 1 }
+    exit failed
+  }
+' <(table docs/ARCHITECTURE.md) -
+}
+
+if [[ -z $planted ]]; then
+  check
+elif found=$(check); then
+  echo "no planted fault was found" && exit 1
+else
+  echo "$found"
+  grep -q "^kernel-shim/.*: call uses kernel-shim/.*does not name system" <<<"$found"
+fi
