@@ -1,12 +1,17 @@
 // Leader and followers: who receives, who takes over, what idleness costs.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <string>
 
 #include "engines.h"
 #include "eventually.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc::test {
 namespace {
@@ -104,6 +109,43 @@ TEST_P(Engines, an_event_scheduled_while_a_caller_waits_runs_in_time) {
   });
   EXPECT_TRUE(a_->wait([&] { return ran; }));
   scheduler.join();
+}
+
+/// Reads a byte each time that it is told.
+class ReadsOne final : public SocketReader {
+ public:
+  explicit ReadsOne(int fd) : fd_(fd) {}
+  void arrived(Message, std::span<const std::byte>) noexcept override { ADD_FAILURE(); }
+  void send_failed(int) noexcept override { ADD_FAILURE(); }
+  void readable() noexcept override {
+    char byte = 0;
+    if (::read(fd_, &byte, 1) == 1) read.push_back(byte);
+  }
+  std::string read;
+
+ private:
+  const int fd_;
+};
+
+TEST_P(Engines, a_watched_descriptor_is_read_by_its_reader_until_nothing_is_left) {
+  b_->start(1);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd writes(ends[1]);
+  ReadsOne reader(ends[0]);
+  SocketId watched;
+  a_->inside([&] { watched = a_->engine().watch(**a_, ends[0], reader); });
+  for (const char* text : {"abc", "d", "efghij"}) {
+    reader.read.clear();
+    std::thread writer([&] { EXPECT_GT(::write(writes.get(), text, std::strlen(text)), 0); });
+    EXPECT_TRUE(a_->wait([&] { return reader.read == text; })) << reader.read;
+    writer.join();
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());  // a busy socket beside it
+  }
+  EXPECT_EQ(::write(writes.get(), "k", 1), 1);
+  a_->inside([&] { a_->engine().remove(watched); });
+  ASSERT_TRUE(round_trip());
+  EXPECT_EQ(reader.read, "efghij");
 }
 
 TEST_P(Engines, a_wait_ends_at_its_deadline) {
