@@ -36,7 +36,7 @@ std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
 /// Latency with null messages, throughput with 16 k, and what each further 1 k costs.
 Alternated measure(Session& session, const Field& field, Placement placement, std::string_view bench,
                    std::span<const NetworkRow> rows, bool throughput) {
-  const std::size_t rounds = session.quick() ? 30 : 200;
+  const std::size_t rounds = session.quick() ? 20 : 200;
   const auto trips = [&rows](std::size_t size) {
     std::vector<Trip> all;
     for (const NetworkRow& row : rows) all.push_back({row.name, size});
