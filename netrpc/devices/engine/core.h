@@ -27,7 +27,7 @@ struct EngineSocket {
   bool watched = false;  ///< Its reader reads.
 };
 
-/// A datagram; of a watched descriptor only that there may be something to read.
+/// A datagram. Of a watched descriptor: the news that there may be something to read.
 struct Arrival {
   SocketId socket;
   Message message;

@@ -53,7 +53,7 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   add_one(counts.received);
 }
 
-/// Without memory: whoever waits is told again, as long as there is something.
+/// If there is no memory, the next wait tells it again.
 void UringEngine::Core::readable(SocketId id) noexcept {
   try {
     arrivals.emplace_back().socket = id;
@@ -148,7 +148,7 @@ SocketId UringEngine::watch(Host& host, int fd, SocketReader& reader) { return t
 
 SocketId UringEngine::take(Host& host, int fd, SocketReader& reader, bool watched) {
   attach(host);
-  core_->arrivals.reserve(1);
+  core_->arrivals.reserve(1);  // one piece of news always fits: else an engine without memory would spin
   std::uint32_t index = 0;
   while (index < core_->sockets.size() && core_->sockets[index].fd >= 0) ++index;
   if (index == core_->sockets.size()) core_->sockets.emplace_back();

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "lrpc/shim/system/restricted_ring.h"
 
@@ -94,7 +95,7 @@ void UringReceiver::close() noexcept {
   if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
   direct_.stop();
   row_ = 0;
-  opened_ = doomed_ = kick_armed_ = false;
+  opened_ = doomed_ = kick_armed_ = watches_ = false;
   timer_.reset();
   areas_ = nullptr;
   area_ring_ = nullptr;
@@ -167,6 +168,7 @@ bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
   armed_[id.index] = id.generation;
+  watches_ = true;
   ::io_uring_prep_poll_add(entry, fd, POLLIN);
   ::io_uring_sqe_set_data64(entry, token(Kind::ready, id));
   return true;
@@ -221,11 +223,24 @@ bool UringReceiver::set_timer(Time until) noexcept {
   return true;
 }
 
+/// What a poll tells that has gone off while another thread led, that one has seen to, perhaps. So it is taken before
+/// the wait, which would pass for one that has brought something. True: there is news.
+bool UringReceiver::take_earlier() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  const std::uint64_t turns = core.turns.load(std::memory_order_relaxed);
+  if (std::exchange(turns_, turns) == turns || !watches_) return false;
+  if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) == 0) return false;
+  ::io_uring_get_events(&ring_);
+  take_completions();
+  return core.next_arrival < core.arrivals.size();
+}
+
 void UringReceiver::receive(std::optional<Time> until) {
   UringEngine::Core& core = *engine_.core_;
   if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
     return core.epoll->receive(until);
   }
+  if (take_earlier()) return core.flush();
   const bool polls = polling_.try_now();
   if (!polls) {
     stop_direct();

@@ -2,9 +2,10 @@
 
 #include <sys/epoll.h>
 
-#include <array>
 #include <cerrno>
 #include <utility>
+
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -38,15 +39,11 @@ bool Readiness::watch_again(int fd, std::uint64_t id, std::uint32_t events) noex
   return watch_at(epoll_, EPOLL_CTL_MOD, fd, id, events);
 }
 
-/// Some: timers and other sockets have their turn before the rest. What is called may let the monitor go, and another
-/// thread come here meanwhile.
+/// One at a time: timers and other sockets have their turn before the next, and what is called may let the monitor go:
+/// then another thread comes here for the rest.
 void Readiness::readable() noexcept {
-  std::array<epoll_event, kAtOnce> events{};
-  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    ready_(event.data.u64, event.events);
-  }
+  epoll_event event{};
+  if (::epoll_wait(epoll_, &event, 1, 0) == 1) ready_(event.data.u64, event.events);
 }
 
 }  // namespace lrpc::netrpc

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "netrpc/devices/engine/uring_engine.h"
 
@@ -28,8 +29,6 @@ class Readiness final : private SocketReader {
   [[nodiscard]] bool watch_again(int fd, std::uint64_t id, std::uint32_t events) noexcept;
 
  private:
-  static constexpr std::size_t kAtOnce = 64;
-
   Readiness(UringEngine& engine, Ready ready) : engine_(engine), ready_(std::move(ready)) {}
   void arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept override {}
   void send_failed(int /*error*/) noexcept override {}

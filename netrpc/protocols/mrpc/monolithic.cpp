@@ -8,8 +8,8 @@ constexpr std::size_t kLargestPacket = 1500;  // the paper: Sprite RPC never sen
 /// Sent through `below`, a protocol or a session.
 template <class Object>
 std::size_t longest_packet(Object& below) noexcept {
-  const std::size_t uncut = control::carried_uncut(below);
-  return uncut == 0 ? kLargestPacket : std::min(uncut, kLargestPacket);
+  control::OptimumMessage optimum;
+  return control::ask(below, optimum) == Errc::ok ? std::min(optimum.size, kLargestPacket) : kLargestPacket;
 }
 
 std::size_t data_of(std::size_t packet) noexcept { return packet > Header::kSize ? packet - Header::kSize : 1; }

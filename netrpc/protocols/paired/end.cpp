@@ -23,9 +23,9 @@ ChannelKey End::key() const noexcept {
 
 void End::ask_size() noexcept {
   path_changes_.look(protocol().host().peers(), peer());
-  const std::size_t uncut = control::carried_uncut(*lower_);
-  if (uncut == 0) return;
-  segment_ = std::clamp(uncut - std::min(uncut, Header::kSize), kLeastSegment, kSegment);
+  control::OptimumMessage uncut;
+  if (control::ask(*lower_, uncut) != Errc::ok) return;
+  segment_ = std::clamp(uncut.size - std::min(uncut.size, Header::kSize), kLeastSegment, kSegment);
 }
 
 // ---- down ----

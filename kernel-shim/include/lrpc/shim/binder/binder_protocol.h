@@ -295,8 +295,8 @@ void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexce
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 /// Whether `fd`, which somebody else sent, is an end of such a pair: what can be a bell, or bound over.
 [[nodiscard]] bool is_socket_pair_end(int fd) noexcept;
-/// Whether it is a sealed client domain's listener, by the name that the kernel gives it. Asked of the descriptor by ioctl, a file of the peer's own making could
-/// answer, in its own time. Of the calling thread's table of descriptors.
+/// Whether it is a sealed client domain's listener, by its link in /proc: an ioctl could be answered by a file of the
+/// sender's own making, whenever that likes. Of the calling thread's table of descriptors.
 [[nodiscard]] bool is_seccomp_listener(int fd) noexcept;
 
 /// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
