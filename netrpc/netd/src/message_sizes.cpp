@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/devices/device/interface.h"
 #include "network_service.h"
