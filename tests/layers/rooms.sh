@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# rooms.sh SOURCE [planted]: a row of the table "Rooms" in docs/ARCHITECTURE.md may say which other rooms of its folder a
-# room uses; then it uses no others. This goes by the #include lines of its sources and headers, but for tests: unity
+# rooms.sh SOURCE [planted]: a row of the table "Rooms" in docs/ARCHITECTURE.md may say which other rooms of its folder
+# a room uses; then it uses no others. This goes by the #include lines of its sources and headers, but for tests: unity
 # builds compile several rooms in one go, so the compiler's record of dependencies does not tell rooms apart.
 #
 # With "planted" a row lacks a use, which must be found.
