@@ -90,6 +90,17 @@ TEST(EStackPolicy, an_astack_is_hot_after_calls_soon_after_one_another) {
   EXPECT_FALSE(policy.served(200, 200));
 }
 
+TEST(EStackPolicy, offers_its_processor_while_calls_come_one_after_the_other) {
+  EStackPolicy policy;
+  for (std::uint64_t us = 0; us < EStackPolicy::kYieldUs; us += 10) EXPECT_FALSE(policy.yield_due(at(1'000 + us)));
+  EXPECT_TRUE(policy.yield_due(at(1'000 + EStackPolicy::kYieldUs)));
+  EXPECT_FALSE(policy.yield_due(at(1'001 + EStackPolicy::kYieldUs))) << "it has just done so";
+  EXPECT_TRUE(policy.yield_due(at(1'001 + 2 * EStackPolicy::kYieldUs)));
+  EXPECT_FALSE(policy.yield_due(at(2'000)));
+  policy.gave_way();  // parked
+  EXPECT_FALSE(policy.yield_due(at(9'000)));
+}
+
 TEST(PollerPolicy, offers_its_processor_at_regular_times) {
   PollerPolicy policy;
   policy.begin(at(1'000));

@@ -65,6 +65,7 @@ void EStack::serve_astack() {
 /// T11, T12. First for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last call.
 void EStack::park(std::uint64_t unused) noexcept {
   const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
+  policy_.gave_way();
   const bool briefly = unused < to_ticks(kRestsAfterUs) || left_to_poller();
   // A client that has moved a longer sleep to a futex of its own must not keep the thread.
   const std::atomic<std::uint32_t>* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
@@ -92,6 +93,7 @@ bool EStack::served_one() {
 bool EStack::hand_over_and_look() {  // H2
   if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
   if (exchanges()) return false;  // from now on the caller does not give its processor back
+  policy_.gave_way();
   for (int i = 0; i < EStackPolicy::kYields; ++i) {
     sched_yield();
     if (leave_.load(std::memory_order_relaxed) || served_one()) return true;
@@ -121,7 +123,7 @@ void EStack::after_call() {
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
       pollers_.offer(binding_, *astack_);
   }
-  if (poller_is_here()) sched_yield();
+  if (policy_.yield_due(now) || poller_is_here()) sched_yield();
   // A call that was rung for the poller says nothing about yielding.
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }

@@ -29,6 +29,9 @@ class EStackPolicy {
   static constexpr std::uint64_t kMostMoveIntervalUs = 64'000;
   /// The kernel does not always pick the caller at the first time.
   static constexpr int kYields = 3;
+  /// A caller that is quick enough has an E-stack serve one call after the other. It offers its processor as often as a
+  /// poller does, which may wait for just that.
+  static constexpr std::uint64_t kYieldUs = 100;
   /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: a poller would have
   /// got them.
   static constexpr std::uint32_t kHotStreak = 2;
@@ -38,6 +41,16 @@ class EStackPolicy {
     streak_ = after_us < poll_window_us ? streak_ + 1 : 0;
     return streak_ >= kHotStreak;
   }
+
+  /// After a call. Whether others are to have the processor now.
+  [[nodiscard]] bool yield_due(shim::Moment now) noexcept {
+    if (busy_since_ == 0) busy_since_ = now.ticks;
+    if (now.since(busy_since_) < kYieldUs) return false;
+    gave_way();
+    return true;
+  }
+  /// It has yielded, or has been parked.
+  void gave_way() noexcept { busy_since_ = 0; }
 
   enum class Move : std::uint8_t { stay, bind, unbind };
   /// Where to be for the next call of a caller that was on `processor`. `yields`: by its word it yields, or would.
@@ -76,6 +89,7 @@ class EStackPolicy {
 
  private:
   std::uint32_t streak_ = 0;
+  std::uint64_t busy_since_ = 0;  ///< ticks(); 0: no call since it gave way.
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;
   std::uint32_t calls_there_ = 0;
