@@ -101,6 +101,26 @@ TEST(EStackPolicy, offers_its_processor_while_calls_come_one_after_the_other) {
   EXPECT_FALSE(policy.yield_due(at(9'000)));
 }
 
+TEST(EStackPolicy, has_not_slept_where_the_next_call_was_there_at_once) {
+  EStackPolicy policy;
+  unsigned yields = 0;
+  for (std::uint64_t ticks = 0; ticks <= 10 * EStackPolicy::kYieldUs * kPerUs; ticks += kPerUs / 2) {
+    policy.gave_way();
+    yields += policy.yield_due({1'000 * kPerUs + ticks, kPerUs}) ? 1U : 0U;
+  }
+  EXPECT_EQ(yields, 9U);
+}
+
+TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_slice) {
+  EStackPolicy policy;
+  std::uint64_t us = 1'000;
+  while (!policy.yield_due(at(us))) ++us;
+  us += 3'000;  // a hog's
+  const std::uint64_t back = us;
+  while (!policy.yield_due(at(us))) ++us;
+  EXPECT_EQ(us - back, EStackPolicy::kCostFactor * 3'000);
+}
+
 TEST(PollerPolicy, offers_its_processor_at_regular_times) {
   PollerPolicy policy;
   policy.begin(at(1'000));

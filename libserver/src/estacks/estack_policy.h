@@ -1,7 +1,9 @@
 // How an E-stack decides to wait, and where. Pure: no system call, no clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "lrpc/shim/call/distrust.h"
 #include "lrpc/shim/system/processor.h"
@@ -29,9 +31,16 @@ class EStackPolicy {
   static constexpr std::uint64_t kMostMoveIntervalUs = 64'000;
   /// The kernel does not always pick the caller at the first time.
   static constexpr int kYields = 3;
-  /// A caller that is quick enough has an E-stack serve one call after the other. It offers its processor as often as a
-  /// poller does, which may wait for just that.
+  /// Calls that come before the E-stack sleeps are served one after the other. Where they are quick, it offers the
+  /// processor to others as often as a poller does: one may wait for it right there.
   static constexpr std::uint64_t kYieldUs = 100;
+  /// An E-stack that has slept or handed over is back after so long at least; one whose park has found the next call
+  /// is back at once.
+  static constexpr std::uint64_t kGaveWayUs = 2;
+  /// Who takes longer has a time slice's work, and is offered no more for so many times as long: as a caller does.
+  static constexpr std::uint64_t kLongTurnUs = 1'000;
+  static constexpr std::uint64_t kCostFactor = 20;
+  static constexpr std::uint64_t kMostRestUs = 500'000;
   /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: a poller would have
   /// got them.
   static constexpr std::uint32_t kHotStreak = 2;
@@ -42,15 +51,21 @@ class EStackPolicy {
     return streak_ >= kHotStreak;
   }
 
-  /// After a call. Whether others are to have the processor now.
+  /// After a call: whether to yield now.
   [[nodiscard]] bool yield_due(shim::Moment now) noexcept {
+    const std::uint64_t gap = last_ == 0 ? 0 : now.since(last_);
+    last_ = now.ticks;
+    if (std::exchange(yielded_, false) && gap > kLongTurnUs)
+      no_yield_before_ = now.after(std::min(kCostFactor * gap, kMostRestUs));
+    if (std::exchange(gave_way_, false) && gap >= kGaveWayUs) busy_since_ = 0;
     if (busy_since_ == 0) busy_since_ = now.ticks;
-    if (now.since(busy_since_) < kYieldUs) return false;
-    gave_way();
+    if (now.since(busy_since_) < kYieldUs || now.before(no_yield_before_)) return false;
+    busy_since_ = 0;
+    yielded_ = true;
     return true;
   }
-  /// It has yielded, or has been parked.
-  void gave_way() noexcept { busy_since_ = 0; }
+  /// Between two calls it hands over or parks, unless the next call is there.
+  void gave_way() noexcept { gave_way_ = true; }
 
   enum class Move : std::uint8_t { stay, bind, unbind };
   /// Where to be for the next call of a caller that was on `processor`. `yields`: by its word it yields, or would.
@@ -89,7 +104,11 @@ class EStackPolicy {
 
  private:
   std::uint32_t streak_ = 0;
-  std::uint64_t busy_since_ = 0;  ///< ticks(); 0: no call since it gave way.
+  std::uint64_t last_ = 0;             ///< ticks() after the last call; 0: there was none.
+  std::uint64_t busy_since_ = 0;       ///< ticks(); 0: no call since it gave way.
+  std::uint64_t no_yield_before_ = 0;  ///< ticks()
+  bool gave_way_ = false;
+  bool yielded_ = false;  ///< After the last call.
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;
   std::uint32_t calls_there_ = 0;

@@ -223,16 +223,12 @@ bool UringReceiver::set_timer(Time until) noexcept {
   return true;
 }
 
-/// What a poll tells that has gone off while another thread led, that one has seen to, perhaps. So it is taken before
-/// the wait, which would pass for one that has brought something. True: there is news.
-bool UringReceiver::take_earlier() noexcept {
-  UringEngine::Core& core = *engine_.core_;
-  const std::uint64_t turns = core.turns.load(std::memory_order_relaxed);
+/// While another thread led, a poll that is armed here may have noted news that the other one has seen to. A wait would
+/// end with that at once, and pass for one that has brought something.
+bool UringReceiver::has_earlier_news() noexcept {
+  const std::uint64_t turns = engine_.core_->turns.load(std::memory_order_relaxed);
   if (std::exchange(turns_, turns) == turns || !watches_) return false;
-  if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) == 0) return false;
-  ::io_uring_get_events(&ring_);
-  take_completions();
-  return core.next_arrival < core.arrivals.size();
+  return (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }
 
 void UringReceiver::receive(std::optional<Time> until) {
@@ -240,7 +236,7 @@ void UringReceiver::receive(std::optional<Time> until) {
   if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
     return core.epoll->receive(until);
   }
-  if (take_earlier()) return core.flush();
+  const bool earlier = has_earlier_news();
   const bool polls = polling_.try_now();
   if (!polls) {
     stop_direct();
@@ -254,12 +250,22 @@ void UringReceiver::receive(std::optional<Time> until) {
     queue_sends();
   }
   core.host->monitor().at_exit(nullptr);  // it goes with the wait
+  if (earlier) {
+    ::io_uring_submit_and_get_events(&ring_);
+    take_all();
+    if (!opened_ || core.next_arrival < core.arrivals.size()) return;
+  }
   UringEngine::Core::add_one(core.counts.waits);
   in_kernel_ = true;
   core.host->monitor().unlock();
   if (!polls || !poll(until)) sleep(until);
   core.host->monitor().lock();
   in_kernel_ = false;
+  take_all();
+  if (doomed_) close();
+}
+
+void UringReceiver::take_all() noexcept {
   take_completions();
   if (direct_.found()) take_direct();
   // Not taken by the kernel: it had no room for completions.
@@ -269,7 +275,6 @@ void UringReceiver::receive(std::optional<Time> until) {
   }
   if (::io_uring_sq_ready(&ring_) != 0) close();
   sending_.clear();
-  if (doomed_) close();
 }
 
 void UringReceiver::take_completions() noexcept {
@@ -291,6 +296,7 @@ void UringReceiver::take_completions() noexcept {
       }
       case Kind::ready:
         if (armed_[id.index] == id.generation) armed_[id.index] = 0;
+        watches_ = false;
         if (entry->res > 0) core.readable(id);
         break;
       case Kind::send: core.send_failed(id, -entry->res); break;

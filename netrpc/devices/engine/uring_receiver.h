@@ -73,7 +73,8 @@ class UringReceiver final : public Receiver {
   void arm() noexcept;
   [[nodiscard]] bool arm_socket(SocketId id, int fd) noexcept;
   [[nodiscard]] bool arm_watched(SocketId id, int fd) noexcept;
-  [[nodiscard]] bool take_earlier() noexcept;
+  [[nodiscard]] bool has_earlier_news() noexcept;
+  void take_all() noexcept;
   void queue_sends() noexcept;
   [[nodiscard]] bool set_timer(Time until) noexcept;
   void take_completions() noexcept;
@@ -86,7 +87,7 @@ class UringReceiver final : public Receiver {
   bool in_kernel_ = false;
   bool doomed_ = false;  ///< To be closed when its thread comes back.
   bool kick_armed_ = false;
-  bool watches_ = false;            ///< It has polled a descriptor that is only watched.
+  bool watches_ = false;            ///< A poll of a descriptor that is only watched is armed.
   std::uint64_t turns_ = 0;         ///< Core::turns when it received last.
   std::optional<Time> timer_;       ///< When the ring's one timer goes off; unset: it does not run.
   __kernel_timespec timer_time_{};  ///< What its request says.

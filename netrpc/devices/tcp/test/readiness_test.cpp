@@ -25,8 +25,9 @@ TEST_P(Engines, a_procedure_that_lasts_keeps_no_other_connection_from_being_told
   std::unique_ptr<Readiness> readiness;
   a_->inside([&] {
     auto made = Readiness::make(**a_, a_->engine(), [&](std::uint64_t, std::uint32_t) {
-      if (++told == 1)
-        a_->engine().outside(**a_, [&] { waited = testing_lrpc::eventually([&] { return told == 2; }); });
+      if (++told != 1) return;
+      a_->engine().outside(**a_, [&] { EXPECT_TRUE(testing_lrpc::eventually([&] { return told == 2; })); });
+      waited = true;
     });
     ASSERT_TRUE(made) << made.error().message();
     readiness = std::move(made).value();
