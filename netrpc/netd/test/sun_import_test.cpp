@@ -260,7 +260,9 @@ TEST_F(SunRpcServers, that_do_not_answer_cannot_be_imported) {
   start_netd("shop@10.7.0.2:20490=0x20000097");
   const auto client = Shop::Client::import(kName, {.nameserver = here->socket()});
   EXPECT_EQ(client.code(), Errc::remote_unavailable);
-  if (!client) expect_said(client.error().message(), "host '10.7.0.2' does not answer Sun RPC at port 20490");
+  if (client) return;
+  expect_said(client.error().message(), "host '10.7.0.2'");
+  expect_said(client.error().message(), "does not answer");  // within the import's time, or the request's
 }
 
 TEST_F(SunRpcServers, are_called_with_arguments_only_that_a_datagram_carries_in_xdr) {
