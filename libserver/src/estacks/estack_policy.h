@@ -1,12 +1,13 @@
 // How an E-stack decides to wait, and where. Pure: no system call, no clock.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
+#include "lrpc/shim/call/caller_policy.h"
 #include "lrpc/shim/call/distrust.h"
 #include "lrpc/shim/system/processor.h"
+#include "poller/poller_policy.h"
 
 namespace lrpc::server {
 
@@ -33,14 +34,13 @@ class EStackPolicy {
   static constexpr int kYields = 3;
   /// Calls that come before the E-stack sleeps are served one after the other. Where they are quick, it offers the
   /// processor to others as often as a poller does: one may wait for it right there.
-  static constexpr std::uint64_t kYieldUs = 100;
+  static constexpr std::uint64_t kYieldUs = PollerPolicy::kYieldUs;
   /// An E-stack that has slept or handed over is back after so long at least; one whose park has found the next call
   /// is back at once.
   static constexpr std::uint64_t kGaveWayUs = 2;
   /// Who takes longer has a time slice's work, and is offered no more for so many times as long: as a caller does.
-  static constexpr std::uint64_t kLongTurnUs = 1'000;
-  static constexpr std::uint64_t kCostFactor = 20;
-  static constexpr std::uint64_t kMostRestUs = 500'000;
+  static constexpr std::uint64_t kLongTurnUs = PollerPolicy::kEvictionUs;
+  static constexpr std::uint32_t kCostFactor = shim::CallerPolicy::kCostFactor;
   /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: a poller would have
   /// got them.
   static constexpr std::uint32_t kHotStreak = 2;
@@ -55,11 +55,10 @@ class EStackPolicy {
   [[nodiscard]] bool yield_due(shim::Moment now) noexcept {
     const std::uint64_t gap = last_ == 0 ? 0 : now.since(last_);
     last_ = now.ticks;
-    if (std::exchange(yielded_, false) && gap > kLongTurnUs)
-      no_yield_before_ = now.after(std::min(kCostFactor * gap, kMostRestUs));
+    if (std::exchange(yielded_, false) && gap > kLongTurnUs) yields_.failed_at_a_cost(now, gap, kCostFactor);
     if (std::exchange(gave_way_, false) && gap >= kGaveWayUs) busy_since_ = 0;
     if (busy_since_ == 0) busy_since_ = now.ticks;
-    if (now.since(busy_since_) < kYieldUs || now.before(no_yield_before_)) return false;
+    if (now.since(busy_since_) < kYieldUs || yields_.holds(now)) return false;
     busy_since_ = 0;
     yielded_ = true;
     return true;
@@ -104,9 +103,9 @@ class EStackPolicy {
 
  private:
   std::uint32_t streak_ = 0;
-  std::uint64_t last_ = 0;             ///< ticks() after the last call; 0: there was none.
-  std::uint64_t busy_since_ = 0;       ///< ticks(); 0: no call since it gave way.
-  std::uint64_t no_yield_before_ = 0;  ///< ticks()
+  std::uint64_t last_ = 0;        ///< ticks() after the last call; 0: there was none.
+  std::uint64_t busy_since_ = 0;  ///< ticks(); 0: no call since it gave way.
+  shim::Distrust<shim::CallerPolicy::kYieldSpans> yields_;
   bool gave_way_ = false;
   bool yielded_ = false;  ///< After the last call.
   std::uint16_t bound_to_ = shim::kNoProcessor;
