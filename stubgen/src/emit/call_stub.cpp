@@ -73,8 +73,6 @@ std::vector<const Parameter*> passed(const Procedure& procedure) {
 }
 
 void CallStub::emit_procedure() {
-  code_.line("/// What the stubs of {} do with its A-stack; the steps around that are in lrpc/client/call/stub.h.",
-             procedure_.name);
   code_.open(fmt::format("struct {} {{", type_));
   code_.line("using Result_ = {};", result_type(procedure_));
   const auto arguments = procedure_.arguments();
@@ -97,45 +95,42 @@ void CallStub::emit_call() {
   code_.doc(procedure_doc(procedure_));
   for (const Raised& raised : procedure_.raises) code_.line("/// Raises {}.", raised.type->name);
   if (procedure_.one_way) code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
-  head(result_type(procedure_), ") noexcept {");
   if (procedure_.one_way) {
-    forward(fmt::format("return lrpc::client::send<{}>(", type_), "lrpc::detail::StubAccess::object(binding_)", false);
+    forward(result_type(procedure_), "noexcept", fmt::format("lrpc::client::send<{}>(", type_), "object_()", false);
   } else {
-    forward("return lrpc::client::invoke(", "lrpc::detail::StubAccess::object(binding_)", true);
+    forward(result_type(procedure_), "noexcept", "lrpc::client::invoke(", "object_()", true);
   }
 }
 
 void CallStub::emit_start() {
-  head(fmt::format("lrpc::Pending<{}>", type_), ") && noexcept {");
-  forward("return lrpc::client::start(", "object_", true);
+  forward(fmt::format("lrpc::Pending<{}>", type_), "&& noexcept", "lrpc::client::start(", "object_", true);
 }
 
 void CallStub::emit_all() {
-  head(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), ") && noexcept {");
-  forward(fmt::format("return lrpc::client::invoke_all<{}>(", type_), "object_", false);
+  forward(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), "&& noexcept",
+          fmt::format("lrpc::client::invoke_all<{}>(", type_), "object_", false);
 }
 
-void CallStub::head(const std::string& type, std::string_view tail) {
+/// A member function that does nothing but call the runtime's stub for `object`, with where the results go if there are
+/// `results`, and the arguments.
+void CallStub::forward(const std::string& type, std::string_view qualifiers, const std::string& call,
+                       const std::string& object, bool results) {
   std::vector<std::string> parameters;
   for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
-  code_.list(fmt::format("[[nodiscard]] {} {}(", type, procedure_.name), parameters, tail);
-  code_.indent();
+  std::vector<std::string> arguments{object};
+  if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations("&"), ", ")));
+  for (const Parameter* parameter : procedure_.arguments()) arguments.push_back(parameter->name);
+  code_.function(fmt::format("[[nodiscard]] {} {}(", type, procedure_.name), parameters,
+                 fmt::format(") {}", qualifiers), "return " + call, arguments, ");");
 }
 
-/// The body: the runtime's stub, with where the results go if there are `results`, and the arguments.
-void CallStub::forward(const std::string& call, const std::string& object, bool results) {
-  std::vector<std::string> items{object};
-  if (results) {
-    std::string to = type_ + "{";
-    for (const Parameter& parameter : procedure_.parameters)
-      if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
-        to += (to.back() == '{' ? "&" : ", &") + parameter.name;
-    items.push_back(to + "}");
-  }
-  for (const Parameter* parameter : procedure_.arguments()) items.push_back(parameter->name);
-  code_.list(call, items, ");");
-  code_.close();
-  code_.line();
+/// The members of the procedure's class that say where results go which are not returned.
+std::vector<std::string> CallStub::destinations(std::string_view before) const {
+  std::vector<std::string> all;
+  for (const Parameter& parameter : procedure_.parameters)
+    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+      all.push_back(fmt::format("{}{}", before, parameter.name));
+  return all;
 }
 
 void CallStub::check_arguments() {
@@ -209,9 +204,7 @@ void CallStub::push_in_place(const Parameter& parameter) {
 
 void CallStub::take_results() {
   const auto& all = procedure_.parameters;
-  const bool image =
-      std::ranges::any_of(all, &Parameter::is_out) ||
-      std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
+  const bool image = std::ranges::any_of(all, &Parameter::is_out);
   const bool tail = procedure_.tail_size != 0 &&
                     std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
   code_.list("[[nodiscard]] Result_ operator()(", {"std::uint16_t " + status_, "const auto& " + call_},
@@ -228,24 +221,18 @@ void CallStub::take_results() {
 }
 
 void CallStub::judge_status() {
-  const std::string failure = fmt::format("return {}.failure({},\n\"{}\");", call_, status_, called_);
-  if (procedure_.raises.empty()) return code_.guard(fmt::format("{} != 0", status_), failure);
-  code_.open(fmt::format("if ({} != 0) [[unlikely]] {{", status_));
-  const std::string raised = local_("raised");
-  for (std::size_t i = 0; i < procedure_.raises.size(); ++i) {
-    const Type& type = *procedure_.raises[i].type;
-    if (type.fields.empty()) {
-      code_.line("if ({} == {}) return lrpc::raise({}{{}});", status_, i + 1, type.name);
-      continue;
-    }
-    code_.open(fmt::format("if ({} == {}) {{", status_, i + 1));
-    code_.line("{} {};", type.name, raised);
-    copy_.get(type, place(procedure_.raises[i].offset), raised, kBadResult);
-    code_.line("return lrpc::raise({});", raised);
-    code_.close();
+  if (procedure_.raises.empty()) {
+    return code_.guard(fmt::format("{} != 0", status_),
+                       fmt::format("return {}.failure({},\n\"{}\");", call_, status_, called_));
   }
-  code_.list(fmt::format("return {}.failure(", call_), {status_, fmt::format("\"{}\"", called_)}, ");");
-  code_.close();
+  code_.open(fmt::format("if ({} != 0) [[unlikely]]", status_));
+  std::vector<std::string> items{call_, status_, fmt::format("\"{}\"", called_), raised_places(procedure_)};
+  for (const Raised& raised : procedure_.raises)
+    items.push_back(raised.type->fields.empty()
+                        ? "nullptr"
+                        : fmt::format("layout::{}<lrpc::CopyCode::F>", local_.function("get_" + raised.type->name)));
+  code_.list("return lrpc::client::no_results<Result_>(", items, ");");
+  code_.outdent();
 }
 
 void CallStub::copy_results() {
@@ -272,10 +259,7 @@ void CallStub::copy_results() {
     }
   }
   copy_buffers(buffers);
-  if (blocks) {
-    code_.comment("The copies are made here, once: the compiler must not read the shared image again later.");
-    code_.line("std::atomic_signal_fence(std::memory_order_seq_cst);");
-  }
+  if (blocks) code_.line("lrpc::copies_are_made();");
   give_results();
 }
 

@@ -7,6 +7,8 @@
 namespace lrpc::stubgen {
 namespace {
 
+constexpr std::size_t kContinuation = 4;
+
 /// The length of the UTF-8 sequence at the beginning of `text`; 0 if it is not one, or one that changes the direction
 /// or the line of the text around it and could make code look like something else.
 std::size_t harmless_sequence(std::string_view text) {
@@ -70,7 +72,8 @@ void Code::guard(std::string_view condition, std::string_view action) {
   std::string whole(action);
   std::ranges::replace(whole, '\n', ' ');
   if (indent_ + head.size() + whole.size() <= kWidth) return line(head + whole);
-  open(head + "{");
+  line(head.substr(0, head.size() - 1));
+  indent_ += 2;
   const std::size_t broken = action.find('\n');
   if (broken == std::string_view::npos || indent_ + whole.size() <= kWidth) {
     line(whole);
@@ -78,7 +81,7 @@ void Code::guard(std::string_view condition, std::string_view action) {
     line(action.substr(0, broken));
     line("    " + std::string(action.substr(broken + 1)));
   }
-  close();
+  indent_ -= 2;
 }
 
 void Code::comment(std::string_view text) {
@@ -104,23 +107,44 @@ void Code::doc(const Doc& doc) {
   }
 }
 
+void Code::function(std::string_view head, const std::vector<std::string>& parameters, std::string_view tail,
+                    std::string_view call, const std::vector<std::string>& arguments, std::string_view end,
+                    std::string_view after) {
+  const std::string whole = fmt::format("{}{}{} {{ {}{}{} {}", head, fmt::join(parameters, ", "), tail, call,
+                                        fmt::join(arguments, ", "), end, after);
+  if (indent_ + whole.size() <= kWidth) return line(whole);
+  list(head, parameters, fmt::format("{} {{", tail));
+  indent();
+  list(call, arguments, end);
+  close(after);
+}
+
 void Code::list(std::string_view head, const std::vector<std::string>& items, std::string_view tail) {
   std::string whole(head);
   for (std::size_t i = 0; i < items.size(); ++i) whole.append(i == 0 ? "" : ", ").append(items[i]);
   whole += tail;
   if (indent_ + whole.size() <= kWidth || items.empty()) return line(whole);
   line(head);
-  constexpr std::size_t kContinuation = 4;
   indent_ += kContinuation;
-  std::string current;
+  fill({}, items, tail);
+  indent_ -= kContinuation;
+}
+
+void Code::fill(std::string_view head, const std::vector<std::string>& items, std::string_view tail) {
+  std::string current(head);
+  bool first = true;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const bool last = i + 1 == items.size();
-    const std::string item = items[i] + (last ? std::string(tail) : ",");
-    if (!current.empty() && indent_ + current.size() + 1 + item.size() > kWidth) line(std::exchange(current, {}));
-    current.append(current.empty() ? "" : " ").append(item);
+    const std::string item = items[i] + (i + 1 == items.size() ? std::string(tail) : ",");
+    const bool alone = current.empty() || current.back() == '{';
+    if (!alone && indent_ + current.size() + 1 + item.size() > kWidth) {
+      line(std::exchange(current, {}));
+      if (first && !head.empty()) indent_ += kContinuation;
+      first = false;
+    }
+    current.append(alone || current.empty() ? "" : " ").append(item);
   }
   line(current);
-  indent_ -= kContinuation;
+  if (!first && !head.empty()) indent_ -= kContinuation;
 }
 
 }  // namespace lrpc::stubgen

@@ -30,7 +30,9 @@ class Code {
   void close(std::string_view text = "}");
   /// What follows is a block, opened by the line before.
   void indent() { indent_ += 2; }
-  /// `if (condition) [[unlikely]] action`, on one line or as a block. An action that is too long for a line is broken
+  /// A block without braces ends.
+  void outdent() { indent_ -= 2; }
+  /// `if (condition) [[unlikely]] action`, on one line or more. An action that is too long for one is broken
   /// where it has a '\n', which is a space otherwise.
   void guard(std::string_view condition, std::string_view action);
   /// `// text`, broken at word ends.
@@ -39,6 +41,12 @@ class Code {
   void doc(const Doc& doc);
   /// `head a, b, c tail`, on one line or with the items on continuation lines.
   void list(std::string_view head, const std::vector<std::string>& items, std::string_view tail);
+  /// `head a, b, c tail`, the items from the first line on.
+  void fill(std::string_view head, const std::vector<std::string>& items, std::string_view tail);
+  /// A function of one statement: `head parameters tail { call arguments end after`, on one line if it fits.
+  void function(std::string_view head, const std::vector<std::string>& parameters, std::string_view tail,
+                std::string_view call, const std::vector<std::string>& arguments, std::string_view end,
+                std::string_view after = "}");
 
   [[nodiscard]] std::string take() { return std::move(text_); }
 

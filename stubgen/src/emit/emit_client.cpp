@@ -18,33 +18,25 @@ bool collates(const Procedure& procedure) {
 
 void emit_binding(Code& code, const Interface& interface) {
   code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
-  code.list("[[nodiscard]] static lrpc::Result<Client> import(",
-            {"std::string_view name", "const lrpc::ImportOptions& options = {}"}, ") {");
-  code.indent();
-  code.line("auto bound = lrpc::Binding::import(name, kPdl, options);");
-  code.line("if (!bound) return bound.error();");
-  code.line("return Client(std::move(*bound));");
-  code.close();
+  const std::string options = "const lrpc::ImportOptions& options = {}";
+  code.function("[[nodiscard]] static lrpc::Result<Client> import(", {"std::string_view name", options}, ")",
+                "return lrpc::client::client_of<Client>(", {"lrpc::Binding::import(name, kPdl, options)"}, ");");
   code.line();
   code.line("/// Binds over a socket to a process that serves {} at its other end; no name, no nameserver.",
             interface.name);
-  code.list("[[nodiscard]] static lrpc::Result<Client> import_over(",
-            {"lrpc::UniqueFd socket", "const lrpc::ImportOptions& options = {}"}, ") {");
-  code.indent();
-  code.line("auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);");
-  code.line("if (!bound) return bound.error();");
-  code.line("return Client(std::move(*bound));");
-  code.close();
+  code.function("[[nodiscard]] static lrpc::Result<Client> import_over(", {"lrpc::UniqueFd socket", options}, ")",
+                "return lrpc::client::client_of<Client>(",
+                {"lrpc::Binding::import_over(std::move(socket), kPdl, options)"}, ");");
   code.line();
   code.line("/// Takes over a binding that was made with this interface's kPdl.");
   code.line("explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}");
   code.line();
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
-  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }");
+  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }");
   code.line();
   if (std::ranges::any_of(interface.procedures, collates)) {
     code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.");
-    code.line("[[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }");
+    code.line("[[nodiscard]] All_ all() noexcept { return All_(object_()); }");
     code.line();
   }
   code.line("/// The binding that the calls go through. Owned by this Client.");
@@ -74,10 +66,18 @@ void emit_serve_callbacks(Code& code) {
   code.line();
 }
 
-void emit_made_of_object(Code& code, std::string_view name) {
-  code.line("explicit {}(lrpc::client::BindingObject& object) noexcept : object_(object) {{}}", name);
-  code.line("{0}(const {0}&) = delete;", name);
-  code.line("{0}& operator=(const {0}&) = delete;", name);
+/// A class whose functions are those of the procedures that are `offered`, each for one call to the same client.
+template <class Offered, class Emit>
+void emit_for_one_call(Code& code, const Interface& interface, std::string_view name, const Offered& offered,
+                       const Emit& emit) {
+  code.line("class {} : lrpc::client::ForOneCall_ {{", name);
+  code.open(" public:");
+  code.line("using lrpc::client::ForOneCall_::ForOneCall_;");
+  code.line();
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i)
+    if (offered(interface.procedures[i])) emit(CallStub(code, interface, i));
+  code.close("};");
+  code.line();
 }
 
 /// class Starter_, without one-way procedures.
@@ -88,41 +88,24 @@ void emit_starter(Code& code, const Interface& interface) {
   code.line(
       "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
       "then.");
-  code.line("/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.");
-  code.line("class Starter_ {");
-  code.open(" public:");
-  emit_made_of_object(code, "Starter_");
-  code.line();
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_start();
-  }
-  code.close(" private:");
-  code.indent();
-  code.line("lrpc::client::BindingObject& object_;");
-  code.close("};");
-  code.line();
+  emit_for_one_call(
+      code, interface, "Starter_", [](const Procedure& one) { return !one.one_way; },
+      [](CallStub stub) { stub.emit_start(); });
 }
 
 /// class All_, without procedures whose results go where the caller says.
 void emit_all(Code& code, const Interface& interface) {
-  code.line(
-      "/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.");
-  code.line("class All_ {");
-  code.open(" public:");
-  emit_made_of_object(code, "All_");
-  code.line();
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i)
-    if (collates(interface.procedures[i])) CallStub(code, interface, i).emit_all();
-  code.close(" private:");
-  code.indent();
-  code.line("lrpc::client::BindingObject& object_;");
-  code.close("};");
-  code.line();
+  code.line("/// Calls to all members of a group: each function returns what every member has answered.");
+  emit_for_one_call(code, interface, "All_", collates, [](CallStub stub) { stub.emit_all(); });
 }
 
 }  // namespace
 
 void emit_client_class(Code& code, const Interface& interface) {
+  code.line(
+      "// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:");
+  code.line("// lrpc/client/call/stub.h.");
+  code.line();
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
   emit_starter(code, interface);
   if (std::ranges::any_of(interface.procedures, collates)) emit_all(code, interface);
@@ -136,9 +119,15 @@ void emit_client_class(Code& code, const Interface& interface) {
   code.open(" public:");
   emit_binding(code, interface);
   if (interface.callback != nullptr) emit_serve_callbacks(code);
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_call();
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
+    if (i != 0) code.line();
+    CallStub(code, interface, i).emit_call();
+  }
+  code.line();
   code.close(" private:");
   code.indent();
+  code.function("[[nodiscard]] lrpc::client::BindingObject& object_(", {}, ") const noexcept",
+                "return lrpc::detail::StubAccess::object(", {"binding_"}, ");");
   code.line("lrpc::Binding binding_;");
   code.close("};");
   code.line();
@@ -150,7 +139,7 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
   emit_head(code, interface, stem,
             callback ? "the client's call stubs, and its entry stubs for the callback." : "the client's call stubs.");
   for (const std::string_view header :
-       {"array", "atomic", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
+       {"array", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
     if (callback || (header != "concepts" && header != "memory")) code.line("#include <{}>", header);
   }
   emit_own_includes(code, interface, stem, true, callback);

@@ -90,6 +90,10 @@ std::string variable_constant(const Procedure& procedure, const Parameter& param
   return fmt::format("layout::k{}_{}", procedure.name, parameter.name);
 }
 
+std::string raised_places(const Procedure& procedure) {
+  return fmt::format("layout::k{}_raised_ranges", procedure.name);
+}
+
 std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results) {
   if (procedure.results().size() == 1) return std::string(results);
   return fmt::format("{}.{}", results, parameter.name);

@@ -8,21 +8,24 @@
 namespace lrpc::stubgen {
 namespace {
 
-std::string_view truth(bool value) { return value ? "true" : "false"; }
-
 void emit_variables(Code& code, const Procedure& procedure) {
   std::vector<std::string> names;
   for (const Parameter& parameter : procedure.parameters) {
     if (!parameter.variable()) continue;
     names.push_back(fmt::format("k{}_{}", procedure.name, parameter.name));
-    code.line("inline constexpr lrpc::VariableParameter {}{{", names.back());
     const Window& window = parameter.window;
-    code.line("    .length_offset = {}, .inline_offset = {}, .inline_capacity = {}, .tail_offset = {},",
-              parameter.offset, window.inline_offset, window.inline_capacity, window.tail_offset);
-    code.line("    .bound = {}, .in = {}, .out = {}}};", parameter.type->resolved().bound, truth(parameter.is_in()),
-              truth(parameter.is_out()));
+    code.list(
+        fmt::format("inline constexpr lrpc::VariableParameter {}{{", names.back()),
+        {fmt::format(".length_offset = {}", parameter.offset), fmt::format(".inline_offset = {}", window.inline_offset),
+         fmt::format(".inline_capacity = {}", window.inline_capacity),
+         fmt::format(".tail_offset = {}", window.tail_offset),
+         fmt::format(".bound = {}", parameter.type->resolved().bound),
+         parameter.is_in() && parameter.is_out() ? ".in = true, .out = true"
+         : parameter.is_in()                     ? ".in = true"
+                                                 : ".out = true"},
+        "};");
   }
-  if (names.empty()) return;
+  if (names.size() < 2) return;
   code.list(fmt::format("inline constexpr lrpc::VariableParameter k{}_variables[] = {{", procedure.name), names, "};");
 }
 
@@ -44,18 +47,26 @@ std::vector<ByteRange> raised_ranges(const Procedure& procedure) {
 }
 
 void emit_descriptor(Code& code, const Procedure& procedure) {
-  const auto reference = [&](bool any, std::string_view what) {
-    return any ? fmt::format("k{}_{}", procedure.name, what) : std::string("{}");
+  std::vector<std::string> items{fmt::format(".name = \"{}\"", procedure.name),
+                                 fmt::format(".astack_class = {}", procedure.astack_class),
+                                 fmt::format(".simultaneous_calls = {}", procedure.astacks),
+                                 fmt::format(".image_size = {}", procedure.image_size)};
+  if (procedure.may_block) items.emplace_back(".may_block = true");
+  if (std::ranges::any_of(procedure.parameters, &Parameter::is_handle)) items.emplace_back(".handles = true");
+  items.push_back(fmt::format(".stack_need = {}", procedure.stack_need));
+  const auto refer = [&](bool any, std::string_view field, std::string_view what) {
+    if (any) items.push_back(fmt::format(".{} = k{}_{}", field, procedure.name, what));
   };
-  code.line("{{.name = \"{}\", .astack_class = {}, .simultaneous_calls = {}, .image_size = {}, .may_block = {},",
-            procedure.name, procedure.astack_class, procedure.astacks, procedure.image_size,
-            truth(procedure.may_block));
-  const bool handles = std::ranges::any_of(procedure.parameters, &Parameter::is_handle);
-  code.line("{} .stack_need = {},", handles ? " .handles = true," : "", procedure.stack_need);
-  code.line(" .call_ranges = {}, .return_ranges = {},", reference(!procedure.call_ranges.empty(), "call_ranges"),
-            reference(!procedure.return_ranges.empty(), "return_ranges"));
-  code.line(" .variable_parameters = {}, .raised_ranges = {}}},", reference(procedure.any_variable(), "variables"),
-            reference(!procedure.raises.empty(), "raised_ranges"));
+  refer(!procedure.call_ranges.empty(), "call_ranges", "call_ranges");
+  refer(!procedure.return_ranges.empty(), "return_ranges", "return_ranges");
+  const auto variables = std::ranges::count_if(procedure.parameters, &Parameter::variable);
+  refer(variables > 1, "variable_parameters", "variables");
+  if (variables == 1) {
+    const auto only = std::ranges::find_if(procedure.parameters, &Parameter::variable);
+    items.push_back(fmt::format(".variable_parameters = {{&k{}_{}, 1}}", procedure.name, only->name));
+  }
+  refer(!procedure.raises.empty(), "raised_ranges", "raised_ranges");
+  code.fill("{", items, "},");
 }
 
 }  // namespace

@@ -94,16 +94,12 @@ void EntryStub::head() {
 void EntryStub::copy_arguments() {
   const auto arguments = procedure_.arguments();
   if (arguments.empty()) return;
-  code_.line("// e: copy the arguments into private memory, checking them in the same move (§3.5).");
   bool blocks = false;
   for (const Parameter* parameter : arguments) {
     copy_argument(*parameter);
     blocks = blocks || (!parameter->uninterpreted && (parameter->is_bytes() || moves_blocks(*parameter->type)));
   }
-  if (blocks) {
-    code_.comment("The copies are made here, once: the compiler must not read the shared image again later.");
-    code_.line("std::atomic_signal_fence(std::memory_order_seq_cst);");
-  }
+  if (blocks) code_.line("lrpc::copies_are_made();");
 }
 
 void EntryStub::copy_argument(const Parameter& parameter) {
@@ -190,43 +186,32 @@ void EntryStub::run() {
       arguments.push_back(parameter->name);
     }
   }
-  const std::string type = local_("Outcome");
-  code_.line("// e: run the procedure.");
-  code_.line("using {} = {};", type, result_type(procedure_));
-  code_.open(fmt::format("const {0} {1} = lrpc::server::run<{0}>([&] {{", type, outcome_));
-  code_.list(fmt::format("return static_cast<Impl_*>({})->{}(", impl_, procedure_.name), arguments, ");");
-  code_.close("});");
+  code_.function(fmt::format("const auto {} = lrpc::server::run<{}>([&]", outcome_, result_type(procedure_)), {}, "",
+                 fmt::format("return static_cast<Impl_*>({})->{}(", impl_, procedure_.name), arguments, ");", "});");
 }
 
 void EntryStub::raise() {
-  const std::string failed = fmt::format("return lrpc::server::failed({}, {}.code(), lrpc::detail::text_of({}));",
-                                         context_, outcome_, outcome_);
-  if (procedure_.raises.empty()) {
-    return code_.guard("!" + outcome_, failed);
+  if (procedure_.raises.empty())
+    return code_.guard("!" + outcome_, fmt::format("return lrpc::server::failed({}, {});", context_, outcome_));
+  std::vector<std::string> items{context_, outcome_, touches_image(procedure_) ? image_ : "nullptr",
+                                 raised_places(procedure_)};
+  for (const Raised& raised : procedure_.raises) {
+    const Type& type = *raised.type;
+    const std::string put = fmt::format("layout::{}<lrpc::CopyCode::F>", local_.function("put_" + type.name));
+    items.push_back(type.fields.empty() ? "nullptr"
+                    : type.constrained  ? fmt::format("lrpc::detail::Checked{{layout::{}, {}}}",
+                                                      local_.function("is_" + type.name), put)
+                                        : put);
   }
-  code_.open(fmt::format("if (!{}) [[unlikely]] {{", outcome_));
-  const std::string raised = local_("raised");
-  for (std::size_t i = 0; i < procedure_.raises.size(); ++i) {
-    const Type& type = *procedure_.raises[i].type;
-    if (type.fields.empty()) {
-      code_.line("if ({}.raised<{}>() != nullptr) return {};", outcome_, type.name, i + 1);
-      continue;
-    }
-    code_.open(fmt::format("if (const auto* {} = {}.raised<{}>()) {{", raised, outcome_, type.name));
-    write_.check(type, "*" + raised, kRefuseResult);
-    write_.put(type, place(procedure_.raises[i].offset), "*" + raised);
-    code_.line("return {};", i + 1);
-    code_.close();
-  }
-  code_.line(failed);
-  code_.close();
+  code_.open(fmt::format("if (!{}) [[unlikely]]", outcome_));
+  code_.list("return lrpc::server::failed(", items, ");");
+  code_.outdent();
 }
 
 void EntryStub::write_results() {
   const bool any = std::any_of(procedure_.parameters.begin(), procedure_.parameters.end(),
                                [&](const Parameter& p) { return p.is_out() && !in_place(p); });
   if (!any) return;
-  code_.line("// e: write the results; one that breaks its own declaration goes nowhere.");
   if (!procedure_.results().empty())
     code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
   const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, results_); };
@@ -332,7 +317,9 @@ void emit_entry(Code& code, const Interface& interface) {
             interface.name);
   code.line(
       "/// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is");
-  code.line("/// hostile: a stub loads each value once, and looks only at its copy.");
+  code.line(
+      "/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and");
+  code.line("/// looks only at its copy. A result that breaks its own declaration goes nowhere.");
   code.line("template <class Impl_>");
   code.open("struct Entry_ {");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) EntryStub(code, interface.procedures[i], i).emit();
@@ -346,8 +333,8 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
   Code code;
   emit_head(code, interface, stem,
             callback ? "the server's entry stubs, and its call stubs for the callback." : "the server's entry stubs.");
-  for (const std::string_view header : {"array", "atomic", "chrono", "concepts", "cstddef", "cstdint", "memory", "span",
-                                        "string", "string_view", "utility"}) {
+  for (const std::string_view header :
+       {"array", "chrono", "concepts", "cstddef", "cstdint", "memory", "span", "string", "string_view", "utility"}) {
     if (callback || (header != "chrono" && header != "string_view")) code.line("#include <{}>", header);
   }
   emit_own_includes(code, interface, stem, callback, true);

@@ -63,9 +63,7 @@ void emit_alias(Code& code, const Type& type) {
 }
 
 void emit_handle(Code& code, const Type& type) {
-  code.open(fmt::format("struct {}_tag {{", type.name));
-  code.line("static constexpr std::uint32_t kTag = {};", type.tag);
-  code.close("};");
+  code.line("struct {}_tag {{ static constexpr std::uint32_t kTag = {}; }};", type.name, type.tag);
   code.doc(type.doc);  // of the name that is used, not of its tag
   code.line("using {0} = lrpc::Handle<{0}_tag>;", type.name);
 }
@@ -107,46 +105,46 @@ void emit_enum_check(Code& code, const Type& type, const Locals& local) {
   std::sort(values.begin(), values.end());
   bool contiguous = true;
   for (std::size_t i = 1; i < values.size(); ++i) contiguous = contiguous && values[i] == values[i - 1].next();
-  code.open(fmt::format("[[nodiscard]] constexpr bool {}({} value) noexcept {{", local.function("is_" + type.name),
-                        type.name));
-  if (contiguous) {
-    std::string test;
-    if (values.front() > type.integer.lowest()) {
-      test += fmt::format("number >= {}", cpp_constant(values.front()));
-    }
-    if (values.back() < type.integer.highest()) {
-      test += fmt::format("{}number <= {}", test.empty() ? "" : " && ", cpp_constant(values.back()));
-    }
-    const std::string integer = fmt::format("std::{}int{}_t", type.integer.is_signed ? "" : "u", type.integer.bits);
-    code.line("{}const auto number = static_cast<{}>(value);", test.empty() ? "[[maybe_unused]] " : "", integer);
-    code.line("return {};", test.empty() ? "true" : test);
-  } else {
+  const std::string head = fmt::format("[[nodiscard]] constexpr bool {}(", local.function("is_" + type.name));
+  if (!contiguous) {
+    code.line();
+    code.open(fmt::format("{}{} value) noexcept {{", head, type.name));
     code.open("switch (value) {");
     for (const Enumerator& value : type.enumerators) code.line("case {}::{}:", type.name, value.name);
     code.line("  return true;");
     code.close();
     code.line("return false;");
+    return code.close();
   }
-  code.close();
+  const std::string number =
+      fmt::format("static_cast<std::{}int{}_t>(value)", type.integer.is_signed ? "" : "u", type.integer.bits);
+  std::string test;
+  if (values.front() > type.integer.lowest()) test = fmt::format("{} >= {}", number, cpp_constant(values.front()));
+  if (values.back() < type.integer.highest())
+    test += fmt::format("{}{} <= {}", test.empty() ? "" : " && ", number, cpp_constant(values.back()));
+  code.function(head, {type.name + (test.empty() ? "" : " value")}, ") noexcept", "return ",
+                {test.empty() ? "true" : test}, ";");
 }
 
 void emit_alias_check(Code& code, const Type& type, const Locals& local) {
-  const bool by_reference = type.resolved().kind == TypeKind::array || type.resolved().kind == TypeKind::record;
-  code.open(fmt::format("[[nodiscard]] constexpr bool {}({}{}{} value) noexcept {{", local.function("is_" + type.name),
-                        by_reference ? "const " : "", type.name, by_reference ? "&" : ""));
+  const std::string head = fmt::format("[[nodiscard]] constexpr bool {}(", local.function("is_" + type.name));
   if (type.low || type.high) {
     std::string test;
     if (type.low) test += fmt::format("value >= {}", cpp_constant(*type.low));
     if (type.high) test += fmt::format("{}value <= {}", test.empty() ? "" : " && ", cpp_constant(*type.high));
-    code.line("return {};", test);
-  } else {
-    Moves(code, "", "", local).check(*type.target, "value", "return false;");
-    code.line("return true;");
+    return code.function(head, {type.name + " value"}, ") noexcept", "return ", {test}, ";");
   }
+  const bool by_reference = type.resolved().kind == TypeKind::array || type.resolved().kind == TypeKind::record;
+  code.line();
+  code.open(fmt::format("{}{}{}{} value) noexcept {{", head, by_reference ? "const " : "", type.name,
+                        by_reference ? "&" : ""));
+  Moves(code, "", "", local).check(*type.target, "value", "return false;");
+  code.line("return true;");
   code.close();
 }
 
 void emit_record_check(Code& code, const Type& type, const Locals& local) {
+  code.line();
   code.open(fmt::format("[[nodiscard]] constexpr bool {}(const {}& value) noexcept {{",
                         local.function("is_" + type.name), type.name));
   const Moves moves(code, "", "", local);
@@ -157,79 +155,20 @@ void emit_record_check(Code& code, const Type& type, const Locals& local) {
 
 void emit_checks(Code& code, const Interface& interface) {
   const Locals local(interface.type_names);
+  if (std::ranges::none_of(interface.ordered, [](const Type* type) { return type->constrained; })) return;
+  code.line("// Whether a value conforms to its type.");
   for (const Type* type : interface.ordered) {
     if (!type->constrained) continue;
-    code.line("/// True if `value` conforms to {}.", type->name);
     if (type->kind == TypeKind::enumeration) emit_enum_check(code, *type, local);
     if (type->kind == TypeKind::alias) emit_alias_check(code, *type, local);
     if (type->kind == TypeKind::record) emit_record_check(code, *type, local);
-    code.line();
   }
+  code.line();
 }
 
 // --- Codecs: put_X and get_X -----------------------------------------------------------------------------------------
 
-/// True if values of this kind stand in a record, an array or, unless they are variable parameters, alone: then the
-/// helper that moves them is emitted.
-bool used(const Interface& interface, TypeKind kind) {
-  const auto made_of_it = [kind](const Type* type) {
-    const Type* element = &type->resolved();
-    while (element->kind == TypeKind::array) element = &element->target->resolved();
-    return element->kind == kind;
-  };
-  for (const Type* type : interface.ordered) {
-    for (const Field& field : type->fields) {
-      if (made_of_it(field.type)) return true;
-    }
-  }
-  for (const Procedure& procedure : interface.procedures) {
-    for (const Parameter& parameter : procedure.parameters) {
-      if (!parameter.variable() && made_of_it(parameter.type)) return true;
-    }
-  }
-  return false;
-}
-
-void emit_bool_codec(Code& code, const Locals& local) {
-  code.line("/// Loads a bool once. False if the peer wrote anything but 0 or 1.");
-  code.line("template <lrpc::CopyCode Code>");
-  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, bool& out) noexcept {{",
-                        local.function("get_bool")));
-  code.line("const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);");
-  code.line("out = number == 1;");
-  code.line("return number <= 1;");
-  code.close();
-  code.line();
-}
-
-void emit_string_codec(Code& code, const Locals& local) {
-  code.line(
-      "/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that "
-      "nothing of");
-  code.line("/// an earlier call goes along.");
-  code.line("template <lrpc::CopyCode Code, std::size_t N>");
-  code.open(fmt::format("inline void {}(std::byte* to, const lrpc::String<N>& text) noexcept {{",
-                        local.function("put_string_field")));
-  code.line("constexpr std::size_t kRoom = (N + 3) / 4 * 4;");
-  code.line("lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));");
-  code.line("lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());");
-  code.line("std::memset(to + 4 + text.size(), 0, kRoom - text.size());");
-  code.close();
-  code.line();
-  code.line("/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.");
-  code.line("template <lrpc::CopyCode Code, std::size_t N>");
-  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, lrpc::String<N>& out) noexcept {{",
-                        local.function("get_string_field")));
-  code.line("const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);");
-  code.line("if (size > N) return false;");
-  code.line("lrpc::count_copy(Code, size);");
-  code.line("return out.assign({reinterpret_cast<const char*>(from + 4), size});");
-  code.close();
-  code.line();
-}
-
 void emit_put_record(Code& code, const Type& type, const Locals& local) {
-  code.line("/// Writes {} into an image: {} bytes.", type.name, type.size);
   const std::string copy_code = local("Code");
   const std::string to = local("to");
   const std::string value = local("value");
@@ -252,8 +191,6 @@ void emit_put_record(Code& code, const Type& type, const Locals& local) {
 }
 
 void emit_get_record(Code& code, const Type& type, const Locals& local) {
-  code.line("/// Loads {} from an image, each field once, into private memory{}.", type.name,
-            type.fallible ? ". False if a field does not conform to its type" : "");
   const std::string copy_code = local("Code");
   const std::string from = local("from");
   const std::string out = local("out");
@@ -272,10 +209,13 @@ void emit_get_record(Code& code, const Type& type, const Locals& local) {
 
 void emit_codecs(Code& code, const Interface& interface) {
   const Locals local(interface.type_names);
-  if (used(interface, TypeKind::boolean)) emit_bool_codec(code, local);
-  if (used(interface, TypeKind::string)) emit_string_codec(code, local);
+  const auto has_codec = [](const Type* type) { return type->kind == TypeKind::record && !type->fields.empty(); };
+  if (std::ranges::none_of(interface.ordered, has_codec)) return;
+  code.comment(
+      "Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if "
+      "one does not conform to its type.");
   for (const Type* type : interface.ordered) {
-    if (type->kind != TypeKind::record || type->fields.empty()) continue;
+    if (!has_codec(type)) continue;
     emit_put_record(code, *type, local);
     emit_get_record(code, *type, local);
   }

@@ -40,8 +40,7 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
   const Type& resolved = type.resolved();
   switch (resolved.kind) {
     case TypeKind::handle: return code_.line("lrpc::put_scalar<{}>({}, {}.value);", copy_code_, place.text(), value);
-    case TypeKind::string:
-      return code_.line("{}<{}>({}, {});", function("put_string_field"), copy_code_, place.text(), value);
+    case TypeKind::string: return code_.line("lrpc::put_string_field<{}>({}, {});", copy_code_, place.text(), value);
     case TypeKind::record:
       if (resolved.fields.empty()) return;
       return code_.line("{}<{}>({}, {});", function("put_" + resolved.name), copy_code_, place.text(), value);
@@ -60,17 +59,17 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
 
 void Moves::get(const Type& type, const Place& place, const std::string& target, const std::string& on_failure) const {
   const Type& resolved = type.resolved();
-  const auto load = [&](std::string_view loader) {
-    code_.guard(fmt::format("!{}<{}>({}, {})", function(loader), copy_code_, place.text(), target), on_failure);
+  const auto load = [&](const std::string& loader) {
+    code_.guard(fmt::format("!{}<{}>({}, {})", loader, copy_code_, place.text(), target), on_failure);
   };
   switch (resolved.kind) {
     case TypeKind::handle:
       return code_.line("{}.value = lrpc::get_scalar<{}, std::uint64_t>({});", target, copy_code_, place.text());
-    case TypeKind::boolean: return load("get_bool");
-    case TypeKind::string: return load("get_string_field");
+    case TypeKind::boolean: return load("lrpc::get_bool");
+    case TypeKind::string: return load("lrpc::get_string_field");
     case TypeKind::record:
       if (resolved.fields.empty()) return;
-      if (resolved.fallible) return load("get_" + resolved.name);
+      if (resolved.fallible) return load(function("get_" + resolved.name));
       return code_.line("{}<{}>({}, {});", function("get_" + resolved.name), copy_code_, place.text(), target);
     case TypeKind::array:
       if (resolved.plain) {

@@ -306,9 +306,10 @@ AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cance
 CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
 Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
 MemberReplies MemberReply NoLimit Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling Server
-ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes copy_bytes
-count_copy describe fresh get_buffer get_scalar get_string judge_length kDoNotWait kNoLimit kNobodyHere
-locate_variable make_socket_pair put_result_length put_scalar put_variable raise result_window system_error
+ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes
+copies_are_made copy_bytes count_copy describe fresh get_bool get_buffer get_scalar get_string get_string_field
+judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result_length put_scalar
+put_string_field put_variable raise result_window system_error
 )";
 
 }  // namespace

@@ -1,12 +1,15 @@
 // Small helpers of generated entry stubs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/declared_errors.h"
 #include "lrpc/shim/call/step.h"
 #include "lrpc/shim/result.h"
 
@@ -26,6 +29,19 @@ namespace lrpc::server {
 /// go along. Never blocks, never allocates.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint16_t failed(const CallContext& context, Errc code,
                                                              const std::string* text) noexcept;
+
+/// The same for an outcome without results. An error that the procedure declares goes onto the A-stack, by the codec in
+/// its place among `put`.
+template <class T, class... Raised, class... Put>
+[[nodiscard, gnu::cold]] std::uint16_t failed(const CallContext& context, const Result<T, Raised...>& outcome,
+                                              std::byte* image = nullptr, std::span<const ImageRange> places = {},
+                                              Put... put) noexcept {
+  if constexpr (sizeof...(Raised) != 0) {
+    const std::uint16_t raised = lrpc::detail::put_declared_error(outcome, image, places, put...);
+    if (raised != 0) return raised;
+  }
+  return failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+}
 
 /// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc
 /// or lrpc::raise(...), whatever converts.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/declared_errors.h"
 #include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/stub_access.h"
@@ -111,6 +112,15 @@ namespace server {
 [[nodiscard]] inline std::uint16_t failed(CallContext& context, Errc code, const std::string* text) {
   context.told = text != nullptr ? *text : "";
   return failed(code);
+}
+template <class T, class... Raised, class... Put>
+[[nodiscard]] std::uint16_t failed(CallContext& context, const Result<T, Raised...>& outcome,
+                                   std::byte* image = nullptr, std::span<const ImageRange> places = {}, Put... put) {
+  if constexpr (sizeof...(Raised) != 0) {
+    const std::uint16_t raised = lrpc::detail::put_declared_error(outcome, image, places, put...);
+    if (raised != 0) return raised;
+  }
+  return failed(context, outcome.code(), lrpc::detail::text_of(outcome));
 }
 
 template <class ResultType, class Body>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Arrays {
 
-/// What the stubs of Turn do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Turn_outcome {
   using Result_ = lrpc::Result<TurnResults>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
@@ -30,9 +31,8 @@ struct Turn_outcome {
       const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>&) noexcept {
     for (std::size_t i = 0; i < 2; ++i) {
       for (std::size_t j = 0; j < 2; ++j) {
-        if (!layout::is_Small(c[i][j])) [[unlikely]] {
+        if (!layout::is_Small(c[i][j])) [[unlikely]]
           return {lrpc::Errc::argument_out_of_range, "Arrays.Turn: an element of 'c' is no value of Small"};
-        }
       }
     }
     return {};
@@ -49,7 +49,7 @@ struct Turn_outcome {
       }
     }
     for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 32 + i * 24, d[i]);
+      lrpc::put_string_field<lrpc::CopyCode::A>(image + 32 + i * 24, d[i]);
     }
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
@@ -64,18 +64,15 @@ struct Turn_outcome {
       if (!layout::is_Small(results.e[i])) [[unlikely]] return lrpc::Errc::bad_result;
     }
     for (std::size_t i = 0; i < 2; ++i) {
-      if (!layout::get_string_field<lrpc::CopyCode::F>(image + 84 + i * 24, results.f[i])) [[unlikely]] {
+      if (!lrpc::get_string_field<lrpc::CopyCode::F>(image + 84 + i * 24, results.f[i])) [[unlikely]]
         return lrpc::Errc::bad_result;
-      }
     }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     b = b_copy;
     return results;
   }
 };
 
-/// What the stubs of InPlace do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct InPlace_outcome {
   using Result_ = lrpc::Result<std::uint32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -94,8 +91,7 @@ struct InPlace_outcome {
     std::array<std::byte, 16> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 48);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     b = b_copy;
     return sum;
   }
@@ -103,26 +99,19 @@ struct InPlace_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&b}, a, b, c, d);
   }
-
   [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) && noexcept {
     return lrpc::client::start(object_, InPlace_outcome{&b}, a, b);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Arrays. Its stubs may be called from any thread, from several at once. Each returns the
@@ -131,24 +120,20 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Arrays at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -156,15 +141,18 @@ class Client {
   [[nodiscard]] lrpc::Result<TurnResults> Turn(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&b}, a, b, c, d);
+    return lrpc::client::invoke(object_(), Turn_outcome{&b}, a, b, c, d);
   }
 
   [[nodiscard]] lrpc::Result<std::uint32_t> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), InPlace_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), InPlace_outcome{&b}, a, b);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -47,13 +46,13 @@ concept Implementation = signature_::Turn<Impl_> && signature_::InPlace<Impl_>;
 
 /// The entry stubs of Arrays for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::int32_t, 4> a;
     lrpc::copy_bytes<lrpc::CopyCode::E>(a.data(), image + 0, 16);
     std::array<std::array<std::uint16_t, 3>, 2> b;
@@ -67,19 +66,14 @@ struct Entry_ {
     }
     std::array<Label, 2> d;
     for (std::size_t i = 0; i < 2; ++i) {
-      if (!layout::get_string_field<lrpc::CopyCode::E>(image + 32 + i * 24, d[i])) [[unlikely]] {
+      if (!lrpc::get_string_field<lrpc::CopyCode::E>(image + 32 + i * 24, d[i])) [[unlikely]]
         return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-      }
     }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<TurnResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<TurnResults>>([&] {
       return static_cast<Impl_*>(impl)->Turn(context, a, b, c, d);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     for (std::size_t i = 0; i < 2; ++i) {
       if (!layout::is_Small(results.e[i])) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -89,7 +83,7 @@ struct Entry_ {
       lrpc::put_scalar<lrpc::CopyCode::F>(image + 80 + i * 1, results.e[i]);
     }
     for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::F>(image + 84 + i * 24, results.f[i]);
+      lrpc::put_string_field<lrpc::CopyCode::F>(image + 84 + i * 24, results.f[i]);
     }
     return 0;
   }
@@ -97,18 +91,14 @@ struct Entry_ {
   /// Entry stub of procedure 1, InPlace.
   static std::uint16_t InPlace(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     // a is uninterpreted: used where it lies, and the caller may change it meanwhile.
     const std::array<std::uint32_t, 8>& a = *reinterpret_cast<const std::array<std::uint32_t, 8>*>(image + 0);
     // b is uninterpreted: used where it lies, and the caller may change it meanwhile.
     std::array<std::byte, 16>& b = *reinterpret_cast<std::array<std::byte, 16>*>(image + 32);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::uint32_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::uint32_t>>([&] {
       return static_cast<Impl_*>(impl)->InPlace(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, results);
     return 0;

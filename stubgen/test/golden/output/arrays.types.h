@@ -33,30 +33,8 @@ struct TurnResults {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Small.
-[[nodiscard]] constexpr bool is_Small(Small value) noexcept {
-  const auto number = static_cast<std::uint8_t>(value);
-  return number <= 2;
-}
-
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
+// Whether a value conforms to its type.
+[[nodiscard]] constexpr bool is_Small(Small value) noexcept { return static_cast<std::uint8_t>(value) <= 2; }
 
 // Turn: an image of 132 bytes.
 inline constexpr lrpc::ImageRange kTurn_call_ranges[] = {{0, 80}};
@@ -74,14 +52,10 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Turn", .astack_class = 1, .simultaneous_calls = 5, .image_size = 132, .may_block = false,
-   .stack_need = 1536,
-   .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "InPlace", .astack_class = 0, .simultaneous_calls = 5, .image_size = 52, .may_block = false,
-   .stack_need = 768,
-   .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Turn", .astack_class = 1, .simultaneous_calls = 5, .image_size = 132, .stack_need = 1536,
+      .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges},
+  {.name = "InPlace", .astack_class = 0, .simultaneous_calls = 5, .image_size = 52, .stack_need = 768,
+      .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Bytes {
 
-/// What the stubs of Turn do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Turn_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, true, false};
@@ -28,15 +29,12 @@ struct Turn_outcome {
 
   static lrpc::client::Refusal check_(
       std::span<const std::byte> a, std::span<const std::byte> b, const lrpc::Buffer& c) noexcept {
-    if (a.size() > layout::kTurn_a.bound) [[unlikely]] {
+    if (a.size() > layout::kTurn_a.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Bytes.Turn: 'a' is longer than 100 bytes"};
-    }
-    if (b.size() > layout::kTurn_b.bound) [[unlikely]] {
+    if (b.size() > layout::kTurn_b.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Bytes.Turn: 'b' is longer than 4000 bytes"};
-    }
-    if (c.size() > layout::kTurn_c.bound) [[unlikely]] {
+    if (c.size() > layout::kTurn_c.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Bytes.Turn: 'c' is longer than 2000 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -57,37 +55,31 @@ struct Turn_outcome {
     const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16);
     const auto c_found = lrpc::locate_variable(image, tail, layout::kTurn_c);
     if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] {
+    if (c_found->size() > c.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long, "Bytes.Turn: 'c' does not fit the caller's buffer");
-    }
     const auto d_found = lrpc::locate_variable(image, tail, layout::kTurn_d);
     if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] {
+    if (d_found->size() > d.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long, "Bytes.Turn: 'd' does not fit the caller's buffer");
-    }
     lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
     (void)c.assign(*c_found);
     lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
     (void)d.assign(*d_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return length;
   }
 };
 
-/// What the stubs of InPlace do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct InPlace_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, true, false};
   lrpc::Buffer* b_to_ = nullptr;
 
   static lrpc::client::Refusal check_(std::span<const std::byte> a, const lrpc::Buffer& b) noexcept {
-    if (a.size() > layout::kInPlace_a.bound) [[unlikely]] {
+    if (a.size() > layout::kInPlace_a.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Bytes.InPlace: 'a' is longer than 4000 bytes"};
-    }
-    if (b.size() > layout::kInPlace_b.bound) [[unlikely]] {
+    if (b.size() > layout::kInPlace_b.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Bytes.InPlace: 'b' is longer than 4000 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> a, const lrpc::Buffer& b) noexcept {
@@ -102,16 +94,13 @@ struct InPlace_outcome {
     lrpc::Buffer& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Bytes.InPlace");
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
+    if (copied != lrpc::Errc::ok) [[unlikely]]
       return lrpc::client::not_copied(copied, "Bytes.InPlace: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return {};
   }
 };
 
-/// What the stubs of OutParameter do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct OutParameter_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -125,39 +114,29 @@ struct OutParameter_outcome {
     lrpc::Buffer& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Bytes.OutParameter");
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameter_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
+    if (copied != lrpc::Errc::ok) [[unlikely]]
       return lrpc::client::not_copied(copied, "Bytes.OutParameter: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return {};
   }
 };
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&c, &d}, a, b, c);
   }
-
   [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(std::span<const std::byte> a, lrpc::Buffer& b) && noexcept {
     return lrpc::client::start(object_, InPlace_outcome{&b}, a, b);
   }
-
   [[nodiscard]] lrpc::Pending<OutParameter_outcome> OutParameter(std::int32_t a, lrpc::Buffer& b) && noexcept {
     return lrpc::client::start(object_, OutParameter_outcome{&b}, a);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Bytes. Its stubs may be called from any thread, from several at once. Each returns the
@@ -166,42 +145,41 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Bytes at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<std::uint64_t> Turn(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&c, &d}, a, b, c);
+    return lrpc::client::invoke(object_(), Turn_outcome{&c, &d}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<void> InPlace(std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), InPlace_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), InPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<void> OutParameter(std::int32_t a, lrpc::Buffer& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), OutParameter_outcome{&b}, a);
+    return lrpc::client::invoke(object_(), OutParameter_outcome{&b}, a);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

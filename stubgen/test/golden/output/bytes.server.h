@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -50,14 +49,14 @@ concept Implementation = signature_::Turn<Impl_> && signature_::InPlace<Impl_> &
 
 /// The entry stubs of Bytes for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a_found = lrpc::locate_variable(image, tail, layout::kTurn_a);
     if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> a_copy = lrpc::detail::StubAccess::scratch(context, a_found->size());
@@ -82,22 +81,17 @@ struct Entry_ {
       lrpc::copy_bytes<lrpc::CopyCode::E>(c_copy.data(), c_found->data(), c_found->size());
     }
     lrpc::Buffer c(c_copy.first(layout::kTurn_c.bound), c_found->size());
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     std::byte* const d_window = lrpc::result_window(image, tail, layout::kTurn_d);
     lrpc::Buffer d(std::span(d_window, layout::kTurn_d.bound));
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::uint64_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::uint64_t>>([&] {
       return static_cast<Impl_*>(impl)->Turn(context, a, b, c, d);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kTurn_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (d.size() > layout::kTurn_d.bound || d.data() != d_window) [[unlikely]] {
+    if (d.size() > layout::kTurn_d.bound || d.data() != d_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     std::byte* const c_window = lrpc::result_window(image, tail, layout::kTurn_c);
     if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::F>(c_window, c.data(), c.size());
     lrpc::put_result_length(image, layout::kTurn_c, c.size());
@@ -110,7 +104,6 @@ struct Entry_ {
   static std::uint16_t InPlace(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a_found = lrpc::locate_variable(image, tail, layout::kInPlace_a);
     if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     // a is uninterpreted: used where it lies, and the caller may change it meanwhile.
@@ -120,16 +113,12 @@ struct Entry_ {
     // b is uninterpreted: used where it lies, and the caller may change it meanwhile.
     std::byte* const b_window = lrpc::result_window(image, tail, layout::kInPlace_b);
     lrpc::Buffer b(std::span(b_window, layout::kInPlace_b.bound), b_found->size());
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->InPlace(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
-    if (b.size() > layout::kInPlace_b.bound || b.data() != b_window) [[unlikely]] {
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
+    if (b.size() > layout::kInPlace_b.bound || b.data() != b_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     lrpc::put_result_length(image, layout::kInPlace_b, b.size());
     return 0;
   }
@@ -137,20 +126,15 @@ struct Entry_ {
   /// Entry stub of procedure 2, OutParameter.
   static std::uint16_t OutParameter(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     std::byte* const b_window = lrpc::result_window(image, nullptr, layout::kOutParameter_b);
     lrpc::Buffer b(std::span(b_window, layout::kOutParameter_b.bound));
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->OutParameter(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
-    if (b.size() > layout::kOutParameter_b.bound || b.data() != b_window) [[unlikely]] {
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
+    if (b.size() > layout::kOutParameter_b.bound || b.data() != b_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     lrpc::put_result_length(image, layout::kOutParameter_b, b.size());
     return 0;
   }

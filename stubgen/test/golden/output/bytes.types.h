@@ -20,37 +20,31 @@ namespace layout {
 
 // Turn: an image of 1484 bytes and a tail of 15104.
 inline constexpr lrpc::VariableParameter kTurn_a{
-    .length_offset = 0, .inline_offset = 24, .inline_capacity = 104, .tail_offset = 0,
-    .bound = 100, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 24, .inline_capacity = 104, .tail_offset = 0, .bound = 100, .in = true};
 inline constexpr lrpc::VariableParameter kTurn_b{
-    .length_offset = 4, .inline_offset = 128, .inline_capacity = 1352, .tail_offset = 0,
-    .bound = 4000, .in = true, .out = false};
+    .length_offset = 4, .inline_offset = 128, .inline_capacity = 1352, .tail_offset = 0, .bound = 4000, .in = true};
 inline constexpr lrpc::VariableParameter kTurn_c{
-    .length_offset = 8, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 4032,
-    .bound = 2000, .in = true, .out = true};
+    .length_offset = 8, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 4032, .bound = 2000,
+    .in = true, .out = true};
 inline constexpr lrpc::VariableParameter kTurn_d{
-    .length_offset = 12, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 6080,
-    .bound = 9000, .in = false, .out = true};
+    .length_offset = 12, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 6080, .bound = 9000, .out = true};
 inline constexpr lrpc::VariableParameter kTurn_variables[] = {kTurn_a, kTurn_b, kTurn_c, kTurn_d};
 inline constexpr lrpc::ImageRange kTurn_call_ranges[] = {{0, 12}};
 inline constexpr lrpc::ImageRange kTurn_return_ranges[] = {{8, 16}};
 
 // InPlace: an image of 1484 bytes and a tail of 8064.
 inline constexpr lrpc::VariableParameter kInPlace_a{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 1472, .tail_offset = 0,
-    .bound = 4000, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 1472, .tail_offset = 0, .bound = 4000, .in = true};
 inline constexpr lrpc::VariableParameter kInPlace_b{
-    .length_offset = 4, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 4032,
-    .bound = 4000, .in = true, .out = true};
+    .length_offset = 4, .inline_offset = 1480, .inline_capacity = 0, .tail_offset = 4032, .bound = 4000,
+    .in = true, .out = true};
 inline constexpr lrpc::VariableParameter kInPlace_variables[] = {kInPlace_a, kInPlace_b};
 inline constexpr lrpc::ImageRange kInPlace_call_ranges[] = {{0, 8}};
 inline constexpr lrpc::ImageRange kInPlace_return_ranges[] = {{4, 4}};
 
 // OutParameter: an image of 24 bytes.
 inline constexpr lrpc::VariableParameter kOutParameter_b{
-    .length_offset = 4, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 16, .in = false, .out = true};
-inline constexpr lrpc::VariableParameter kOutParameter_variables[] = {kOutParameter_b};
+    .length_offset = 4, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0, .bound = 16, .out = true};
 inline constexpr lrpc::ImageRange kOutParameter_call_ranges[] = {{0, 4}};
 inline constexpr lrpc::ImageRange kOutParameter_return_ranges[] = {{4, 4}};
 
@@ -62,18 +56,14 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Turn", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
-   .stack_need = 768,
-   .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges,
-   .variable_parameters = kTurn_variables, .raised_ranges = {}},
-  {.name = "InPlace", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges,
-   .variable_parameters = kInPlace_variables, .raised_ranges = {}},
-  {.name = "OutParameter", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .may_block = false,
-   .stack_need = 640,
-   .call_ranges = kOutParameter_call_ranges, .return_ranges = kOutParameter_return_ranges,
-   .variable_parameters = kOutParameter_variables, .raised_ranges = {}},
+  {.name = "Turn", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .stack_need = 768,
+      .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges, .variable_parameters = kTurn_variables},
+  {.name = "InPlace", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .stack_need = 512,
+      .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges,
+      .variable_parameters = kInPlace_variables},
+  {.name = "OutParameter", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .stack_need = 640,
+      .call_ranges = kOutParameter_call_ranges, .return_ranges = kOutParameter_return_ranges,
+      .variable_parameters = {&kOutParameter_b, 1}},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -58,55 +57,41 @@ concept Implementation = signature_::Progress<Impl_> && signature_::Confirm<Impl
 
 /// The entry stubs of Callbacks_Callback for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Progress.
   static std::uint16_t Progress(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     Step step;
-    if (!layout::get_Step<lrpc::CopyCode::E>(image + 0, step)) [[unlikely]] {
+    if (!layout::get_Step<lrpc::CopyCode::E>(image + 0, step)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void, Cancelled>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void, Cancelled>>([&] {
       return static_cast<Impl_*>(impl)->Progress(context, step);
     });
-    if (!outcome) [[unlikely]] {
-      if (const auto* raised = outcome.raised<Cancelled>()) {
-        layout::put_Cancelled<lrpc::CopyCode::F>(image + 24, *raised);
-        return 1;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kProgress_raised_ranges, layout::put_Cancelled<lrpc::CopyCode::F>);
     return 0;
   }
 
   /// Entry stub of procedure 1, Confirm.
   static std::uint16_t Confirm(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<200> question;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kConfirm_question, question)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kConfirm_question, question)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     std::array<bool, 3> flags;
     for (std::size_t i = 0; i < 3; ++i) {
-      if (!layout::get_bool<lrpc::CopyCode::E>(image + 4 + i * 1, flags[i])) [[unlikely]] {
+      if (!lrpc::get_bool<lrpc::CopyCode::E>(image + 4 + i * 1, flags[i])) [[unlikely]]
         return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-      }
     }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<ConfirmResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<ConfirmResults>>([&] {
       return static_cast<Impl_*>(impl)->Confirm(context, question, flags);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 7, results.answer);
@@ -117,21 +102,16 @@ struct Entry_ {
   /// Entry stub of procedure 2, Stop.
   static std::uint16_t Stop(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<lrpc::String<10>, 2> reasons;
     for (std::size_t i = 0; i < 2; ++i) {
-      if (!layout::get_string_field<lrpc::CopyCode::E>(image + 0 + i * 16, reasons[i])) [[unlikely]] {
+      if (!lrpc::get_string_field<lrpc::CopyCode::E>(image + 0 + i * 16, reasons[i])) [[unlikely]]
         return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-      }
     }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Stop(context, reasons);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
@@ -142,15 +122,16 @@ struct Entry_ {
 
 }  // namespace Callback
 
-/// What the stubs of Copy do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Copy_outcome {
   using Result_ = lrpc::Result<std::uint64_t, Cancelled>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, true};
 
   static lrpc::client::Refusal check_(std::string_view name) noexcept {
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view name) noexcept {
@@ -158,20 +139,14 @@ struct Copy_outcome {
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks.Copy");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Callbacks.Copy", layout::kCopy_raised_ranges, layout::get_Cancelled<lrpc::CopyCode::F>);
     const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
     return copied;
   }
 };
 
-/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -184,42 +159,27 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) && noexcept {
     return lrpc::client::start(object_, Copy_outcome{}, name);
   }
-
-  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() && noexcept {
-    return lrpc::client::start(object_, Stop_outcome{});
-  }
-
- private:
-  lrpc::client::BindingObject& object_;
+  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() && noexcept { return lrpc::client::start(object_, Stop_outcome{}); }
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t, Cancelled>> Copy(std::string_view name) && noexcept {
     return lrpc::client::invoke_all<Copy_outcome>(object_, name);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop() && noexcept {
     return lrpc::client::invoke_all<Stop_outcome>(object_);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// Copies slowly, and says how far it is.
@@ -230,27 +190,23 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Callbacks at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -271,14 +227,15 @@ class Client {
 
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<std::uint64_t, Cancelled> Copy(std::string_view name) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Copy_outcome{}, name);
+    return lrpc::client::invoke(object_(), Copy_outcome{}, name);
   }
 
-  [[nodiscard]] lrpc::Result<void> Stop() noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Stop_outcome{});
-  }
+  [[nodiscard]] lrpc::Result<void> Stop() noexcept { return lrpc::client::invoke(object_(), Stop_outcome{}); }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

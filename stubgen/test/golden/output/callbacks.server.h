@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -30,7 +29,9 @@ namespace c::d::Callbacks {
 /// What a client that copies is told and asked.
 namespace Callback {
 
-/// What the stubs of Progress do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Progress_outcome {
   using Result_ = lrpc::Result<void, Cancelled>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
@@ -39,28 +40,21 @@ struct Progress_outcome {
     layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
-    std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks_Callback.Progress");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Callbacks_Callback.Progress", layout::kProgress_raised_ranges,
+          layout::get_Cancelled<lrpc::CopyCode::F>);
     return {};
   }
 };
 
-/// What the stubs of Confirm do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Confirm_outcome {
   using Result_ = lrpc::Result<ConfirmResults>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, true};
 
   static lrpc::client::Refusal check_(std::string_view question, const std::array<bool, 3>&) noexcept {
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -76,19 +70,18 @@ struct Confirm_outcome {
     ConfirmResults results;
     results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
     if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!lrpc::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
     return results;
   }
 };
 
-/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
 
   static void push_(std::byte* image, std::byte* /*no tail*/, const std::array<lrpc::String<10>, 2>& reasons) noexcept {
     for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
+      lrpc::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
     }
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
@@ -99,52 +92,37 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) && noexcept {
     return lrpc::client::start(object_, Progress_outcome{}, step);
   }
-
   [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) && noexcept {
     return lrpc::client::start(object_, Confirm_outcome{}, question, flags);
   }
-
   [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) && noexcept {
     return lrpc::client::start(object_, Stop_outcome{}, reasons);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<void, Cancelled>> Progress(const Step& step) && noexcept {
     return lrpc::client::invoke_all<Progress_outcome>(object_, step);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<ConfirmResults>> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) && noexcept {
     return lrpc::client::invoke_all<Confirm_outcome>(object_, question, flags);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop(const std::array<lrpc::String<10>, 2>& reasons) && noexcept {
     return lrpc::client::invoke_all<Stop_outcome>(object_, reasons);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// What a client that copies is told and asked.
@@ -155,27 +133,23 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Callbacks_Callback at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -183,20 +157,23 @@ class Client {
   /// How far it is; the client may cancel.
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<void, Cancelled> Progress(const Step& step) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Progress_outcome{}, step);
+    return lrpc::client::invoke(object_(), Progress_outcome{}, step);
   }
 
   [[nodiscard]] lrpc::Result<ConfirmResults> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Confirm_outcome{}, question, flags);
+    return lrpc::client::invoke(object_(), Confirm_outcome{}, question, flags);
   }
 
   /// A name that the interface itself uses, too.
   [[nodiscard]] lrpc::Result<void> Stop(const std::array<lrpc::String<10>, 2>& reasons) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Stop_outcome{}, reasons);
+    return lrpc::client::invoke(object_(), Stop_outcome{}, reasons);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 
@@ -224,32 +201,23 @@ concept Implementation = signature_::Copy<Impl_> && signature_::Stop<Impl_>;
 
 /// The entry stubs of Callbacks for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Copy.
   static std::uint16_t Copy(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<64> name;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kCopy_name, name)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kCopy_name, name)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::uint64_t, Cancelled>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<std::uint64_t, Cancelled>>([&] {
       return static_cast<Impl_*>(impl)->Copy(context, name);
     });
-    if (!outcome) [[unlikely]] {
-      if (const auto* raised = outcome.raised<Cancelled>()) {
-        layout::put_Cancelled<lrpc::CopyCode::F>(image + 8, *raised);
-        return 1;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kCopy_raised_ranges, layout::put_Cancelled<lrpc::CopyCode::F>);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
     return 0;
@@ -257,12 +225,10 @@ struct Entry_ {
 
   /// Entry stub of procedure 1, Stop.
   static std::uint16_t Stop(void* impl, lrpc::CallContext& context) {
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Stop(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 

@@ -36,21 +36,13 @@ struct Cancelled {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Answer.
+// Whether a value conforms to its type.
 [[nodiscard]] constexpr bool is_Answer(Answer value) noexcept {
-  const auto number = static_cast<std::uint8_t>(value);
-  return number >= 1 && number <= 2;
+  return static_cast<std::uint8_t>(value) >= 1 && static_cast<std::uint8_t>(value) <= 2;
 }
 
-/// Loads a bool once. False if the peer wrote anything but 0 or 1.
-template <lrpc::CopyCode Code>
-[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
-  const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);
-  out = number == 1;
-  return number <= 1;
-}
-
-/// Writes Step into an image: 24 bytes.
+// Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if one does
+// not conform to its type.
 template <lrpc::CopyCode Code>
 inline void put_Step(std::byte* to, const Step& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.done);
@@ -59,22 +51,19 @@ inline void put_Step(std::byte* to, const Step& value) noexcept {
   std::memset(to + 17, 0, 7);  // padding
 }
 
-/// Loads Step from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_Step(const std::byte* from, Step& out) noexcept {
   out.done = lrpc::get_scalar<Code, std::uint64_t>(from + 0);
   out.total = lrpc::get_scalar<Code, std::uint64_t>(from + 8);
-  if (!get_bool<Code>(from + 16, out.last)) [[unlikely]] return false;
+  if (!lrpc::get_bool<Code>(from + 16, out.last)) [[unlikely]] return false;
   return true;
 }
 
-/// Writes Cancelled into an image: 8 bytes.
 template <lrpc::CopyCode Code>
 inline void put_Cancelled(std::byte* to, const Cancelled& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.at);
 }
 
-/// Loads Cancelled from an image, each field once, into private memory.
 template <lrpc::CopyCode Code>
 inline void get_Cancelled(const std::byte* from, Cancelled& out) noexcept {
   out.at = lrpc::get_scalar<Code, std::uint64_t>(from + 0);
@@ -82,9 +71,7 @@ inline void get_Cancelled(const std::byte* from, Cancelled& out) noexcept {
 
 // Copy: an image of 80 bytes.
 inline constexpr lrpc::VariableParameter kCopy_name{
-    .length_offset = 0, .inline_offset = 16, .inline_capacity = 64, .tail_offset = 0,
-    .bound = 64, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kCopy_variables[] = {kCopy_name};
+    .length_offset = 0, .inline_offset = 16, .inline_capacity = 64, .tail_offset = 0, .bound = 64, .in = true};
 inline constexpr lrpc::ImageRange kCopy_call_ranges[] = {{0, 4}};
 inline constexpr lrpc::ImageRange kCopy_return_ranges[] = {{8, 8}};
 inline constexpr lrpc::ImageRange kCopy_raised_ranges[] = {{8, 8}};
@@ -97,14 +84,10 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Copy", .astack_class = 1, .simultaneous_calls = 5, .image_size = 80, .may_block = true,
-   .stack_need = 960,
-   .call_ranges = kCopy_call_ranges, .return_ranges = kCopy_return_ranges,
-   .variable_parameters = kCopy_variables, .raised_ranges = kCopy_raised_ranges},
-  {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Copy", .astack_class = 1, .simultaneous_calls = 5, .image_size = 80, .may_block = true, .stack_need = 960,
+      .call_ranges = kCopy_call_ranges, .return_ranges = kCopy_return_ranges, .variable_parameters = {&kCopy_name, 1},
+      .raised_ranges = kCopy_raised_ranges},
+  {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .stack_need = 512},
 };
 
 /// The declaration, for tools that list, describe and call.
@@ -143,42 +126,13 @@ namespace layout {
 
 using namespace Callbacks::layout;
 
-/// Loads a bool once. False if the peer wrote anything but 0 or 1.
-template <lrpc::CopyCode Code>
-[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
-  const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);
-  out = number == 1;
-  return number <= 1;
-}
-
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
-
 // Progress: an image of 32 bytes.
 inline constexpr lrpc::ImageRange kProgress_call_ranges[] = {{0, 24}};
 inline constexpr lrpc::ImageRange kProgress_raised_ranges[] = {{24, 8}};
 
 // Confirm: an image of 216 bytes.
 inline constexpr lrpc::VariableParameter kConfirm_question{
-    .length_offset = 0, .inline_offset = 16, .inline_capacity = 200, .tail_offset = 0,
-    .bound = 200, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kConfirm_variables[] = {kConfirm_question};
+    .length_offset = 0, .inline_offset = 16, .inline_capacity = 200, .tail_offset = 0, .bound = 200, .in = true};
 inline constexpr lrpc::ImageRange kConfirm_call_ranges[] = {{0, 7}};
 inline constexpr lrpc::ImageRange kConfirm_return_ranges[] = {{7, 2}};
 
@@ -193,18 +147,13 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Progress", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
-   .stack_need = 896,
-   .call_ranges = kProgress_call_ranges, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = kProgress_raised_ranges},
+  {.name = "Progress", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .stack_need = 896,
+      .call_ranges = kProgress_call_ranges, .raised_ranges = kProgress_raised_ranges},
   {.name = "Confirm", .astack_class = 1, .simultaneous_calls = 2, .image_size = 216, .may_block = true,
-   .stack_need = 1344,
-   .call_ranges = kConfirm_call_ranges, .return_ranges = kConfirm_return_ranges,
-   .variable_parameters = kConfirm_variables, .raised_ranges = {}},
-  {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
-   .stack_need = 640,
-   .call_ranges = kStop_call_ranges, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
+      .stack_need = 1344, .call_ranges = kConfirm_call_ranges, .return_ranges = kConfirm_return_ranges,
+      .variable_parameters = {&kConfirm_question, 1}},
+  {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .stack_need = 640,
+      .call_ranges = kStop_call_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,19 +18,19 @@
 
 namespace Enums {
 
-/// What the stubs of Enumerations do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Enumerations_outcome {
   using Result_ = lrpc::Result<Wide>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
   Sparse* b_to_ = nullptr;
 
   static lrpc::client::Refusal check_(Small a, Sparse b) noexcept {
-    if (!layout::is_Small(a)) [[unlikely]] {
+    if (!layout::is_Small(a)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Enums.Enumerations: 'a' is no value of Small"};
-    }
-    if (!layout::is_Sparse(b)) [[unlikely]] {
+    if (!layout::is_Sparse(b)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Enums.Enumerations: 'b' is no value of Sparse"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, Small a, Sparse b) noexcept {
@@ -51,19 +50,16 @@ struct Enumerations_outcome {
   }
 };
 
-/// What the stubs of Ranges do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Ranges_outcome {
   using Result_ = lrpc::Result<RangesResults>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
   Below* b_to_ = nullptr;
 
   static lrpc::client::Refusal check_(Month a, Below b) noexcept {
-    if (!layout::is_Month(a)) [[unlikely]] {
+    if (!layout::is_Month(a)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Enums.Ranges: 'a' is not in 1 .. 12"};
-    }
-    if (!layout::is_Below(b)) [[unlikely]] {
+    if (!layout::is_Below(b)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Enums.Ranges: 'b' is not in -9223372036854775808 .. -1"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, Month a, Below b) noexcept {
@@ -87,23 +83,16 @@ struct Ranges_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Enumerations_outcome> Enumerations(Small a, Sparse& b) && noexcept {
     return lrpc::client::start(object_, Enumerations_outcome{&b}, a, b);
   }
-
   [[nodiscard]] lrpc::Pending<Ranges_outcome> Ranges(Month a, Below& b) && noexcept {
     return lrpc::client::start(object_, Ranges_outcome{&b}, a, b);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Enums. Its stubs may be called from any thread, from several at once. Each returns the
@@ -112,37 +101,36 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Enums at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<Wide> Enumerations(Small a, Sparse& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Enumerations_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), Enumerations_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<RangesResults> Ranges(Month a, Below& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Ranges_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), Ranges_outcome{&b}, a, b);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,24 +42,21 @@ concept Implementation = signature_::Enumerations<Impl_> && signature_::Ranges<I
 
 /// The entry stubs of Enums for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Enumerations.
   static std::uint16_t Enumerations(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, Small>(image + 0);
     if (!layout::is_Small(a)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
     auto b = lrpc::get_scalar<lrpc::CopyCode::E, Sparse>(image + 2);
     if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Wide>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<Wide>>([&] {
       return static_cast<Impl_*>(impl)->Enumerations(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout::is_Wide(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -72,18 +68,14 @@ struct Entry_ {
   /// Entry stub of procedure 1, Ranges.
   static std::uint16_t Ranges(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, Month>(image + 0);
     if (!layout::is_Month(a)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
     auto b = lrpc::get_scalar<lrpc::CopyCode::E, Below>(image + 8);
     if (!layout::is_Below(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<RangesResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<RangesResults>>([&] {
       return static_cast<Impl_*>(impl)->Ranges(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Below(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout::is_Quarter(results.c)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);

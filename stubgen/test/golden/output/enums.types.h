@@ -53,13 +53,9 @@ struct RangesResults {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Small.
-[[nodiscard]] constexpr bool is_Small(Small value) noexcept {
-  const auto number = static_cast<std::uint8_t>(value);
-  return number <= 2;
-}
+// Whether a value conforms to its type.
+[[nodiscard]] constexpr bool is_Small(Small value) noexcept { return static_cast<std::uint8_t>(value) <= 2; }
 
-/// True if `value` conforms to Sparse.
 [[nodiscard]] constexpr bool is_Sparse(Sparse value) noexcept {
   switch (value) {
     case Sparse::Negative:
@@ -70,7 +66,6 @@ namespace layout {
   return false;
 }
 
-/// True if `value` conforms to Wide.
 [[nodiscard]] constexpr bool is_Wide(Wide value) noexcept {
   switch (value) {
     case Wide::First:
@@ -79,21 +74,9 @@ namespace layout {
   }
   return false;
 }
-
-/// True if `value` conforms to Month.
-[[nodiscard]] constexpr bool is_Month(Month value) noexcept {
-  return value >= 1 && value <= 12;
-}
-
-/// True if `value` conforms to Quarter.
-[[nodiscard]] constexpr bool is_Quarter(Quarter value) noexcept {
-  return value >= 1 && value <= 4;
-}
-
-/// True if `value` conforms to Below.
-[[nodiscard]] constexpr bool is_Below(Below value) noexcept {
-  return value <= -1;
-}
+[[nodiscard]] constexpr bool is_Month(Month value) noexcept { return value >= 1 && value <= 12; }
+[[nodiscard]] constexpr bool is_Quarter(Quarter value) noexcept { return value >= 1 && value <= 4; }
+[[nodiscard]] constexpr bool is_Below(Below value) noexcept { return value <= -1; }
 
 // Enumerations: an image of 16 bytes.
 inline constexpr lrpc::ImageRange kEnumerations_call_ranges[] = {{0, 1}, {2, 2}};
@@ -110,14 +93,10 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Enumerations", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .may_block = false,
-   .stack_need = 960,
-   .call_ranges = kEnumerations_call_ranges, .return_ranges = kEnumerations_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Ranges", .astack_class = 0, .simultaneous_calls = 5, .image_size = 22, .may_block = false,
-   .stack_need = 1152,
-   .call_ranges = kRanges_call_ranges, .return_ranges = kRanges_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Enumerations", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .stack_need = 960,
+      .call_ranges = kEnumerations_call_ranges, .return_ranges = kEnumerations_return_ranges},
+  {.name = "Ranges", .astack_class = 0, .simultaneous_calls = 5, .image_size = 22, .stack_need = 1152,
+      .call_ranges = kRanges_call_ranges, .return_ranges = kRanges_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

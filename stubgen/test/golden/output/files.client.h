@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Files {
 
-/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
@@ -30,7 +31,6 @@ struct Null_outcome {
   }
 };
 
-/// What the stubs of Add do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Add_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -47,7 +47,6 @@ struct Add_outcome {
   }
 };
 
-/// What the stubs of BigIn do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct BigIn_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 1, false, false};
@@ -61,7 +60,6 @@ struct BigIn_outcome {
   }
 };
 
-/// What the stubs of BigInOut do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct BigInOut_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 1, false, false};
@@ -76,25 +74,21 @@ struct BigInOut_outcome {
     if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
     std::array<std::byte, 200> data_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     data = data_copy;
     return {};
   }
 };
 
-/// What the stubs of Open do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Open_outcome {
   using Result_ = lrpc::Result<OpenResults, NotFound>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 2, false, false};
 
   static lrpc::client::Refusal check_(std::string_view name, Mode mode) noexcept {
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes"};
-    }
-    if (!layout::is_Mode(mode)) [[unlikely]] {
+    if (!layout::is_Mode(mode)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view name, Mode mode) noexcept {
@@ -103,14 +97,9 @@ struct Open_outcome {
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        NotFound raised;
-        if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Files.Open");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Files.Open", layout::kOpen_raised_ranges, layout::get_NotFound<lrpc::CopyCode::F>);
     OpenResults results;
     results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
     if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -118,15 +107,13 @@ struct Open_outcome {
   }
 };
 
-/// What the stubs of Write do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Write_outcome {
   using Result_ = lrpc::Result<Cardinal>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 3, true, false};
 
   static lrpc::client::Refusal check_(File, std::span<const std::byte> data) noexcept {
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, File file, std::span<const std::byte> data) noexcept {
@@ -142,7 +129,6 @@ struct Write_outcome {
   }
 };
 
-/// What the stubs of Read do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Read_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{6, 3, false, true};
@@ -158,16 +144,13 @@ struct Read_outcome {
     lrpc::Buffer& data = *data_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
+    if (copied != lrpc::Errc::ok) [[unlikely]]
       return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return {};
   }
 };
 
-/// What the stubs of Close do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Close_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{7, 0, false, false};
@@ -183,70 +166,48 @@ struct Close_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
-  [[nodiscard]] lrpc::Pending<Null_outcome> Null() && noexcept {
-    return lrpc::client::start(object_, Null_outcome{});
-  }
-
+  [[nodiscard]] lrpc::Pending<Null_outcome> Null() && noexcept { return lrpc::client::start(object_, Null_outcome{}); }
   [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) && noexcept {
     return lrpc::client::start(object_, Add_outcome{}, a, b);
   }
-
   [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::start(object_, BigIn_outcome{}, data);
   }
-
   [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::start(object_, BigInOut_outcome{&data}, data);
   }
-
   [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) && noexcept {
     return lrpc::client::start(object_, Open_outcome{}, name, mode);
   }
-
   [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Write_outcome{}, file, data);
   }
-
   [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) && noexcept {
     return lrpc::client::start(object_, Read_outcome{&data}, file, count);
   }
-
   [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) && noexcept {
     return lrpc::client::start(object_, Close_outcome{}, file);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Null() && noexcept {
     return lrpc::client::invoke_all<Null_outcome>(object_);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> Add(std::int32_t a, std::int32_t b) && noexcept {
     return lrpc::client::invoke_all<Add_outcome>(object_, a, b);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> BigIn(const std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::invoke_all<BigIn_outcome>(object_, data);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// A small file server: the example of the LRPC paper (§3.5), grown up.
@@ -257,67 +218,64 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Files at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
-  [[nodiscard]] lrpc::Result<void> Null() noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Null_outcome{});
-  }
+  [[nodiscard]] lrpc::Result<void> Null() noexcept { return lrpc::client::invoke(object_(), Null_outcome{}); }
 
   [[nodiscard]] lrpc::Result<std::int32_t> Add(std::int32_t a, std::int32_t b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Add_outcome{}, a, b);
+    return lrpc::client::invoke(object_(), Add_outcome{}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<void> BigIn(const std::array<std::byte, 200>& data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), BigIn_outcome{}, data);
+    return lrpc::client::invoke(object_(), BigIn_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> BigInOut(std::array<std::byte, 200>& data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), BigInOut_outcome{&data}, data);
+    return lrpc::client::invoke(object_(), BigInOut_outcome{&data}, data);
   }
 
   /// Opens a file.
   /// name: relative to the server's root
   /// Raises NotFound.
   [[nodiscard]] lrpc::Result<OpenResults, NotFound> Open(std::string_view name, Mode mode) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Open_outcome{}, name, mode);
+    return lrpc::client::invoke(object_(), Open_outcome{}, name, mode);
   }
 
   [[nodiscard]] lrpc::Result<Cardinal> Write(File file, std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Write_outcome{}, file, data);
+    return lrpc::client::invoke(object_(), Write_outcome{}, file, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Read(File file, std::uint32_t count, lrpc::Buffer& data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Read_outcome{&data}, file, count);
+    return lrpc::client::invoke(object_(), Read_outcome{&data}, file, count);
   }
 
   [[nodiscard]] lrpc::Result<void> Close(File file) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Close_outcome{}, file);
+    return lrpc::client::invoke(object_(), Close_outcome{}, file);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -79,33 +78,28 @@ concept Implementation = signature_::Null<Impl_> && signature_::Add<Impl_> && si
 
 /// The entry stubs of Files for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Null.
   static std::uint16_t Null(void* impl, lrpc::CallContext& context) {
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Null(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 1, Add.
   static std::uint16_t Add(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     const auto b = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::int32_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t>>([&] {
       return static_cast<Impl_*>(impl)->Add(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
     return 0;
@@ -114,35 +108,26 @@ struct Entry_ {
   /// Entry stub of procedure 2, BigIn.
   static std::uint16_t BigIn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 200> data;
     lrpc::copy_bytes<lrpc::CopyCode::E>(data.data(), image + 0, 200);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->BigIn(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 3, BigInOut.
   static std::uint16_t BigInOut(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 200> data;
     lrpc::copy_bytes<lrpc::CopyCode::E>(data.data(), image + 0, 200);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->BigInOut(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     lrpc::copy_bytes<lrpc::CopyCode::F>(image + 0, data.data(), 200);
     return 0;
   }
@@ -150,28 +135,18 @@ struct Entry_ {
   /// Entry stub of procedure 4, Open.
   static std::uint16_t Open(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<255> name;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kOpen_name, name)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kOpen_name, name)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     const auto mode = lrpc::get_scalar<lrpc::CopyCode::E, Mode>(image + 4);
     if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<OpenResults, NotFound>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<OpenResults, NotFound>>([&] {
       return static_cast<Impl_*>(impl)->Open(context, name, mode);
     });
-    if (!outcome) [[unlikely]] {
-      if (const auto* raised = outcome.raised<NotFound>()) {
-        layout::put_NotFound<lrpc::CopyCode::F>(image + 8, *raised);
-        return 1;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kOpen_raised_ranges, layout::put_NotFound<lrpc::CopyCode::F>);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Stat(results.stat)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.file.value);
@@ -183,7 +158,6 @@ struct Entry_ {
   static std::uint16_t Write(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto data_found = lrpc::locate_variable(image, tail, layout::kWrite_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
@@ -191,13 +165,10 @@ struct Entry_ {
     const std::span<const std::byte> data = *data_found;
     const auto file_object = context.resolve<typename Impl_::File>(file_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Cardinal>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<Cardinal>>([&] {
       return static_cast<Impl_*>(impl)->Write(context, *file_object, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Cardinal(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 12, results);
@@ -208,23 +179,18 @@ struct Entry_ {
   static std::uint16_t Read(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto count = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 8);
     const auto file_object = context.resolve<typename Impl_::File>(file_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     std::byte* const data_window = lrpc::result_window(image, tail, layout::kRead_data);
     lrpc::Buffer data(std::span(data_window, layout::kRead_data.bound));
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Read(context, *file_object, count, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
-    if (data.size() > layout::kRead_data.bound || data.data() != data_window) [[unlikely]] {
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
+    if (data.size() > layout::kRead_data.bound || data.data() != data_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     lrpc::put_result_length(image, layout::kRead_data, data.size());
     return 0;
   }
@@ -232,16 +198,13 @@ struct Entry_ {
   /// Entry stub of procedure 7, Close.
   static std::uint16_t Close(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     auto file = context.close<typename Impl_::File>(file_handle);
     if (file == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Close(context, std::move(file));
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 

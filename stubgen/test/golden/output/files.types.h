@@ -41,9 +41,7 @@ struct NotFound {
   friend bool operator==(const NotFound&, const NotFound&) = default;
 };
 
-struct File_tag {
-  static constexpr std::uint32_t kTag = 1;
-};
+struct File_tag { static constexpr std::uint32_t kTag = 1; };
 /// An open file.
 using File = lrpc::Handle<File_tag>;
 
@@ -57,43 +55,17 @@ struct OpenResults {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Mode.
-[[nodiscard]] constexpr bool is_Mode(Mode value) noexcept {
-  const auto number = static_cast<std::uint8_t>(value);
-  return number <= 1;
-}
+// Whether a value conforms to its type.
+[[nodiscard]] constexpr bool is_Mode(Mode value) noexcept { return static_cast<std::uint8_t>(value) <= 1; }
+[[nodiscard]] constexpr bool is_Cardinal(Cardinal value) noexcept { return value >= 0; }
 
-/// True if `value` conforms to Cardinal.
-[[nodiscard]] constexpr bool is_Cardinal(Cardinal value) noexcept {
-  return value >= 0;
-}
-
-/// True if `value` conforms to Stat.
 [[nodiscard]] constexpr bool is_Stat(const Stat& value) noexcept {
   if (!is_Mode(value.mode)) [[unlikely]] return false;
   return true;
 }
 
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
-
-/// Writes Stat into an image: 24 bytes.
+// Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if one does
+// not conform to its type.
 template <lrpc::CopyCode Code>
 inline void put_Stat(std::byte* to, const Stat& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.size);
@@ -102,7 +74,6 @@ inline void put_Stat(std::byte* to, const Stat& value) noexcept {
   lrpc::put_scalar<Code>(to + 16, value.mtime);
 }
 
-/// Loads Stat from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_Stat(const std::byte* from, Stat& out) noexcept {
   out.size = lrpc::get_scalar<Code, std::uint64_t>(from + 0);
@@ -112,16 +83,14 @@ template <lrpc::CopyCode Code>
   return true;
 }
 
-/// Writes NotFound into an image: 260 bytes.
 template <lrpc::CopyCode Code>
 inline void put_NotFound(std::byte* to, const NotFound& value) noexcept {
-  put_string_field<Code>(to + 0, value.name);
+  lrpc::put_string_field<Code>(to + 0, value.name);
 }
 
-/// Loads NotFound from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_NotFound(const std::byte* from, NotFound& out) noexcept {
-  if (!get_string_field<Code>(from + 0, out.name)) [[unlikely]] return false;
+  if (!lrpc::get_string_field<Code>(from + 0, out.name)) [[unlikely]] return false;
   return true;
 }
 
@@ -138,26 +107,20 @@ inline constexpr lrpc::ImageRange kBigInOut_return_ranges[] = {{0, 200}};
 
 // Open: an image of 528 bytes.
 inline constexpr lrpc::VariableParameter kOpen_name{
-    .length_offset = 0, .inline_offset = 272, .inline_capacity = 256, .tail_offset = 0,
-    .bound = 255, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kOpen_variables[] = {kOpen_name};
+    .length_offset = 0, .inline_offset = 272, .inline_capacity = 256, .tail_offset = 0, .bound = 255, .in = true};
 inline constexpr lrpc::ImageRange kOpen_call_ranges[] = {{0, 5}};
 inline constexpr lrpc::ImageRange kOpen_return_ranges[] = {{8, 32}};
 inline constexpr lrpc::ImageRange kOpen_raised_ranges[] = {{8, 260}};
 
 // Write: an image of 1484 bytes and a tail of 1048576.
 inline constexpr lrpc::VariableParameter kWrite_data{
-    .length_offset = 8, .inline_offset = 16, .inline_capacity = 1464, .tail_offset = 0,
-    .bound = 1048576, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kWrite_variables[] = {kWrite_data};
+    .length_offset = 8, .inline_offset = 16, .inline_capacity = 1464, .tail_offset = 0, .bound = 1048576, .in = true};
 inline constexpr lrpc::ImageRange kWrite_call_ranges[] = {{0, 12}};
 inline constexpr lrpc::ImageRange kWrite_return_ranges[] = {{12, 4}};
 
 // Read: an image of 1484 bytes and a tail of 65536.
 inline constexpr lrpc::VariableParameter kRead_data{
-    .length_offset = 12, .inline_offset = 16, .inline_capacity = 0, .tail_offset = 0,
-    .bound = 65536, .in = false, .out = true};
-inline constexpr lrpc::VariableParameter kRead_variables[] = {kRead_data};
+    .length_offset = 12, .inline_offset = 16, .inline_capacity = 0, .tail_offset = 0, .bound = 65536, .out = true};
 inline constexpr lrpc::ImageRange kRead_call_ranges[] = {{0, 12}};
 inline constexpr lrpc::ImageRange kRead_return_ranges[] = {{12, 4}};
 
@@ -174,38 +137,24 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Null", .astack_class = 0, .simultaneous_calls = 8, .image_size = 0, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Add", .astack_class = 0, .simultaneous_calls = 8, .image_size = 12, .may_block = false,
-   .stack_need = 896,
-   .call_ranges = kAdd_call_ranges, .return_ranges = kAdd_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "BigIn", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
-   .stack_need = 832,
-   .call_ranges = kBigIn_call_ranges, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "BigInOut", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
-   .stack_need = 832,
-   .call_ranges = kBigInOut_call_ranges, .return_ranges = kBigInOut_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Open", .astack_class = 2, .simultaneous_calls = 8, .image_size = 528, .may_block = false,
-   .handles = true, .stack_need = 2048,
-   .call_ranges = kOpen_call_ranges, .return_ranges = kOpen_return_ranges,
-   .variable_parameters = kOpen_variables, .raised_ranges = kOpen_raised_ranges},
-  {.name = "Write", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = false,
-   .handles = true, .stack_need = 832,
-   .call_ranges = kWrite_call_ranges, .return_ranges = kWrite_return_ranges,
-   .variable_parameters = kWrite_variables, .raised_ranges = {}},
-  {.name = "Read", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = true,
-   .handles = true, .stack_need = 704,
-   .call_ranges = kRead_call_ranges, .return_ranges = kRead_return_ranges,
-   .variable_parameters = kRead_variables, .raised_ranges = {}},
-  {.name = "Close", .astack_class = 0, .simultaneous_calls = 8, .image_size = 8, .may_block = false,
-   .handles = true, .stack_need = 640,
-   .call_ranges = kClose_call_ranges, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Null", .astack_class = 0, .simultaneous_calls = 8, .image_size = 0, .stack_need = 512},
+  {.name = "Add", .astack_class = 0, .simultaneous_calls = 8, .image_size = 12, .stack_need = 896,
+      .call_ranges = kAdd_call_ranges, .return_ranges = kAdd_return_ranges},
+  {.name = "BigIn", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .stack_need = 832,
+      .call_ranges = kBigIn_call_ranges},
+  {.name = "BigInOut", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .stack_need = 832,
+      .call_ranges = kBigInOut_call_ranges, .return_ranges = kBigInOut_return_ranges},
+  {.name = "Open", .astack_class = 2, .simultaneous_calls = 8, .image_size = 528, .handles = true, .stack_need = 2048,
+      .call_ranges = kOpen_call_ranges, .return_ranges = kOpen_return_ranges, .variable_parameters = {&kOpen_name, 1},
+      .raised_ranges = kOpen_raised_ranges},
+  {.name = "Write", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .handles = true, .stack_need = 832,
+      .call_ranges = kWrite_call_ranges, .return_ranges = kWrite_return_ranges,
+      .variable_parameters = {&kWrite_data, 1}},
+  {.name = "Read", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = true, .handles = true,
+      .stack_need = 704, .call_ranges = kRead_call_ranges, .return_ranges = kRead_return_ranges,
+      .variable_parameters = {&kRead_data, 1}},
+  {.name = "Close", .astack_class = 0, .simultaneous_calls = 8, .image_size = 8, .handles = true, .stack_need = 640,
+      .call_ranges = kClose_call_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Handles {
 
-/// What the stubs of Start do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Start_outcome {
   using Result_ = lrpc::Result<Session, Busy, Refused>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
@@ -29,21 +30,14 @@ struct Start_outcome {
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) return lrpc::raise(Busy{});
-      if (status == 2) {
-        Refused raised;
-        if (!layout::get_Refused<lrpc::CopyCode::F>(image + 4, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Handles.Start");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Handles.Start", layout::kStart_raised_ranges, nullptr, layout::get_Refused<lrpc::CopyCode::F>);
     const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
     return session;
   }
 };
 
-/// What the stubs of MakeCursor do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct MakeCursor_outcome {
   using Result_ = lrpc::Result<Cursor>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -59,7 +53,6 @@ struct MakeCursor_outcome {
   }
 };
 
-/// What the stubs of Swap do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Swap_outcome {
   using Result_ = lrpc::Result<Session>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -78,27 +71,19 @@ struct Swap_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Start_outcome> Start(std::uint32_t limit) && noexcept {
     return lrpc::client::start(object_, Start_outcome{}, limit);
   }
-
   [[nodiscard]] lrpc::Pending<MakeCursor_outcome> MakeCursor(Session session) && noexcept {
     return lrpc::client::start(object_, MakeCursor_outcome{}, session);
   }
-
   [[nodiscard]] lrpc::Pending<Swap_outcome> Swap(Session from, Cursor cursor) && noexcept {
     return lrpc::client::start(object_, Swap_outcome{}, from, cursor);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Handles. Its stubs may be called from any thread, from several at once. Each returns the
@@ -107,24 +92,20 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Handles at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -132,18 +113,21 @@ class Client {
   /// Raises Busy.
   /// Raises Refused.
   [[nodiscard]] lrpc::Result<Session, Busy, Refused> Start(std::uint32_t limit) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Start_outcome{}, limit);
+    return lrpc::client::invoke(object_(), Start_outcome{}, limit);
   }
 
   [[nodiscard]] lrpc::Result<Cursor> MakeCursor(Session session) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), MakeCursor_outcome{}, session);
+    return lrpc::client::invoke(object_(), MakeCursor_outcome{}, session);
   }
 
   [[nodiscard]] lrpc::Result<Session> Swap(Session from, Cursor cursor) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Swap_outcome{}, from, cursor);
+    return lrpc::client::invoke(object_(), Swap_outcome{}, from, cursor);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -50,28 +49,20 @@ concept Implementation = signature_::Start<Impl_> && signature_::MakeCursor<Impl
 
 /// The entry stubs of Handles for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Start.
   static std::uint16_t Start(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto limit = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 0);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Session, Busy, Refused>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<Session, Busy, Refused>>([&] {
       return static_cast<Impl_*>(impl)->Start(context, limit);
     });
-    if (!outcome) [[unlikely]] {
-      if (outcome.raised<Busy>() != nullptr) return 1;
-      if (const auto* raised = outcome.raised<Refused>()) {
-        layout::put_Refused<lrpc::CopyCode::F>(image + 4, *raised);
-        return 2;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kStart_raised_ranges, nullptr, layout::put_Refused<lrpc::CopyCode::F>);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.value);
     return 0;
@@ -80,17 +71,13 @@ struct Entry_ {
   /// Entry stub of procedure 1, MakeCursor.
   static std::uint16_t MakeCursor(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session session_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto session_object = context.resolve<typename Impl_::Session>(session_handle);
     if (session_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Cursor>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<Cursor>>([&] {
       return static_cast<Impl_*>(impl)->MakeCursor(context, *session_object);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.value);
     return 0;
@@ -99,20 +86,16 @@ struct Entry_ {
   /// Entry stub of procedure 2, Swap.
   static std::uint16_t Swap(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session from_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const Cursor cursor_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 8)};
     const auto cursor_object = context.resolve<typename Impl_::Cursor>(cursor_handle);
     if (cursor_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     auto from = context.close<typename Impl_::Session>(from_handle);
     if (from == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Session>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<Session>>([&] {
       return static_cast<Impl_*>(impl)->Swap(context, std::move(from), *cursor_object);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results.value);
     return 0;

@@ -25,50 +25,27 @@ struct Refused {
   friend bool operator==(const Refused&, const Refused&) = default;
 };
 
-struct Session_tag {
-  static constexpr std::uint32_t kTag = 1;
-};
+struct Session_tag { static constexpr std::uint32_t kTag = 1; };
 using Session = lrpc::Handle<Session_tag>;
 
-struct Cursor_tag {
-  static constexpr std::uint32_t kTag = 2;
-};
+struct Cursor_tag { static constexpr std::uint32_t kTag = 2; };
 using Cursor = lrpc::Handle<Cursor_tag>;
 
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
-
-/// Writes Refused into an image: 48 bytes.
+// Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if one does
+// not conform to its type.
 template <lrpc::CopyCode Code>
 inline void put_Refused(std::byte* to, const Refused& value) noexcept {
-  put_string_field<Code>(to + 0, value.why);
+  lrpc::put_string_field<Code>(to + 0, value.why);
   lrpc::put_scalar<Code>(to + 44, value.code);
   std::memset(to + 45, 0, 3);  // padding
 }
 
-/// Loads Refused from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_Refused(const std::byte* from, Refused& out) noexcept {
-  if (!get_string_field<Code>(from + 0, out.why)) [[unlikely]] return false;
+  if (!lrpc::get_string_field<Code>(from + 0, out.why)) [[unlikely]] return false;
   out.code = lrpc::get_scalar<Code, std::uint8_t>(from + 44);
   return true;
 }
@@ -94,18 +71,12 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Start", .astack_class = 1, .simultaneous_calls = 5, .image_size = 52, .may_block = false,
-   .handles = true, .stack_need = 1024,
-   .call_ranges = kStart_call_ranges, .return_ranges = kStart_return_ranges,
-   .variable_parameters = {}, .raised_ranges = kStart_raised_ranges},
-  {.name = "MakeCursor", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .may_block = false,
-   .handles = true, .stack_need = 896,
-   .call_ranges = kMakeCursor_call_ranges, .return_ranges = kMakeCursor_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Swap", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .may_block = false,
-   .handles = true, .stack_need = 960,
-   .call_ranges = kSwap_call_ranges, .return_ranges = kSwap_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Start", .astack_class = 1, .simultaneous_calls = 5, .image_size = 52, .handles = true, .stack_need = 1024,
+      .call_ranges = kStart_call_ranges, .return_ranges = kStart_return_ranges, .raised_ranges = kStart_raised_ranges},
+  {.name = "MakeCursor", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .handles = true,
+      .stack_need = 896, .call_ranges = kMakeCursor_call_ranges, .return_ranges = kMakeCursor_return_ranges},
+  {.name = "Swap", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .handles = true, .stack_need = 960,
+      .call_ranges = kSwap_call_ranges, .return_ranges = kSwap_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -25,10 +25,7 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Null", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Null", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .stack_need = 512},
 };
 
 /// The declaration, for tools that list, describe and call.

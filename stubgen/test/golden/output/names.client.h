@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Names {
 
-/// What the stubs of Locals do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Locals_outcome {
   using Result_ = lrpc::Result<LocalsResults, error>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
@@ -29,18 +30,14 @@ struct Locals_outcome {
   static lrpc::client::Refusal check_(
       std::int32_t, std::int32_t, std::span<const std::byte> status, std::string_view binding, option,
       const std::array<std::byte, 4>&, type layout, const version& signature) noexcept {
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes"};
-    }
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes"};
-    }
-    if (!layout::is_type(layout)) [[unlikely]] {
+    if (!layout::is_type(layout)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type"};
-    }
-    if (!layout::is_version(signature)) [[unlikely]] {
+    if (!layout::is_version(signature)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Names.Locals: a field of 'signature' does not conform to version"};
-    }
     return {};
   }
   static void push_(
@@ -61,33 +58,24 @@ struct Locals_outcome {
     std::byte* const tail_ = call_.tail();
     std::int32_t& call = *call_to_;
     lrpc::Buffer& raised = *raised_to_;
-    if (status_ != 0) [[unlikely]] {
-      if (status_ == 1) {
-        error raised_;
-        if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised_);
-      }
-      return call_.failure(status_, "Names.Locals");
-    }
+    if (status_ != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call_, status_, "Names.Locals", layout::kLocals_raised_ranges, layout::get_error<lrpc::CopyCode::F>);
     LocalsResults results_;
     const auto call_copy = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 4);
     results_.outcome = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 52);
     results_.tail = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 60);
-    if (!layout::get_version<lrpc::CopyCode::F>(image_ + 64, results_.results)) [[unlikely]] {
+    if (!layout::get_version<lrpc::CopyCode::F>(image_ + 64, results_.results)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
+    if (copied != lrpc::Errc::ok) [[unlikely]]
       return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     call = call_copy;
     return results_;
   }
 };
 
-/// What the stubs of Derived do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Derived_outcome {
   using Result_ = lrpc::Result<DerivedResults>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, false};
@@ -101,27 +89,22 @@ struct Derived_outcome {
       const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>&,
       std::int32_t, std::int32_t, std::int32_t, option, std::int32_t, option, std::string_view text,
       const lrpc::String<9>& text_copy) noexcept {
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes"};
-    }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] {
+      if (!layout::is_type(i[i_])) [[unlikely]]
         return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'i' is no value of type"};
-      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
+        if (!layout::is_type(j[i_][j_])) [[unlikely]]
           return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'j' is no value of type"};
-        }
       }
     }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes"};
-    }
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -166,48 +149,41 @@ struct Derived_outcome {
     DerivedResults results;
     const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     lrpc::String<9> text_copy_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, text_copy_copy)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, text_copy_copy)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::get_bool<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_])) [[unlikely]] {
+      if (!lrpc::get_bool<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_])) [[unlikely]]
         return lrpc::Errc::bad_result;
-      }
     }
     results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
     const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
     if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] {
+    if (copied_found->size() > copied.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long,
           "Names.Derived: 'copied' does not fit the caller's buffer");
-    }
     const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
     if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] {
+    if (second_found_->size() > second.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long,
           "Names.Derived: 'second' does not fit the caller's buffer");
-    }
     lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
     (void)copied.assign(*copied_found);
     lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
     (void)second.assign(*second_found_);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     x = x_copy_;
     text_copy = text_copy_copy;
     return results;
   }
 };
 
-/// What the stubs of export_name do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct export_name_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
 
   static lrpc::client::Refusal check_(std::int32_t, std::string_view name, std::int32_t, std::int32_t) noexcept {
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -226,7 +202,6 @@ struct export_name_outcome {
   }
 };
 
-/// What the stubs of raise do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct raise_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -242,27 +217,20 @@ struct raise_outcome {
   }
 };
 
-/// What the stubs of Errc do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Errc_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 0, false, false};
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.Errc");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Names.Errc", layout::kErrc_raised_ranges, layout::get_error<lrpc::CopyCode::F>);
     const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
     return size;
   }
 };
 
-/// What the stubs of procedure do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct procedure_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 0, false, true};
@@ -277,14 +245,9 @@ struct procedure_outcome {
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.procedure");
-    }
+    if (status != 0) [[unlikely]]
+      return lrpc::client::no_results<Result_>(
+          call, status, "Names.procedure", layout::kprocedure_raised_ranges, layout::get_error<lrpc::CopyCode::F>);
     const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     return astacks;
   }
@@ -292,12 +255,9 @@ struct procedure_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Locals_outcome> Locals(
       std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
@@ -306,7 +266,6 @@ class Starter_ {
     return lrpc::client::start(
         object_, Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout, signature);
   }
-
   [[nodiscard]] lrpc::Pending<Derived_outcome> Derived(
       std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
       std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
@@ -317,56 +276,39 @@ class Starter_ {
         object_, Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x, x_copy,
         i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
-
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) && noexcept {
     return lrpc::client::start(object_, export_name_outcome{}, server, name, options, socket);
   }
-
   [[nodiscard]] lrpc::Pending<raise_outcome> raise(std::int32_t move) && noexcept {
     return lrpc::client::start(object_, raise_outcome{}, move);
   }
-
-  [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() && noexcept {
-    return lrpc::client::start(object_, Errc_outcome{});
-  }
-
+  [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() && noexcept { return lrpc::client::start(object_, Errc_outcome{}); }
   [[nodiscard]] lrpc::Pending<procedure_outcome> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) && noexcept {
     return lrpc::client::start(object_, procedure_outcome{}, record, handle, may_block, raises);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) && noexcept {
     return lrpc::client::invoke_all<export_name_outcome>(object_, server, name, options, socket);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> raise(std::int32_t move) && noexcept {
     return lrpc::client::invoke_all<raise_outcome>(object_, move);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> Errc() && noexcept {
     return lrpc::client::invoke_all<Errc_outcome>(object_);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) && noexcept {
     return lrpc::client::invoke_all<procedure_outcome>(object_, record, handle, may_block, raises);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// Ends in a backslash
@@ -379,27 +321,23 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Names at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -410,8 +348,7 @@ class Client {
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) noexcept {
     return lrpc::client::invoke(
-        lrpc::detail::StubAccess::object(binding_), Locals_outcome{&call, &raised}, image, call, status, binding,
-        context, impl, layout, signature);
+        object_(), Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout, signature);
   }
 
   [[nodiscard]] lrpc::Result<DerivedResults> Derived(
@@ -421,33 +358,34 @@ class Client {
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
     return lrpc::client::invoke(
-        lrpc::detail::StubAccess::object(binding_), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy,
-        data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
+        object_(), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x,
+        x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
-    return lrpc::client::invoke(
-        lrpc::detail::StubAccess::object(binding_), export_name_outcome{}, server, name, options, socket);
+    return lrpc::client::invoke(object_(), export_name_outcome{}, server, name, options, socket);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> raise(std::int32_t move) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), raise_outcome{}, move);
+    return lrpc::client::invoke(object_(), raise_outcome{}, move);
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> Errc() noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Errc_outcome{});
+    return lrpc::client::invoke(object_(), Errc_outcome{});
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) noexcept {
-    return lrpc::client::invoke(
-        lrpc::detail::StubAccess::object(binding_), procedure_outcome{}, record, handle, may_block, raises);
+    return lrpc::client::invoke(object_(), procedure_outcome{}, record, handle, may_block, raises);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -82,14 +81,14 @@ concept Implementation = signature_::Locals<Impl_> && signature_::Derived<Impl_>
 
 /// The entry stubs of Names for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Locals.
   static std::uint16_t Locals(void* impl_, lrpc::CallContext& context_) {
     std::byte* const image_ = lrpc::detail::StubAccess::image(context_);
     std::byte* const tail_ = lrpc::detail::StubAccess::tail(context_);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto image = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 0);
     auto call = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 4);
     const auto status_found = lrpc::locate_variable(image_, tail_, layout::kLocals_status);
@@ -101,43 +100,32 @@ struct Entry_ {
     }
     const std::span<const std::byte> status = status_copy.first(status_found->size());
     lrpc::String<10> binding;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image_, tail_, layout::kLocals_binding, binding)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image_, tail_, layout::kLocals_binding, binding)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     const option context_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image_ + 16)};
     std::array<std::byte, 4> impl;
     lrpc::copy_bytes<lrpc::CopyCode::E>(impl.data(), image_ + 24, 4);
     const auto layout = lrpc::get_scalar<lrpc::CopyCode::E, type>(image_ + 28);
     if (!layout::is_type(layout)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
     version signature;
-    if (!layout::get_version<lrpc::CopyCode::E>(image_ + 32, signature)) [[unlikely]] {
+    if (!layout::get_version<lrpc::CopyCode::E>(image_ + 32, signature)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     const auto context_object = context_.resolve<typename Impl_::option>(context_handle);
     if (context_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     std::byte* const raised_window = lrpc::result_window(image_, tail_, layout::kLocals_raised);
     lrpc::Buffer raised(std::span(raised_window, layout::kLocals_raised.bound));
-    // e: run the procedure.
-    using Outcome = lrpc::Result<LocalsResults, error>;
-    const Outcome outcome_ = lrpc::server::run<Outcome>([&] {
+    const auto outcome_ = lrpc::server::run<lrpc::Result<LocalsResults, error>>([&] {
       return static_cast<Impl_*>(impl_)->Locals(
           context_, image, call, status, binding, *context_object, impl, layout, signature, raised);
     });
-    if (!outcome_) [[unlikely]] {
-      if (const auto* raised_ = outcome_.raised<error>()) {
-        if (!layout::is_error(*raised_)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-        layout::put_error<lrpc::CopyCode::F>(image_ + 52, *raised_);
-        return 1;
-      }
-      return lrpc::server::failed(context_, outcome_.code(), lrpc::detail::text_of(outcome_));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome_) [[unlikely]]
+      return lrpc::server::failed(
+          context_, outcome_, image_, layout::kLocals_raised_ranges,
+          lrpc::detail::Checked{layout::is_error, layout::put_error<lrpc::CopyCode::F>});
     const auto& results_ = lrpc::detail::checked_value(outcome_);
-    if (raised.size() > layout::kLocals_raised.bound || raised.data() != raised_window) [[unlikely]] {
+    if (raised.size() > layout::kLocals_raised.bound || raised.data() != raised_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     if (!layout::is_version(results_.results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 4, call);
     lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 52, results_.outcome);
@@ -150,7 +138,6 @@ struct Entry_ {
   /// Entry stub of procedure 1, Derived.
   static std::uint16_t Derived(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_data);
     if (!data_found_) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> data_copy_ = lrpc::detail::StubAccess::scratch(context, data_found_->size());
@@ -178,9 +165,8 @@ struct Entry_ {
     }
     std::array<bool, 2> k;
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::get_bool<lrpc::CopyCode::E>(image + 30 + i_ * 1, k[i_])) [[unlikely]] {
+      if (!lrpc::get_bool<lrpc::CopyCode::E>(image + 30 + i_ * 1, k[i_])) [[unlikely]]
         return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-      }
     }
     const auto in = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 32);
     const auto out = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 36);
@@ -189,15 +175,12 @@ struct Entry_ {
     const auto file_handle = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 56);
     const option file_object_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 64)};
     lrpc::String<9> text;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kDerived_text, text)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kDerived_text, text)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     lrpc::String<9> text_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kDerived_text_copy, text_copy)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kDerived_text_copy, text_copy)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     const auto file_object_ = context.resolve<typename Impl_::option>(file_handle_);
     if (file_object_ == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     auto file_object = context.close<typename Impl_::option>(file_object_handle);
@@ -206,22 +189,17 @@ struct Entry_ {
     lrpc::Buffer copied(std::span(copied_window, layout::kDerived_copied.bound));
     std::byte* const second_window = lrpc::result_window(image, nullptr, layout::kDerived_second);
     lrpc::Buffer second(std::span(second_window, layout::kDerived_second.bound));
-    // e: run the procedure.
-    using Outcome_ = lrpc::Result<DerivedResults>;
-    const Outcome_ outcome = lrpc::server::run<Outcome_>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<DerivedResults>>([&] {
       return static_cast<Impl_*>(impl)->Derived(
           context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, *file_object_,
           file_handle, std::move(file_object), text, text_copy, copied, second);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
-    if (copied.size() > layout::kDerived_copied.bound || copied.data() != copied_window) [[unlikely]] {
+    if (copied.size() > layout::kDerived_copied.bound || copied.data() != copied_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
-    if (second.size() > layout::kDerived_second.bound || second.data() != second_window) [[unlikely]] {
+    if (second.size() > layout::kDerived_second.bound || second.data() != second_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, x);
     lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
@@ -236,23 +214,17 @@ struct Entry_ {
   /// Entry stub of procedure 2, export_name.
   static std::uint16_t export_name(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto server = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     lrpc::String<5> name;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kexport_name_name, name)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kexport_name_name, name)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     const auto options = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 8);
     const auto socket = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 12);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::int32_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t>>([&] {
       return static_cast<Impl_*>(impl)->export_name(context, server, name, options, socket);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;
@@ -261,15 +233,11 @@ struct Entry_ {
   /// Entry stub of procedure 3, raise.
   static std::uint16_t raise(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto move = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::int32_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t>>([&] {
       return static_cast<Impl_*>(impl)->raise(context, move);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results);
     return 0;
@@ -278,20 +246,13 @@ struct Entry_ {
   /// Entry stub of procedure 4, Errc.
   static std::uint16_t Errc(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::int32_t, error>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t, error>>([&] {
       return static_cast<Impl_*>(impl)->Errc(context);
     });
-    if (!outcome) [[unlikely]] {
-      if (const auto* raised = outcome.raised<error>()) {
-        if (!layout::is_error(*raised)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-        layout::put_error<lrpc::CopyCode::F>(image + 0, *raised);
-        return 1;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kErrc_raised_ranges,
+          lrpc::detail::Checked{layout::is_error, layout::put_error<lrpc::CopyCode::F>});
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, results);
     return 0;
@@ -300,25 +261,17 @@ struct Entry_ {
   /// Entry stub of procedure 5, procedure.
   static std::uint16_t procedure(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto record = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
     const auto handle = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);
     const auto may_block = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 8);
     const auto raises = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 12);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::int32_t, error>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t, error>>([&] {
       return static_cast<Impl_*>(impl)->procedure(context, record, handle, may_block, raises);
     });
-    if (!outcome) [[unlikely]] {
-      if (const auto* raised = outcome.raised<error>()) {
-        if (!layout::is_error(*raised)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-        layout::put_error<lrpc::CopyCode::F>(image + 16, *raised);
-        return 1;
-      }
-      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    }
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]]
+      return lrpc::server::failed(
+          context, outcome, image, layout::kprocedure_raised_ranges,
+          lrpc::detail::Checked{layout::is_error, layout::put_error<lrpc::CopyCode::F>});
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;

@@ -42,9 +42,7 @@ struct error {
   friend bool operator==(const error&, const error&) = default;
 };
 
-struct option_tag {
-  static constexpr std::uint32_t kTag = 1;
-};
+struct option_tag { static constexpr std::uint32_t kTag = 1; };
 using option = lrpc::Handle<option_tag>;
 
 /// What Locals returns.
@@ -65,75 +63,44 @@ struct DerivedResults {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to type.
+// Whether a value conforms to its type.
 [[nodiscard]] constexpr bool is_type(type value) noexcept {
-  const auto number = static_cast<std::int8_t>(value);
-  return number >= -1 && number <= 2;
+  return static_cast<std::int8_t>(value) >= -1 && static_cast<std::int8_t>(value) <= 2;
 }
 
-/// True if `value` conforms to version.
 [[nodiscard]] constexpr bool is_version(const version& value) noexcept {
   if (!is_type(value.value)) [[unlikely]] return false;
   return true;
 }
 
-/// True if `value` conforms to error.
 [[nodiscard]] constexpr bool is_error(const error& value) noexcept {
   if (!is_type(value.code)) [[unlikely]] return false;
   return true;
 }
 
-/// Loads a bool once. False if the peer wrote anything but 0 or 1.
-template <lrpc::CopyCode Code>
-[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
-  const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);
-  out = number == 1;
-  return number <= 1;
-}
-
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
-
-/// Writes version into an image: 20 bytes.
+// Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if one does
+// not conform to its type.
 template <lrpc::CopyCode Code>
 inline void put_version(std::byte* to, const version& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.interface);
   lrpc::put_scalar<Code>(to + 4, value.value);
   lrpc::put_scalar<Code>(to + 5, value.from);
   std::memset(to + 6, 0, 2);  // padding
-  put_string_field<Code>(to + 8, value.to);
+  lrpc::put_string_field<Code>(to + 8, value.to);
   lrpc::put_scalar<Code>(to + 16, value.out);
 }
 
-/// Loads version from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_version(const std::byte* from, version& out) noexcept {
   out.interface = lrpc::get_scalar<Code, std::int32_t>(from + 0);
   out.value = lrpc::get_scalar<Code, type>(from + 4);
   if (!is_type(out.value)) [[unlikely]] return false;
-  if (!get_bool<Code>(from + 5, out.from)) [[unlikely]] return false;
-  if (!get_string_field<Code>(from + 8, out.to)) [[unlikely]] return false;
+  if (!lrpc::get_bool<Code>(from + 5, out.from)) [[unlikely]] return false;
+  if (!lrpc::get_string_field<Code>(from + 8, out.to)) [[unlikely]] return false;
   out.out = lrpc::get_scalar<Code, std::int32_t>(from + 16);
   return true;
 }
 
-/// Writes error into an image: 12 bytes.
 template <lrpc::CopyCode Code>
 inline void put_error(std::byte* to, const error& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.status);
@@ -142,7 +109,6 @@ inline void put_error(std::byte* to, const error& value) noexcept {
   std::memset(to + 9, 0, 3);  // padding
 }
 
-/// Loads error from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_error(const std::byte* from, error& out) noexcept {
   out.status = lrpc::get_scalar<Code, std::int32_t>(from + 0);
@@ -154,14 +120,11 @@ template <lrpc::CopyCode Code>
 
 // Locals: an image of 1484 bytes and a tail of 5056.
 inline constexpr lrpc::VariableParameter kLocals_status{
-    .length_offset = 8, .inline_offset = 88, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = true, .out = false};
+    .length_offset = 8, .inline_offset = 88, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .in = true};
 inline constexpr lrpc::VariableParameter kLocals_binding{
-    .length_offset = 12, .inline_offset = 104, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = true, .out = false};
+    .length_offset = 12, .inline_offset = 104, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .in = true};
 inline constexpr lrpc::VariableParameter kLocals_raised{
-    .length_offset = 56, .inline_offset = 120, .inline_capacity = 0, .tail_offset = 0,
-    .bound = 5000, .in = false, .out = true};
+    .length_offset = 56, .inline_offset = 120, .inline_capacity = 0, .tail_offset = 0, .bound = 5000, .out = true};
 inline constexpr lrpc::VariableParameter kLocals_variables[] = {kLocals_status, kLocals_binding, kLocals_raised};
 inline constexpr lrpc::ImageRange kLocals_call_ranges[] = {{0, 29}, {32, 20}};
 inline constexpr lrpc::ImageRange kLocals_return_ranges[] = {{4, 4}, {52, 32}};
@@ -169,20 +132,16 @@ inline constexpr lrpc::ImageRange kLocals_raised_ranges[] = {{52, 12}};
 
 // Derived: an image of 176 bytes.
 inline constexpr lrpc::VariableParameter kDerived_data{
-    .length_offset = 0, .inline_offset = 96, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 96, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .in = true};
 inline constexpr lrpc::VariableParameter kDerived_text{
-    .length_offset = 72, .inline_offset = 112, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 9, .in = true, .out = false};
+    .length_offset = 72, .inline_offset = 112, .inline_capacity = 16, .tail_offset = 0, .bound = 9, .in = true};
 inline constexpr lrpc::VariableParameter kDerived_text_copy{
-    .length_offset = 76, .inline_offset = 128, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 9, .in = true, .out = true};
+    .length_offset = 76, .inline_offset = 128, .inline_capacity = 16, .tail_offset = 0, .bound = 9,
+    .in = true, .out = true};
 inline constexpr lrpc::VariableParameter kDerived_copied{
-    .length_offset = 84, .inline_offset = 144, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = false, .out = true};
+    .length_offset = 84, .inline_offset = 144, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .out = true};
 inline constexpr lrpc::VariableParameter kDerived_second{
-    .length_offset = 88, .inline_offset = 160, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = false, .out = true};
+    .length_offset = 88, .inline_offset = 160, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .out = true};
 inline constexpr lrpc::VariableParameter kDerived_variables[] = {
     kDerived_data, kDerived_text, kDerived_text_copy, kDerived_copied, kDerived_second};
 inline constexpr lrpc::ImageRange kDerived_call_ranges[] = {{0, 44}, {48, 12}, {64, 16}};
@@ -190,9 +149,7 @@ inline constexpr lrpc::ImageRange kDerived_return_ranges[] = {{16, 4}, {76, 7}, 
 
 // export_name: an image of 32 bytes.
 inline constexpr lrpc::VariableParameter kexport_name_name{
-    .length_offset = 4, .inline_offset = 24, .inline_capacity = 8, .tail_offset = 0,
-    .bound = 5, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kexport_name_variables[] = {kexport_name_name};
+    .length_offset = 4, .inline_offset = 24, .inline_capacity = 8, .tail_offset = 0, .bound = 5, .in = true};
 inline constexpr lrpc::ImageRange kexport_name_call_ranges[] = {{0, 16}};
 inline constexpr lrpc::ImageRange kexport_name_return_ranges[] = {{16, 4}};
 
@@ -218,30 +175,22 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Locals", .astack_class = 2, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
-   .handles = true, .stack_need = 1856,
-   .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
-   .variable_parameters = kLocals_variables, .raised_ranges = kLocals_raised_ranges},
-  {.name = "Derived", .astack_class = 1, .simultaneous_calls = 5, .image_size = 176, .may_block = false,
-   .handles = true, .stack_need = 2240,
-   .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
-   .variable_parameters = kDerived_variables, .raised_ranges = {}},
-  {.name = "export_name", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
-   .stack_need = 1088,
-   .call_ranges = kexport_name_call_ranges, .return_ranges = kexport_name_return_ranges,
-   .variable_parameters = kexport_name_variables, .raised_ranges = {}},
-  {.name = "raise", .astack_class = 0, .simultaneous_calls = 5, .image_size = 8, .may_block = false,
-   .stack_need = 832,
-   .call_ranges = kraise_call_ranges, .return_ranges = kraise_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Errc", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .may_block = false,
-   .stack_need = 768,
-   .call_ranges = {}, .return_ranges = kErrc_return_ranges,
-   .variable_parameters = {}, .raised_ranges = kErrc_raised_ranges},
+  {.name = "Locals", .astack_class = 2, .simultaneous_calls = 5, .image_size = 1484, .handles = true,
+      .stack_need = 1856, .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
+      .variable_parameters = kLocals_variables, .raised_ranges = kLocals_raised_ranges},
+  {.name = "Derived", .astack_class = 1, .simultaneous_calls = 5, .image_size = 176, .handles = true,
+      .stack_need = 2240, .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
+      .variable_parameters = kDerived_variables},
+  {.name = "export_name", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .stack_need = 1088,
+      .call_ranges = kexport_name_call_ranges, .return_ranges = kexport_name_return_ranges,
+      .variable_parameters = {&kexport_name_name, 1}},
+  {.name = "raise", .astack_class = 0, .simultaneous_calls = 5, .image_size = 8, .stack_need = 832,
+      .call_ranges = kraise_call_ranges, .return_ranges = kraise_return_ranges},
+  {.name = "Errc", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .stack_need = 768,
+      .return_ranges = kErrc_return_ranges, .raised_ranges = kErrc_raised_ranges},
   {.name = "procedure", .astack_class = 0, .simultaneous_calls = 5, .image_size = 28, .may_block = true,
-   .stack_need = 1088,
-   .call_ranges = kprocedure_call_ranges, .return_ranges = kprocedure_return_ranges,
-   .variable_parameters = {}, .raised_ranges = kprocedure_raised_ranges},
+      .stack_need = 1088, .call_ranges = kprocedure_call_ranges, .return_ranges = kprocedure_return_ranges,
+      .raised_ranges = kprocedure_raised_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +18,9 @@
 
 namespace Numbers {
 
-/// What the stubs of Integers do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Integers_outcome {
   using Result_ = lrpc::Result<IntegersResults>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
@@ -52,7 +53,6 @@ struct Integers_outcome {
   }
 };
 
-/// What the stubs of Floats do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Floats_outcome {
   using Result_ = lrpc::Result<float>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -73,7 +73,6 @@ struct Floats_outcome {
   }
 };
 
-/// What the stubs of Bits do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Bits_outcome {
   using Result_ = lrpc::Result<BitsResults>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -90,15 +89,14 @@ struct Bits_outcome {
     if (status != 0) [[unlikely]] return call.failure(status, "Numbers.Bits");
     BitsResults results;
     bool b_copy = false;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!lrpc::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!lrpc::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
     results.e = lrpc::get_scalar<lrpc::CopyCode::F, std::byte>(image + 4);
     b = b_copy;
     return results;
   }
 };
 
-/// What the stubs of OutParameters do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct OutParameters_outcome {
   using Result_ = lrpc::Result<OutParametersResults>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -118,54 +116,39 @@ struct OutParameters_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Integers_outcome> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) && noexcept {
     return lrpc::client::start(object_, Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
-
   [[nodiscard]] lrpc::Pending<Floats_outcome> Floats(float a, double& b) && noexcept {
     return lrpc::client::start(object_, Floats_outcome{&b}, a, b);
   }
-
   [[nodiscard]] lrpc::Pending<Bits_outcome> Bits(bool a, bool& b, std::byte c) && noexcept {
     return lrpc::client::start(object_, Bits_outcome{&b}, a, b, c);
   }
-
   [[nodiscard]] lrpc::Pending<OutParameters_outcome> OutParameters(std::int32_t a) && noexcept {
     return lrpc::client::start(object_, OutParameters_outcome{}, a);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<IntegersResults>> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) && noexcept {
     return lrpc::client::invoke_all<Integers_outcome>(object_, a, b, c, d, e, f, g, h);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<OutParametersResults>> OutParameters(std::int32_t a) && noexcept {
     return lrpc::client::invoke_all<OutParameters_outcome>(object_, a);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Numbers. Its stubs may be called from any thread, from several at once. Each returns the
@@ -174,27 +157,23 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Numbers at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -202,22 +181,25 @@ class Client {
   [[nodiscard]] lrpc::Result<IntegersResults> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Integers_outcome{}, a, b, c, d, e, f, g, h);
+    return lrpc::client::invoke(object_(), Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
 
   [[nodiscard]] lrpc::Result<float> Floats(float a, double& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Floats_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), Floats_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<BitsResults> Bits(bool a, bool& b, std::byte c) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Bits_outcome{&b}, a, b, c);
+    return lrpc::client::invoke(object_(), Bits_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<OutParametersResults> OutParameters(std::int32_t a) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), OutParameters_outcome{}, a);
+    return lrpc::client::invoke(object_(), OutParameters_outcome{}, a);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

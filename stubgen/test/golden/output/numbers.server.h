@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -56,13 +55,13 @@ concept Implementation = signature_::Integers<Impl_> && signature_::Floats<Impl_
 
 /// The entry stubs of Numbers for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Integers.
   static std::uint16_t Integers(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int8_t>(image + 0);
     const auto b = lrpc::get_scalar<lrpc::CopyCode::E, std::int16_t>(image + 2);
     const auto c = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);
@@ -71,13 +70,10 @@ struct Entry_ {
     const auto f = lrpc::get_scalar<lrpc::CopyCode::E, std::uint16_t>(image + 18);
     const auto g = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 20);
     const auto h = lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 24);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<IntegersResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<IntegersResults>>([&] {
       return static_cast<Impl_*>(impl)->Integers(context, a, b, c, d, e, f, g, h);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 32, results.a2);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 34, results.b2);
@@ -93,16 +89,12 @@ struct Entry_ {
   /// Entry stub of procedure 1, Floats.
   static std::uint16_t Floats(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, float>(image + 0);
     auto b = lrpc::get_scalar<lrpc::CopyCode::E, double>(image + 8);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<float>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<float>>([&] {
       return static_cast<Impl_*>(impl)->Floats(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, b);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
@@ -112,23 +104,17 @@ struct Entry_ {
   /// Entry stub of procedure 2, Bits.
   static std::uint16_t Bits(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     bool a = false;
-    if (!layout::get_bool<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]] {
+    if (!lrpc::get_bool<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
     bool b = false;
-    if (!layout::get_bool<lrpc::CopyCode::E>(image + 1, b)) [[unlikely]] {
+    if (!lrpc::get_bool<lrpc::CopyCode::E>(image + 1, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
     const auto c = lrpc::get_scalar<lrpc::CopyCode::E, std::byte>(image + 2);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<BitsResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<BitsResults>>([&] {
       return static_cast<Impl_*>(impl)->Bits(context, a, b, c);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 1, b);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 3, results.d);
@@ -139,15 +125,11 @@ struct Entry_ {
   /// Entry stub of procedure 3, OutParameters.
   static std::uint16_t OutParameters(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<OutParametersResults>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<OutParametersResults>>([&] {
       return static_cast<Impl_*>(impl)->OutParameters(context, a);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results.c);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.b);

@@ -45,14 +45,6 @@ struct OutParametersResults {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// Loads a bool once. False if the peer wrote anything but 0 or 1.
-template <lrpc::CopyCode Code>
-[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
-  const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);
-  out = number == 1;
-  return number <= 1;
-}
-
 // Integers: an image of 64 bytes.
 inline constexpr lrpc::ImageRange kIntegers_call_ranges[] = {{0, 1}, {2, 15}, {18, 14}};
 inline constexpr lrpc::ImageRange kIntegers_return_ranges[] = {{32, 1}, {34, 15}, {50, 14}};
@@ -77,22 +69,14 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Integers", .astack_class = 1, .simultaneous_calls = 5, .image_size = 64, .may_block = false,
-   .stack_need = 3008,
-   .call_ranges = kIntegers_call_ranges, .return_ranges = kIntegers_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Floats", .astack_class = 0, .simultaneous_calls = 5, .image_size = 20, .may_block = false,
-   .stack_need = 960,
-   .call_ranges = kFloats_call_ranges, .return_ranges = kFloats_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Bits", .astack_class = 0, .simultaneous_calls = 5, .image_size = 5, .may_block = false,
-   .stack_need = 1216,
-   .call_ranges = kBits_call_ranges, .return_ranges = kBits_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "OutParameters", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .may_block = false,
-   .stack_need = 1088,
-   .call_ranges = kOutParameters_call_ranges, .return_ranges = kOutParameters_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Integers", .astack_class = 1, .simultaneous_calls = 5, .image_size = 64, .stack_need = 3008,
+      .call_ranges = kIntegers_call_ranges, .return_ranges = kIntegers_return_ranges},
+  {.name = "Floats", .astack_class = 0, .simultaneous_calls = 5, .image_size = 20, .stack_need = 960,
+      .call_ranges = kFloats_call_ranges, .return_ranges = kFloats_return_ranges},
+  {.name = "Bits", .astack_class = 0, .simultaneous_calls = 5, .image_size = 5, .stack_need = 1216,
+      .call_ranges = kBits_call_ranges, .return_ranges = kBits_return_ranges},
+  {.name = "OutParameters", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .stack_need = 1088,
+      .call_ranges = kOutParameters_call_ranges, .return_ranges = kOutParameters_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

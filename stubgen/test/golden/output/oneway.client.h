@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,18 +18,18 @@
 
 namespace Oneway {
 
-/// What the stubs of Log do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Log_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
 
   static lrpc::client::Refusal check_(Level level, std::string_view text) noexcept {
-    if (!layout::is_Level(level)) [[unlikely]] {
+    if (!layout::is_Level(level)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7"};
-    }
-    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
+    if (text.size() > layout::kLog_text.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, Level level, std::string_view text) noexcept {
@@ -43,15 +42,13 @@ struct Log_outcome {
   }
 };
 
-/// What the stubs of Store do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Store_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 2, true, true};
 
   static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
-    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
+    if (data.size() > layout::kStore_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
@@ -63,7 +60,6 @@ struct Store_outcome {
   }
 };
 
-/// What the stubs of Tick do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Tick_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -74,7 +70,6 @@ struct Tick_outcome {
   }
 };
 
-/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Count_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -89,34 +84,23 @@ struct Count_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Count_outcome> Count() && noexcept {
     return lrpc::client::start(object_, Count_outcome{});
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t>> Count() && noexcept {
     return lrpc::client::invoke_all<Count_outcome>(object_);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// Procedures that nobody waits for.
@@ -127,27 +111,23 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Oneway at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -155,25 +135,26 @@ class Client {
   /// Writes a line.
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Log(Level level, std::string_view text) noexcept {
-    return lrpc::client::send<Log_outcome>(lrpc::detail::StubAccess::object(binding_), level, text);
+    return lrpc::client::send<Log_outcome>(object_(), level, text);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Store(std::span<const std::byte> data) noexcept {
-    return lrpc::client::send<Store_outcome>(lrpc::detail::StubAccess::object(binding_), data);
+    return lrpc::client::send<Store_outcome>(object_(), data);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
-  [[nodiscard]] lrpc::Result<void> Tick() noexcept {
-    return lrpc::client::send<Tick_outcome>(lrpc::detail::StubAccess::object(binding_));
-  }
+  [[nodiscard]] lrpc::Result<void> Tick() noexcept { return lrpc::client::send<Tick_outcome>(object_()); }
 
   /// How many lines there are.
   [[nodiscard]] lrpc::Result<std::uint64_t> Count() noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Count_outcome{});
+    return lrpc::client::invoke(object_(), Count_outcome{});
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -56,27 +55,23 @@ concept Implementation = signature_::Log<Impl_> && signature_::Store<Impl_> && s
 
 /// The entry stubs of Oneway for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Log.
   static std::uint16_t Log(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto level = lrpc::get_scalar<lrpc::CopyCode::E, Level>(image + 0);
     if (!layout::is_Level(level)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
     lrpc::String<200> text;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kLog_text, text)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kLog_text, text)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Log(context, level, text);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
@@ -84,41 +79,33 @@ struct Entry_ {
   static std::uint16_t Store(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kStore_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     // data is uninterpreted: used where it lies, and the caller may change it meanwhile.
     const std::span<const std::byte> data = *data_found;
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Store(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 2, Tick.
   static std::uint16_t Tick(void* impl, lrpc::CallContext& context) {
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Tick(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 3, Count.
   static std::uint16_t Count(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::uint64_t>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<std::uint64_t>>([&] {
       return static_cast<Impl_*>(impl)->Count(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, results);
     return 0;

@@ -22,23 +22,17 @@ using Level = std::uint8_t;
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Level.
-[[nodiscard]] constexpr bool is_Level(Level value) noexcept {
-  return value <= 7;
-}
+// Whether a value conforms to its type.
+[[nodiscard]] constexpr bool is_Level(Level value) noexcept { return value <= 7; }
 
 // Log: an image of 208 bytes.
 inline constexpr lrpc::VariableParameter kLog_text{
-    .length_offset = 4, .inline_offset = 8, .inline_capacity = 200, .tail_offset = 0,
-    .bound = 200, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kLog_variables[] = {kLog_text};
+    .length_offset = 4, .inline_offset = 8, .inline_capacity = 200, .tail_offset = 0, .bound = 200, .in = true};
 inline constexpr lrpc::ImageRange kLog_call_ranges[] = {{0, 1}, {4, 4}};
 
 // Store: an image of 1484 bytes and a tail of 100032.
 inline constexpr lrpc::VariableParameter kStore_data{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 1472, .tail_offset = 0,
-    .bound = 100000, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kStore_variables[] = {kStore_data};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 1472, .tail_offset = 0, .bound = 100000, .in = true};
 inline constexpr lrpc::ImageRange kStore_call_ranges[] = {{0, 4}};
 
 // Count: an image of 8 bytes.
@@ -53,22 +47,13 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Log", .astack_class = 1, .simultaneous_calls = 32, .image_size = 208, .may_block = false,
-   .stack_need = 896,
-   .call_ranges = kLog_call_ranges, .return_ranges = {},
-   .variable_parameters = kLog_variables, .raised_ranges = {}},
+  {.name = "Log", .astack_class = 1, .simultaneous_calls = 32, .image_size = 208, .stack_need = 896,
+      .call_ranges = kLog_call_ranges, .variable_parameters = {&kLog_text, 1}},
   {.name = "Store", .astack_class = 2, .simultaneous_calls = 32, .image_size = 1484, .may_block = true,
-   .stack_need = 512,
-   .call_ranges = kStore_call_ranges, .return_ranges = {},
-   .variable_parameters = kStore_variables, .raised_ranges = {}},
-  {.name = "Tick", .astack_class = 0, .simultaneous_calls = 32, .image_size = 0, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {},
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Count", .astack_class = 0, .simultaneous_calls = 32, .image_size = 8, .may_block = false,
-   .stack_need = 768,
-   .call_ranges = {}, .return_ranges = kCount_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+      .stack_need = 512, .call_ranges = kStore_call_ranges, .variable_parameters = {&kStore_data, 1}},
+  {.name = "Tick", .astack_class = 0, .simultaneous_calls = 32, .image_size = 0, .stack_need = 512},
+  {.name = "Count", .astack_class = 0, .simultaneous_calls = 32, .image_size = 8, .stack_need = 768,
+      .return_ranges = kCount_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

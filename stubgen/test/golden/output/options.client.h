@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,15 +18,16 @@
 
 namespace a::b::Options {
 
-/// What the stubs of Default do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Default_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
 
   static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Default: 'data' is longer than 100000 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
@@ -39,15 +39,13 @@ struct Default_outcome {
   }
 };
 
-/// What the stubs of Larger do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Larger_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 3, true, false};
 
   static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
@@ -59,22 +57,18 @@ struct Larger_outcome {
   }
 };
 
-/// What the stubs of Smaller do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Smaller_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 1, true, true};
 
   static lrpc::client::Refusal check_(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Smaller: 'data' is longer than 100000 bytes"};
-    }
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes"};
-    }
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -90,15 +84,13 @@ struct Smaller_outcome {
   }
 };
 
-/// What the stubs of Small do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Small_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
 
   static lrpc::client::Refusal check_(std::string_view text) noexcept {
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view text) noexcept {
@@ -110,7 +102,6 @@ struct Small_outcome {
   }
 };
 
-/// What the stubs of Fixed do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Fixed_outcome {
   using Result_ = lrpc::Result<std::array<std::byte, 9000>>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 4, false, false};
@@ -123,13 +114,11 @@ struct Fixed_outcome {
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
     std::array<std::byte, 9000> block_out;
     lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return block_out;
   }
 };
 
-/// What the stubs of Shared do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Shared_outcome {
   using Result_ = lrpc::Result<lrpc::String<8000>>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 2, true, false};
@@ -137,12 +126,10 @@ struct Shared_outcome {
   lrpc::Buffer* fits_to_ = nullptr;
 
   static lrpc::client::Refusal check_(std::span<const std::byte> large, std::span<const std::byte> larger) noexcept {
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
+    if (large.size() > layout::kShared_large.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes"};
-    }
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes"};
-    }
     return {};
   }
   static void push_(
@@ -157,102 +144,78 @@ struct Shared_outcome {
     lrpc::Buffer& fits = *fits_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
     lrpc::String<8000> text;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
     const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
     if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] {
+    if (result_found->size() > result.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long,
           "Options.Shared: 'result' does not fit the caller's buffer");
-    }
     const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
     if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] {
+    if (fits_found->size() > fits.capacity()) [[unlikely]]
       return lrpc::client::refused(lrpc::Errc::result_too_long,
           "Options.Shared: 'fits' does not fit the caller's buffer");
-    }
     lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
     (void)result.assign(*result_found);
     lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
     (void)fits.assign(*fits_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return text;
   }
 };
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Default_outcome{}, data);
   }
-
   [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) && noexcept {
     return lrpc::client::start(object_, Larger_outcome{}, data);
   }
-
   [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) && noexcept {
     return lrpc::client::start(object_, Smaller_outcome{}, data, name, tiny);
   }
-
   [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) && noexcept {
     return lrpc::client::start(object_, Small_outcome{}, text);
   }
-
   [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::start(object_, Fixed_outcome{}, block);
   }
-
   [[nodiscard]] lrpc::Pending<Shared_outcome> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) && noexcept {
     return lrpc::client::start(object_, Shared_outcome{&result, &fits}, large, larger);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Default(std::span<const std::byte> data) && noexcept {
     return lrpc::client::invoke_all<Default_outcome>(object_, data);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Larger(std::span<const std::byte> data) && noexcept {
     return lrpc::client::invoke_all<Larger_outcome>(object_, data);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) && noexcept {
     return lrpc::client::invoke_all<Smaller_outcome>(object_, data, name, tiny);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Small(std::string_view text) && noexcept {
     return lrpc::client::invoke_all<Small_outcome>(object_, text);
   }
-
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::array<std::byte, 9000>>> Fixed(
       const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::invoke_all<Fixed_outcome>(object_, block);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Options. Its stubs may be called from any thread, from several at once. Each returns the
@@ -261,60 +224,58 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Options at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Default(std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Default_outcome{}, data);
+    return lrpc::client::invoke(object_(), Default_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Larger(std::span<const std::byte> data) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Larger_outcome{}, data);
+    return lrpc::client::invoke(object_(), Larger_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Smaller_outcome{}, data, name, tiny);
+    return lrpc::client::invoke(object_(), Smaller_outcome{}, data, name, tiny);
   }
 
   [[nodiscard]] lrpc::Result<void> Small(std::string_view text) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Small_outcome{}, text);
+    return lrpc::client::invoke(object_(), Small_outcome{}, text);
   }
 
   [[nodiscard]] lrpc::Result<std::array<std::byte, 9000>> Fixed(const std::array<std::byte, 9000>& block) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Fixed_outcome{}, block);
+    return lrpc::client::invoke(object_(), Fixed_outcome{}, block);
   }
 
   [[nodiscard]] lrpc::Result<lrpc::String<8000>> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) noexcept {
-    return lrpc::client::invoke(
-        lrpc::detail::StubAccess::object(binding_), Shared_outcome{&result, &fits}, large, larger);
+    return lrpc::client::invoke(object_(), Shared_outcome{&result, &fits}, large, larger);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

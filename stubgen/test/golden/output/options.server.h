@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -68,14 +67,14 @@ concept Implementation = signature_::Default<Impl_> && signature_::Larger<Impl_>
 
 /// The entry stubs of Options for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Default.
   static std::uint16_t Default(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kDefault_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
@@ -84,14 +83,11 @@ struct Entry_ {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
     }
     const std::span<const std::byte> data = data_copy.first(data_found->size());
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Default(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
@@ -99,7 +95,6 @@ struct Entry_ {
   static std::uint16_t Larger(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kLarger_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
@@ -108,14 +103,11 @@ struct Entry_ {
       lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
     }
     const std::span<const std::byte> data = data_copy.first(data_found->size());
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Larger(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
@@ -123,7 +115,6 @@ struct Entry_ {
   static std::uint16_t Smaller(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto data_found = lrpc::locate_variable(image, tail, layout::kSmaller_data);
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
@@ -133,58 +124,43 @@ struct Entry_ {
     }
     const std::span<const std::byte> data = data_copy.first(data_found->size());
     lrpc::String<300> name;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kSmaller_name, name)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kSmaller_name, name)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     lrpc::String<7> tiny;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kSmaller_tiny, tiny)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kSmaller_tiny, tiny)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Smaller(context, data, name, tiny);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 3, Small.
   static std::uint16_t Small(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<16> text;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kSmall_text, text)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kSmall_text, text)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<void>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Small(context, text);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     return 0;
   }
 
   /// Entry stub of procedure 4, Fixed.
   static std::uint16_t Fixed(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     std::array<std::byte, 9000> block;
     lrpc::copy_bytes<lrpc::CopyCode::E>(block.data(), image + 0, 9000);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<std::array<std::byte, 9000>>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<std::array<std::byte, 9000>>>([&] {
       return static_cast<Impl_*>(impl)->Fixed(context, block);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::copy_bytes<lrpc::CopyCode::F>(image + 9000, results.data(), 9000);
     return 0;
@@ -194,7 +170,6 @@ struct Entry_ {
   static std::uint16_t Shared(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const auto large_found = lrpc::locate_variable(image, tail, layout::kShared_large);
     if (!large_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     const std::span<std::byte> large_copy = lrpc::detail::StubAccess::scratch(context, large_found->size());
@@ -211,26 +186,20 @@ struct Entry_ {
       lrpc::copy_bytes<lrpc::CopyCode::E>(larger_copy.data(), larger_found->data(), larger_found->size());
     }
     const std::span<const std::byte> larger = larger_copy.first(larger_found->size());
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     std::byte* const result_window = lrpc::result_window(image, tail, layout::kShared_result);
     lrpc::Buffer result(std::span(result_window, layout::kShared_result.bound));
     std::byte* const fits_window = lrpc::result_window(image, tail, layout::kShared_fits);
     lrpc::Buffer fits(std::span(fits_window, layout::kShared_fits.bound));
-    // e: run the procedure.
-    using Outcome = lrpc::Result<lrpc::String<8000>>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    const auto outcome = lrpc::server::run<lrpc::Result<lrpc::String<8000>>>([&] {
       return static_cast<Impl_*>(impl)->Shared(context, large, larger, result, fits);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
-    if (result.size() > layout::kShared_result.bound || result.data() != result_window) [[unlikely]] {
+    if (result.size() > layout::kShared_result.bound || result.data() != result_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
-    if (fits.size() > layout::kShared_fits.bound || fits.data() != fits_window) [[unlikely]] {
+    if (fits.size() > layout::kShared_fits.bound || fits.data() != fits_window) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    }
     lrpc::put_result_length(image, layout::kShared_result, result.size());
     lrpc::put_result_length(image, layout::kShared_fits, fits.size());
     lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kShared_text, lrpc::as_bytes(results));

@@ -20,36 +20,27 @@ namespace layout {
 
 // Default: an image of 4080 bytes and a tail of 100032.
 inline constexpr lrpc::VariableParameter kDefault_data{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 4072, .tail_offset = 0,
-    .bound = 100000, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kDefault_variables[] = {kDefault_data};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 4072, .tail_offset = 0, .bound = 100000, .in = true};
 inline constexpr lrpc::ImageRange kDefault_call_ranges[] = {{0, 4}};
 
 // Larger: an image of 8176 bytes and a tail of 100032.
 inline constexpr lrpc::VariableParameter kLarger_data{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 8168, .tail_offset = 0,
-    .bound = 100000, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kLarger_variables[] = {kLarger_data};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 8168, .tail_offset = 0, .bound = 100000, .in = true};
 inline constexpr lrpc::ImageRange kLarger_call_ranges[] = {{0, 4}};
 
 // Smaller: an image of 240 bytes and a tail of 100352.
 inline constexpr lrpc::VariableParameter kSmaller_data{
-    .length_offset = 0, .inline_offset = 16, .inline_capacity = 112, .tail_offset = 0,
-    .bound = 100000, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 16, .inline_capacity = 112, .tail_offset = 0, .bound = 100000, .in = true};
 inline constexpr lrpc::VariableParameter kSmaller_name{
-    .length_offset = 4, .inline_offset = 128, .inline_capacity = 104, .tail_offset = 100032,
-    .bound = 300, .in = true, .out = false};
+    .length_offset = 4, .inline_offset = 128, .inline_capacity = 104, .tail_offset = 100032, .bound = 300, .in = true};
 inline constexpr lrpc::VariableParameter kSmaller_tiny{
-    .length_offset = 8, .inline_offset = 232, .inline_capacity = 8, .tail_offset = 0,
-    .bound = 7, .in = true, .out = false};
+    .length_offset = 8, .inline_offset = 232, .inline_capacity = 8, .tail_offset = 0, .bound = 7, .in = true};
 inline constexpr lrpc::VariableParameter kSmaller_variables[] = {kSmaller_data, kSmaller_name, kSmaller_tiny};
 inline constexpr lrpc::ImageRange kSmaller_call_ranges[] = {{0, 12}};
 
 // Small: an image of 24 bytes.
 inline constexpr lrpc::VariableParameter kSmall_text{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 16, .in = true, .out = false};
-inline constexpr lrpc::VariableParameter kSmall_variables[] = {kSmall_text};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0, .bound = 16, .in = true};
 inline constexpr lrpc::ImageRange kSmall_call_ranges[] = {{0, 4}};
 
 // Fixed: an image of 18000 bytes.
@@ -58,20 +49,16 @@ inline constexpr lrpc::ImageRange kFixed_return_ranges[] = {{9000, 9000}};
 
 // Shared: an image of 4080 bytes and a tail of 26112.
 inline constexpr lrpc::VariableParameter kShared_large{
-    .length_offset = 0, .inline_offset = 24, .inline_capacity = 1280, .tail_offset = 0,
-    .bound = 5000, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 24, .inline_capacity = 1280, .tail_offset = 0, .bound = 5000, .in = true};
 inline constexpr lrpc::VariableParameter kShared_larger{
-    .length_offset = 4, .inline_offset = 1304, .inline_capacity = 1288, .tail_offset = 5056,
-    .bound = 6000, .in = true, .out = false};
+    .length_offset = 4, .inline_offset = 1304, .inline_capacity = 1288, .tail_offset = 5056, .bound = 6000, .in = true};
 inline constexpr lrpc::VariableParameter kShared_result{
-    .length_offset = 8, .inline_offset = 2592, .inline_capacity = 0, .tail_offset = 11072,
-    .bound = 7000, .in = false, .out = true};
+    .length_offset = 8, .inline_offset = 2592, .inline_capacity = 0, .tail_offset = 11072, .bound = 7000, .out = true};
 inline constexpr lrpc::VariableParameter kShared_fits{
-    .length_offset = 12, .inline_offset = 2592, .inline_capacity = 200, .tail_offset = 0,
-    .bound = 200, .in = false, .out = true};
+    .length_offset = 12, .inline_offset = 2592, .inline_capacity = 200, .tail_offset = 0, .bound = 200, .out = true};
 inline constexpr lrpc::VariableParameter kShared_text{
-    .length_offset = 16, .inline_offset = 2792, .inline_capacity = 1288, .tail_offset = 18112,
-    .bound = 8000, .in = false, .out = true};
+    .length_offset = 16, .inline_offset = 2792, .inline_capacity = 1288, .tail_offset = 18112, .bound = 8000,
+    .out = true};
 inline constexpr lrpc::VariableParameter kShared_variables[] = {
     kShared_large, kShared_larger, kShared_result, kShared_fits, kShared_text};
 inline constexpr lrpc::ImageRange kShared_call_ranges[] = {{0, 8}};
@@ -88,30 +75,19 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Default", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = kDefault_call_ranges, .return_ranges = {},
-   .variable_parameters = kDefault_variables, .raised_ranges = {}},
-  {.name = "Larger", .astack_class = 3, .simultaneous_calls = 3, .image_size = 8176, .may_block = false,
-   .stack_need = 512,
-   .call_ranges = kLarger_call_ranges, .return_ranges = {},
-   .variable_parameters = kLarger_variables, .raised_ranges = {}},
+  {.name = "Default", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .stack_need = 512,
+      .call_ranges = kDefault_call_ranges, .variable_parameters = {&kDefault_data, 1}},
+  {.name = "Larger", .astack_class = 3, .simultaneous_calls = 3, .image_size = 8176, .stack_need = 512,
+      .call_ranges = kLarger_call_ranges, .variable_parameters = {&kLarger_data, 1}},
   {.name = "Smaller", .astack_class = 1, .simultaneous_calls = 1, .image_size = 240, .may_block = true,
-   .stack_need = 1024,
-   .call_ranges = kSmaller_call_ranges, .return_ranges = {},
-   .variable_parameters = kSmaller_variables, .raised_ranges = {}},
-  {.name = "Small", .astack_class = 0, .simultaneous_calls = 7, .image_size = 24, .may_block = false,
-   .stack_need = 640,
-   .call_ranges = kSmall_call_ranges, .return_ranges = {},
-   .variable_parameters = kSmall_variables, .raised_ranges = {}},
-  {.name = "Fixed", .astack_class = 4, .simultaneous_calls = 2, .image_size = 18000, .may_block = false,
-   .stack_need = 41344,
-   .call_ranges = kFixed_call_ranges, .return_ranges = kFixed_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
-  {.name = "Shared", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .may_block = false,
-   .stack_need = 27776,
-   .call_ranges = kShared_call_ranges, .return_ranges = kShared_return_ranges,
-   .variable_parameters = kShared_variables, .raised_ranges = {}},
+      .stack_need = 1024, .call_ranges = kSmaller_call_ranges, .variable_parameters = kSmaller_variables},
+  {.name = "Small", .astack_class = 0, .simultaneous_calls = 7, .image_size = 24, .stack_need = 640,
+      .call_ranges = kSmall_call_ranges, .variable_parameters = {&kSmall_text, 1}},
+  {.name = "Fixed", .astack_class = 4, .simultaneous_calls = 2, .image_size = 18000, .stack_need = 41344,
+      .call_ranges = kFixed_call_ranges, .return_ranges = kFixed_return_ranges},
+  {.name = "Shared", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .stack_need = 27776,
+      .call_ranges = kShared_call_ranges, .return_ranges = kShared_return_ranges,
+      .variable_parameters = kShared_variables},
 };
 
 /// The declaration, for tools that list, describe and call.

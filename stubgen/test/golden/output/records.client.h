@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,19 +18,19 @@
 
 namespace Records {
 
-/// What the stubs of Turn do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Turn_outcome {
   using Result_ = lrpc::Result<Inner>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
   Outer* b_to_ = nullptr;
 
   static lrpc::client::Refusal check_(const Outer& a, const Outer& b) noexcept {
-    if (!layout::is_Outer(a)) [[unlikely]] {
+    if (!layout::is_Outer(a)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Records.Turn: a field of 'a' does not conform to Outer"};
-    }
-    if (!layout::is_Outer(b)) [[unlikely]] {
+    if (!layout::is_Outer(b)) [[unlikely]]
       return {lrpc::Errc::argument_out_of_range, "Records.Turn: a field of 'b' does not conform to Outer"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, const Outer& a, const Outer& b) noexcept {
@@ -46,8 +45,7 @@ struct Turn_outcome {
     if (!layout::get_Outer<lrpc::CopyCode::F>(image + 112, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
     Inner c;
     if (!layout::get_Inner<lrpc::CopyCode::F>(image + 224, c)) [[unlikely]] return lrpc::Errc::bad_result;
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     b = b_copy;
     return c;
   }
@@ -55,19 +53,13 @@ struct Turn_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(const Outer& a, Outer& b) && noexcept {
     return lrpc::client::start(object_, Turn_outcome{&b}, a, b);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Records. Its stubs may be called from any thread, from several at once. Each returns the
@@ -76,33 +68,32 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Records at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<Inner> Turn(const Outer& a, Outer& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Turn_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), Turn_outcome{&b}, a, b);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -38,30 +37,24 @@ concept Implementation = signature_::Turn<Impl_>;
 
 /// The entry stubs of Records for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     Outer a;
-    if (!layout::get_Outer<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]] {
+    if (!layout::get_Outer<lrpc::CopyCode::E>(image + 0, a)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
     Outer b;
-    if (!layout::get_Outer<lrpc::CopyCode::E>(image + 112, b)) [[unlikely]] {
+    if (!layout::get_Outer<lrpc::CopyCode::E>(image + 112, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<Inner>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<Inner>>([&] {
       return static_cast<Impl_*>(impl)->Turn(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Outer(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout::is_Inner(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);

@@ -39,18 +39,14 @@ struct Outer {
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.
 namespace layout {
 
-/// True if `value` conforms to Percent.
-[[nodiscard]] constexpr bool is_Percent(Percent value) noexcept {
-  return value <= 100;
-}
+// Whether a value conforms to its type.
+[[nodiscard]] constexpr bool is_Percent(Percent value) noexcept { return value <= 100; }
 
-/// True if `value` conforms to Inner.
 [[nodiscard]] constexpr bool is_Inner(const Inner& value) noexcept {
   if (!is_Percent(value.share)) [[unlikely]] return false;
   return true;
 }
 
-/// True if `value` conforms to Outer.
 [[nodiscard]] constexpr bool is_Outer(const Outer& value) noexcept {
   for (std::size_t i = 0; i < 2; ++i) {
     if (!is_Inner(value.inner[i])) [[unlikely]] return false;
@@ -58,50 +54,22 @@ namespace layout {
   return true;
 }
 
-/// Loads a bool once. False if the peer wrote anything but 0 or 1.
-template <lrpc::CopyCode Code>
-[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
-  const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);
-  out = number == 1;
-  return number <= 1;
-}
-
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
-template <lrpc::CopyCode Code, std::size_t N>
-inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {
-  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
-  lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
-  lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());
-  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
-}
-
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
-template <lrpc::CopyCode Code, std::size_t N>
-[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {
-  const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);
-  if (size > N) return false;
-  lrpc::count_copy(Code, size);
-  return out.assign({reinterpret_cast<const char*>(from + 4), size});
-}
-
-/// Writes Inner into an image: 2 bytes.
+// Codecs: put_ writes a record into an image; get_ loads each field once, into private memory, and is false if one does
+// not conform to its type.
 template <lrpc::CopyCode Code>
 inline void put_Inner(std::byte* to, const Inner& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.flag);
   lrpc::put_scalar<Code>(to + 1, value.share);
 }
 
-/// Loads Inner from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_Inner(const std::byte* from, Inner& out) noexcept {
-  if (!get_bool<Code>(from + 0, out.flag)) [[unlikely]] return false;
+  if (!lrpc::get_bool<Code>(from + 0, out.flag)) [[unlikely]] return false;
   out.share = lrpc::get_scalar<Code, Percent>(from + 1);
   if (!is_Percent(out.share)) [[unlikely]] return false;
   return true;
 }
 
-/// Writes Outer into an image: 112 bytes.
 template <lrpc::CopyCode Code>
 inline void put_Outer(std::byte* to, const Outer& value) noexcept {
   lrpc::put_scalar<Code>(to + 0, value.tag);
@@ -109,21 +77,20 @@ inline void put_Outer(std::byte* to, const Outer& value) noexcept {
     put_Inner<Code>(to + 1 + i * 2, value.inner[i]);
   }
   std::memset(to + 5, 0, 3);  // padding
-  put_string_field<Code>(to + 8, value.label);
+  lrpc::put_string_field<Code>(to + 8, value.label);
   lrpc::copy_bytes<Code>(to + 32, value.grid.data(), 12);
   lrpc::copy_bytes<Code>(to + 44, value.block.data(), 64);
   lrpc::put_scalar<Code>(to + 108, value.last);
   std::memset(to + 109, 0, 3);  // padding
 }
 
-/// Loads Outer from an image, each field once, into private memory. False if a field does not conform to its type.
 template <lrpc::CopyCode Code>
 [[nodiscard]] inline bool get_Outer(const std::byte* from, Outer& out) noexcept {
   out.tag = lrpc::get_scalar<Code, std::uint8_t>(from + 0);
   for (std::size_t i = 0; i < 2; ++i) {
     if (!get_Inner<Code>(from + 1 + i * 2, out.inner[i])) [[unlikely]] return false;
   }
-  if (!get_string_field<Code>(from + 8, out.label)) [[unlikely]] return false;
+  if (!lrpc::get_string_field<Code>(from + 8, out.label)) [[unlikely]] return false;
   lrpc::copy_bytes<Code>(out.grid.data(), from + 32, 12);
   lrpc::copy_bytes<Code>(out.block.data(), from + 44, 64);
   out.last = lrpc::get_scalar<Code, std::uint8_t>(from + 108);
@@ -141,10 +108,8 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Turn", .astack_class = 0, .simultaneous_calls = 5, .image_size = 226, .may_block = false,
-   .stack_need = 1152,
-   .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges,
-   .variable_parameters = {}, .raised_ranges = {}},
+  {.name = "Turn", .astack_class = 0, .simultaneous_calls = 5, .image_size = 226, .stack_need = 1152,
+      .call_ranges = kTurn_call_ranges, .return_ranges = kTurn_return_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,15 +18,16 @@
 
 namespace Strings {
 
-/// What the stubs of Short do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
+// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
+// lrpc/client/call/stub.h.
+
 struct Short_outcome {
   using Result_ = lrpc::Result<lrpc::String<10>>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
 
   static lrpc::client::Refusal check_(std::string_view a) noexcept {
-    if (a.size() > layout::kShort_a.bound) [[unlikely]] {
+    if (a.size() > layout::kShort_a.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Strings.Short: 'a' is longer than 10 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view a) noexcept {
@@ -37,28 +37,23 @@ struct Short_outcome {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Strings.Short");
     lrpc::String<10> b;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kShort_b, b)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kShort_b, b)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     return b;
   }
 };
 
-/// What the stubs of Long do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Long_outcome {
   using Result_ = lrpc::Result<lrpc::String<3000>>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, true, false};
   lrpc::String<5000>* b_to_ = nullptr;
 
   static lrpc::client::Refusal check_(std::string_view a, const lrpc::String<5000>& b) noexcept {
-    if (a.size() > layout::kLong_a.bound) [[unlikely]] {
+    if (a.size() > layout::kLong_a.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Strings.Long: 'a' is longer than 100 bytes"};
-    }
-    if (b.size() > layout::kLong_b.bound) [[unlikely]] {
+    if (b.size() > layout::kLong_b.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Strings.Long: 'b' is longer than 5000 bytes"};
-    }
     return {};
   }
   static void push_(std::byte* image, std::byte* tail, std::string_view a, const lrpc::String<5000>& b) noexcept {
@@ -71,15 +66,12 @@ struct Long_outcome {
     lrpc::String<5000>& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Strings.Long");
     lrpc::String<5000> b_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kLong_b, b_copy)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kLong_b, b_copy)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
     lrpc::String<3000> c;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kLong_c, c)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kLong_c, c)) [[unlikely]]
       return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lrpc::copies_are_made();
     b = b_copy;
     return c;
   }
@@ -87,38 +79,26 @@ struct Long_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-/// It is for one call, and not to be kept: the client may end or be replaced meanwhile.
-class Starter_ {
+class Starter_ : lrpc::client::ForOneCall_ {
  public:
-  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  Starter_(const Starter_&) = delete;
-  Starter_& operator=(const Starter_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Pending<Short_outcome> Short(std::string_view a) && noexcept {
     return lrpc::client::start(object_, Short_outcome{}, a);
   }
-
   [[nodiscard]] lrpc::Pending<Long_outcome> Long(std::string_view a, lrpc::String<5000>& b) && noexcept {
     return lrpc::client::start(object_, Long_outcome{&b}, a, b);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
-/// Calls to all members of a group: each function returns what every member has answered. Not to be kept.
-class All_ {
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
  public:
-  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
-  All_(const All_&) = delete;
-  All_& operator=(const All_&) = delete;
+  using lrpc::client::ForOneCall_::ForOneCall_;
 
   [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<10>>> Short(std::string_view a) && noexcept {
     return lrpc::client::invoke_all<Short_outcome>(object_, a);
   }
-
- private:
-  lrpc::client::BindingObject& object_;
 };
 
 /// One binding to Strings. Its stubs may be called from any thread, from several at once. Each returns the
@@ -127,40 +107,39 @@ class Client {
  public:
   /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
   [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import(name, kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
   }
 
   /// Binds over a socket to a process that serves Strings at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
-    auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);
-    if (!bound) return bound.error();
-    return Client(std::move(*bound));
+    return lrpc::client::client_of<Client>(lrpc::Binding::import_over(std::move(socket), kPdl, options));
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter_ start() noexcept { return Starter_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(lrpc::detail::StubAccess::object(binding_)); }
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<lrpc::String<10>> Short(std::string_view a) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Short_outcome{}, a);
+    return lrpc::client::invoke(object_(), Short_outcome{}, a);
   }
 
   [[nodiscard]] lrpc::Result<lrpc::String<3000>> Long(std::string_view a, lrpc::String<5000>& b) noexcept {
-    return lrpc::client::invoke(lrpc::detail::StubAccess::object(binding_), Long_outcome{&b}, a, b);
+    return lrpc::client::invoke(object_(), Long_outcome{&b}, a, b);
   }
 
  private:
+  [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
+    return lrpc::detail::StubAccess::object(binding_);
+  }
   lrpc::Binding binding_;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,26 +42,21 @@ concept Implementation = signature_::Short<Impl_> && signature_::Long<Impl_>;
 
 /// The entry stubs of Strings for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
-/// hostile: a stub loads each value once, and looks only at its copy.
+/// hostile: a stub copies each argument into private memory once, checking it in the same move (§3.5), and
+/// looks only at its copy. A result that breaks its own declaration goes nowhere.
 template <class Impl_>
 struct Entry_ {
   /// Entry stub of procedure 0, Short.
   static std::uint16_t Short(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<10> a;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kShort_a, a)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout::kShort_a, a)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<lrpc::String<10>>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<lrpc::String<10>>>([&] {
       return static_cast<Impl_*>(impl)->Short(context, a);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kShort_b, lrpc::as_bytes(results));
     return 0;
@@ -72,24 +66,17 @@ struct Entry_ {
   static std::uint16_t Long(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    // e: copy the arguments into private memory, checking them in the same move (§3.5).
     lrpc::String<100> a;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kLong_a, a)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kLong_a, a)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
     lrpc::String<5000> b;
-    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kLong_b, b)) [[unlikely]] {
+    if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kLong_b, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // e: run the procedure.
-    using Outcome = lrpc::Result<lrpc::String<3000>>;
-    const Outcome outcome = lrpc::server::run<Outcome>([&] {
+    lrpc::copies_are_made();
+    const auto outcome = lrpc::server::run<lrpc::Result<lrpc::String<3000>>>([&] {
       return static_cast<Impl_*>(impl)->Long(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
-    // e: write the results; one that breaks its own declaration goes nowhere.
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kLong_b, lrpc::as_bytes(b));
     lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kLong_c, lrpc::as_bytes(results));

@@ -20,25 +20,21 @@ namespace layout {
 
 // Short: an image of 40 bytes.
 inline constexpr lrpc::VariableParameter kShort_a{
-    .length_offset = 0, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 8, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .in = true};
 inline constexpr lrpc::VariableParameter kShort_b{
-    .length_offset = 4, .inline_offset = 24, .inline_capacity = 16, .tail_offset = 0,
-    .bound = 10, .in = false, .out = true};
+    .length_offset = 4, .inline_offset = 24, .inline_capacity = 16, .tail_offset = 0, .bound = 10, .out = true};
 inline constexpr lrpc::VariableParameter kShort_variables[] = {kShort_a, kShort_b};
 inline constexpr lrpc::ImageRange kShort_call_ranges[] = {{0, 4}};
 inline constexpr lrpc::ImageRange kShort_return_ranges[] = {{4, 4}};
 
 // Long: an image of 1484 bytes and a tail of 8064.
 inline constexpr lrpc::VariableParameter kLong_a{
-    .length_offset = 0, .inline_offset = 16, .inline_capacity = 104, .tail_offset = 0,
-    .bound = 100, .in = true, .out = false};
+    .length_offset = 0, .inline_offset = 16, .inline_capacity = 104, .tail_offset = 0, .bound = 100, .in = true};
 inline constexpr lrpc::VariableParameter kLong_b{
-    .length_offset = 4, .inline_offset = 120, .inline_capacity = 680, .tail_offset = 0,
-    .bound = 5000, .in = true, .out = true};
+    .length_offset = 4, .inline_offset = 120, .inline_capacity = 680, .tail_offset = 0, .bound = 5000,
+    .in = true, .out = true};
 inline constexpr lrpc::VariableParameter kLong_c{
-    .length_offset = 8, .inline_offset = 800, .inline_capacity = 680, .tail_offset = 5056,
-    .bound = 3000, .in = false, .out = true};
+    .length_offset = 8, .inline_offset = 800, .inline_capacity = 680, .tail_offset = 5056, .bound = 3000, .out = true};
 inline constexpr lrpc::VariableParameter kLong_variables[] = {kLong_a, kLong_b, kLong_c};
 inline constexpr lrpc::ImageRange kLong_call_ranges[] = {{0, 8}};
 inline constexpr lrpc::ImageRange kLong_return_ranges[] = {{4, 8}};
@@ -51,14 +47,11 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
-  {.name = "Short", .astack_class = 0, .simultaneous_calls = 5, .image_size = 40, .may_block = false,
-   .stack_need = 896,
-   .call_ranges = kShort_call_ranges, .return_ranges = kShort_return_ranges,
-   .variable_parameters = kShort_variables, .raised_ranges = {}},
-  {.name = "Long", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
-   .stack_need = 16768,
-   .call_ranges = kLong_call_ranges, .return_ranges = kLong_return_ranges,
-   .variable_parameters = kLong_variables, .raised_ranges = {}},
+  {.name = "Short", .astack_class = 0, .simultaneous_calls = 5, .image_size = 40, .stack_need = 896,
+      .call_ranges = kShort_call_ranges, .return_ranges = kShort_return_ranges,
+      .variable_parameters = kShort_variables},
+  {.name = "Long", .astack_class = 1, .simultaneous_calls = 5, .image_size = 1484, .stack_need = 16768,
+      .call_ranges = kLong_call_ranges, .return_ranges = kLong_return_ranges, .variable_parameters = kLong_variables},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -48,11 +48,11 @@ struct ProcedureDescriptor {
   bool may_block = false;        ///< Never executed by a poller.
   bool handles = false;          ///< Takes or returns a handle, which is one server's: no group of hosts is called.
   std::uint32_t stack_need = 0;  ///< Bytes of stack that the server's entry stub may take for its copies.
-  std::span<const ImageRange> call_ranges;
-  std::span<const ImageRange> return_ranges;
-  std::span<const VariableParameter> variable_parameters;
+  std::span<const ImageRange> call_ranges{};
+  std::span<const ImageRange> return_ranges{};
+  std::span<const VariableParameter> variable_parameters{};
   /// What the errors it raises make meaningful, by status - 1: one range each, empty for an error without fields.
-  std::span<const ImageRange> raised_ranges;
+  std::span<const ImageRange> raised_ranges{};
 };
 
 /// What identifies an interface between two domains that were built apart.

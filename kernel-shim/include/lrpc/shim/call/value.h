@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -160,5 +161,34 @@ requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) [[nodiscard]] inline T
     return *reinterpret_cast<const volatile T*>(from);
   }
 }
+
+/// Loads a bool once. False if the peer wrote anything but 0 or 1.
+template <CopyCode Code>
+[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {
+  const auto number = get_scalar<Code, std::uint8_t>(from);
+  out = number == 1;
+  return number <= 1;
+}
+
+/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
+/// an earlier call goes along.
+template <CopyCode Code, std::size_t N>
+inline void put_string_field(std::byte* to, const String<N>& text) noexcept {
+  constexpr std::size_t kRoom = (N + 3) / 4 * 4;
+  put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));
+  copy_bytes<Code>(to + 4, text.view().data(), text.size());
+  std::memset(to + 4 + text.size(), 0, kRoom - text.size());
+}
+/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
+template <CopyCode Code, std::size_t N>
+[[nodiscard]] inline bool get_string_field(const std::byte* from, String<N>& out) noexcept {
+  const auto size = get_scalar<Code, std::uint32_t>(from);
+  if (size > N) return false;
+  count_copy(Code, size);
+  return out.assign({reinterpret_cast<const char*>(from + 4), size});
+}
+
+/// After the copies of blocks: they are made here, once. The compiler must not read the shared image again later.
+[[gnu::always_inline]] inline void copies_are_made() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace lrpc

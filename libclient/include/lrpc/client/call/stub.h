@@ -10,12 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "lrpc/client/call/call.h"
 #include "lrpc/client/call/pending.h"
 #include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/call/declared_errors.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::client {
@@ -37,6 +39,26 @@ struct Refusal {
 template <class A>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<A> && sizeof(A) <= 16, A, const A&>;
 
+/// What start() and all() of a client return. For one call, and not to be kept: the client may end or be replaced
+/// meanwhile. Derived classes are generated, so it has a name that no declaration can have.
+class ForOneCall_ {
+ public:
+  explicit ForOneCall_(BindingObject& object) noexcept : object_(object) {}
+  ForOneCall_(const ForOneCall_&) = delete;
+  ForOneCall_& operator=(const ForOneCall_&) = delete;
+
+ protected:
+  ~ForOneCall_() = default;
+  BindingObject& object_;
+};
+
+/// A client of what Binding::import() returned.
+template <class Client, class Bound>
+[[nodiscard]] lrpc::Result<Client> client_of(Bound bound) {
+  if (!bound) return bound.error();
+  return Client(std::move(*bound));
+}
+
 /// Whether P has the member is all that is asked: arguments that it does not take are to be an error of the compiler's,
 /// and not a call without a check.
 template <class P, class... A>
@@ -52,6 +74,16 @@ template <class P, class... A>
 template <class P, class OneCall, class... A>
 [[gnu::always_inline]] inline void push_arguments(const OneCall& call, const A&... arguments) noexcept {
   if constexpr (sizeof...(A) != 0) P::push_(call.image(), P::kProcedure_.tail ? call.tail() : nullptr, arguments...);
+}
+
+/// 6 · of a call without results: an error that the procedure declares, by the codec in its place among `get`; else why
+/// there are none. Inlined as Call::failure() is.
+template <class Result, class OneCall, class... Get>
+[[gnu::always_inline]] inline Result no_results(const OneCall& call, std::uint16_t status, const char* procedure,
+                                                std::span<const ImageRange> places, Get... get) noexcept {
+  if (status <= sizeof...(get))
+    return lrpc::detail::get_declared_error(std::type_identity<Result>{}, status, call.image(), places, get...);
+  return call.failure(status, procedure);
 }
 
 /// The remote branch (LRPC §5.1): the same moves, but the network domain takes the arguments on. Out of line, so that
