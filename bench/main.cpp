@@ -33,6 +33,7 @@ constexpr Bench kBenches[] = {
     {"bind", bind_cost, true},
     {"instructions", instructions, true},
     {"async", async},
+    {"hostile", hostile_users},
     {"figure2", figure2},
     {"matrix", matrix},
     {"change", change},

@@ -1,5 +1,6 @@
 #include "lrpc_domains.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -50,9 +51,7 @@ struct AsyncProcedures {
   void Null(CallContext& /*context*/) noexcept {}
 };
 
-int run_nameserver(const std::string& socket, Readiness& readiness) {
-  nameserver::NameserverOptions options;
-  options.socket_path = socket;
+int run_nameserver(const nameserver::NameserverOptions& options, Readiness& readiness) {
   auto nameserver = nameserver::Nameserver::open(options);
   if (!nameserver) {
     readiness.fail(nameserver.error());
@@ -81,13 +80,16 @@ int run_server(const std::string& nameserver, ServerOptions options, Readiness& 
 
 }  // namespace
 
-Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start() {
+Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start(nameserver::NameserverOptions options) {
   std::unique_ptr<PrivateNameserver> self(new PrivateNameserver);
   if (!self->directory_.made()) return system_error("a directory for the nameserver's socket", errno);
 
+  if (options.mode) ::chmod(self->directory_.file(".").c_str(), 0711);
+  options.socket_path = self->socket_;
+
   auto readiness = Shared<Readiness>::create();
   if (!readiness) return readiness.error();
-  auto process = Child::spawn("bench-lrpcd", own_seat(), [&] { return run_nameserver(self->socket_, **readiness); });
+  auto process = Child::spawn("bench-lrpcd", own_seat(), [&] { return run_nameserver(options, **readiness); });
   if (!process) return process.error();
   self->process_ = std::move(*process);
   if (auto up = await(**readiness, "the nameserver"); !up) return up.error();
@@ -105,9 +107,10 @@ Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat
   return process;
 }
 
-Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, const ServerOptions& options) {
+Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, const ServerOptions& options,
+                                                        nameserver::NameserverOptions nameserver_options) {
   std::unique_ptr<LrpcDomains> self(new LrpcDomains);
-  auto nameserver = PrivateNameserver::start();
+  auto nameserver = PrivateNameserver::start(std::move(nameserver_options));
   if (!nameserver) return nameserver.error();
   self->nameserver_ = std::move(*nameserver);
 

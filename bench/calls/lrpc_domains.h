@@ -8,6 +8,7 @@
 #include "core/placement.h"
 #include "core/private_directory.h"
 #include "lrpc/client/import/binding.h"
+#include "lrpc/nameserver.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/result.h"
 
@@ -16,7 +17,8 @@ namespace lrpc::bench {
 /// A nameserver on a private socket in a directory of its own, both gone with this object.
 class PrivateNameserver {
  public:
-  static Result<std::unique_ptr<PrivateNameserver>> start();
+  /// With `options`, but for the socket's path. A socket that others may use lies where they find it.
+  static Result<std::unique_ptr<PrivateNameserver>> start(nameserver::NameserverOptions options = {});
   PrivateNameserver(const PrivateNameserver&) = delete;
   PrivateNameserver& operator=(const PrivateNameserver&) = delete;
   ~PrivateNameserver();
@@ -40,7 +42,8 @@ class LrpcDomains {
   static constexpr const char* kExportedName = "bench";
   static constexpr const char* kAsyncName = "bench-async";
   /// Returns once the name can be imported. The server has `options`, but for its nameserver.
-  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {});
+  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {},
+                                                    nameserver::NameserverOptions nameserver = {});
   /// What a client is to import kExportedName with.
   [[nodiscard]] ImportOptions import_options(Gate gate) const;
   [[nodiscard]] pid_t server_pid() const noexcept { return server_.pid(); }

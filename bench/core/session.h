@@ -90,6 +90,7 @@ void table3(Session& session);
 void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
+void hostile_users(Session& session);
 void instructions(Session& session);
 void async(Session& session);
 void death(Session& session);

@@ -53,7 +53,8 @@ template <class T, class... Raised, class... Put>
     return true;
   };
   if (!(puts(outcome.template raised<Raised>(), put) || ...)) return 0;
-  return conforms ? number : shim::call_status::kFailed | static_cast<std::uint16_t>(Errc::bad_result);
+  if (!conforms) return shim::call_status::kFailed | static_cast<std::uint16_t>(Errc::bad_result);
+  return number;
 }
 
 /// The error that `status` is the number of, from a peer's image: each field is loaded once. bad_result if one does not
