@@ -49,7 +49,7 @@ class GroupOfMachines : public ::testing::Test {
     int number = 240;
     for (const auto& [name, accept] : accepts)
       graph << "c_" << name << " = COMPOSITE { GRPC; SYNC; " << accept
-            << "; STILL_WORKING; NUMBER; UNIQUE; ACK(tries = 20); MEMBERSHIP; } over auth;\n"
+            << "; STILL_WORKING(silences = 900); NUMBER; UNIQUE; ACK(tries = 9999); MEMBERSHIP; } over auth;\n"
             << "s_" << name << " = SELECT(number = " << number++ << ") over c_" << name << ";\n"
             << name << " = GROUP(members = [10.8.0.1, 10.8.0.2, 10.8.0.3]) over s_" << name << ";\n";
     return machine;

@@ -66,7 +66,7 @@ TEST_F(TwoMachines, call_each_other_through_a_composite_protocol) {
       std::ofstream(machine.file("graph"))
           << "udp = UDP(address = \"" << machine.address() << "\"); auth = AUTH(keys = \"" << machine.file("keys")
           << "\") over udp;\ncalls = COMPOSITE" << dispatch
-          << " { GRPC; SYNC; ONE_ACCEPT; BOUNDED(limit = 60s); NUMBER; UNIQUE; ACK(tries = 20); MEMBERSHIP; } over "
+          << " { GRPC; SYNC; ONE_ACCEPT; BOUNDED(limit = 900s); NUMBER; UNIQUE; ACK(tries = 9999); MEMBERSHIP; } over "
              "auth;\n"
              "select = SELECT over calls;\n";
       options.insert(options.end(), {"--graph", machine.file("graph")});
