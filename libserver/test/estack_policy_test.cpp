@@ -1,0 +1,120 @@
+// How an E-stack waits, and where, by a clock of the test's own.
+#include "estacks/estack_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "at.h"
+
+namespace lrpc::server {
+namespace {
+
+using Move = EStackPolicy::Move;
+
+/// `calls` calls from a processor; what the last one comes to.
+Move calls(EStackPolicy& policy, std::uint16_t processor, unsigned count, std::uint64_t us, bool yields = true) {
+  Move move = Move::stay;
+  for (unsigned i = 0; i < count; ++i) {
+    policy.called_from(processor);
+    move = policy.move(processor, yields, at(us));
+  }
+  return move;
+}
+
+TEST(EStackPolicy, binds_itself_to_its_caller_after_some_calls_from_one_processor) {
+  EStackPolicy policy;
+  EXPECT_EQ(calls(policy, 3, EStackPolicy::kCallsBeforeMove - 1, 5'000), Move::stay);
+  EXPECT_EQ(calls(policy, 3, 1, 5'000), Move::bind);
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 3, 10, 5'000), Move::stay);
+  EXPECT_TRUE(policy.hands_over(3, true));
+  EXPECT_FALSE(policy.hands_over(3, false));
+  EXPECT_FALSE(policy.hands_over(4, true));
+}
+
+TEST(EStackPolicy, does_not_follow_who_would_not_yield_and_leaves_him) {
+  EStackPolicy policy;
+  EXPECT_EQ(calls(policy, 3, 100, 5'000, false), Move::stay);
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 3, 1, 5'000, false), Move::unbind);
+  policy.unbound(at(5'000));
+  EXPECT_FALSE(policy.bound());
+  EXPECT_FALSE(policy.hands_over(3, true));
+}
+
+TEST(EStackPolicy, is_bound_to_no_processor_that_its_caller_has_left) {
+  EStackPolicy policy;
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 4, EStackPolicy::kCallsBeforeMove - 1, 5'100), Move::stay);
+  EXPECT_EQ(calls(policy, 4, 1, 5'100), Move::unbind) << "too soon to move again";
+  policy.unbound(at(5'100));
+  EXPECT_EQ(calls(policy, 4, 1, 5'200), Move::stay);
+  EXPECT_EQ(calls(policy, 4, 1, 7'200), Move::bind);
+}
+
+TEST(EStackPolicy, is_not_bound_for_ever_where_none_of_several_callers_is) {
+  EStackPolicy policy;
+  policy.bound_to(3, at(5'000));
+  Move move = Move::stay;
+  for (std::uint16_t i = 0; i < EStackPolicy::kCallsElsewhere; ++i) {
+    EXPECT_EQ(move, Move::stay) << i;
+    move = calls(policy, 4 + i % 2, 1, 9'000);
+  }
+  EXPECT_EQ(move, Move::unbind);
+}
+
+TEST(EStackPolicy, follows_a_caller_that_moves_about_ever_more_rarely) {
+  EStackPolicy policy;
+  unsigned moves = 0;
+  std::uint16_t caller = 0;
+  for (std::uint64_t us = 5'000; us < 1'005'000; us += 500, caller ^= 1) {
+    const Move move = calls(policy, caller, 20, us);
+    if (move == Move::unbind) policy.unbound(at(us));
+    if (move != Move::bind) continue;
+    policy.bound_to(caller, at(us));
+    ++moves;
+  }
+  EXPECT_GE(moves, 15U);
+  EXPECT_LE(moves, 30U) << "seven while the interval doubles, then one each 64 ms";
+}
+
+TEST(EStackPolicy, an_astack_is_hot_after_calls_soon_after_one_another) {
+  EStackPolicy policy;
+  EXPECT_FALSE(policy.served(1'000, 200));
+  EXPECT_FALSE(policy.served(199, 200));
+  EXPECT_TRUE(policy.served(199, 200));
+  EXPECT_FALSE(policy.served(200, 200));
+}
+
+TEST(EStackPolicy, offers_its_processor_while_calls_come_one_after_the_other) {
+  EStackPolicy policy;
+  for (std::uint64_t us = 0; us < EStackPolicy::kYieldUs; us += 10) EXPECT_FALSE(policy.yield_due(at(1'000 + us)));
+  EXPECT_TRUE(policy.yield_due(at(1'000 + EStackPolicy::kYieldUs)));
+  EXPECT_FALSE(policy.yield_due(at(1'001 + EStackPolicy::kYieldUs))) << "it has just done so";
+  EXPECT_TRUE(policy.yield_due(at(1'001 + 2 * EStackPolicy::kYieldUs)));
+  EXPECT_FALSE(policy.yield_due(at(2'000)));
+  policy.gave_way();  // parked
+  EXPECT_FALSE(policy.yield_due(at(9'000)));
+}
+
+TEST(EStackPolicy, has_not_slept_where_the_next_call_was_there_at_once) {
+  EStackPolicy policy;
+  unsigned yields = 0;
+  for (std::uint64_t ticks = 0; ticks <= 10 * EStackPolicy::kYieldUs * kPerUs; ticks += kPerUs / 2) {
+    policy.gave_way();
+    yields += policy.yield_due({1'000 * kPerUs + ticks, kPerUs}) ? 1U : 0U;
+  }
+  EXPECT_EQ(yields, 9U);
+}
+
+TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_slice) {
+  EStackPolicy policy;
+  std::uint64_t us = 1'000;
+  while (!policy.yield_due(at(us))) ++us;
+  us += 3'000;  // a hog's
+  const std::uint64_t back = us;
+  while (!policy.yield_due(at(us))) ++us;
+  EXPECT_EQ(us - back, EStackPolicy::kCostFactor * 3'000);
+}
+
+}  // namespace
+}  // namespace lrpc::server
