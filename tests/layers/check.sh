@@ -8,6 +8,7 @@
 # layers, and the private headers of their own folder.
 set -euo pipefail
 build=$1 source=$2 planted=${3:-}
+. "$(dirname "${BASH_SOURCE[0]}")/planted.sh"
 [[ -e $build/.ninja_deps ]] || { echo "skipped: $build is no build of ninja's"; exit 77; }
 
 # Private headers that others may use all the same, and why.
@@ -28,10 +29,6 @@ bench netrpc/                     measured as they are
 bench kernel-shim/bpf/            measured as they are
 '
 
-table() {
-  if [[ -n $planted ]]; then sed '/^| `libclient`/ s/ shim |$/ nothing of ours |/' "$source/docs/ARCHITECTURE.md"
-  else cat "$source/docs/ARCHITECTURE.md"; fi
-}
 [[ -z $planted ]] || shared=
 
 check() { ninja -C "$build" -t deps |
@@ -107,14 +104,6 @@ check() { ninja -C "$build" -t deps |
     if (seen < 100) fail("only " seen + 0 " uses of one folder by another were seen: more were expected")
     exit failed
   }
-' <(table) -; }
+' <(table "$source/docs/ARCHITECTURE.md" '/^| `libclient`/ s/ shim |$/ nothing of ours |/') -; }
 
-if [[ -z $planted ]]; then
-  check
-elif found=$(check); then
-  echo "no planted fault was found" && exit 1
-else
-  echo "$found"
-  grep -q "^libclient uses kernel-shim/.*does not name kernel-shim" <<<"$found" &&
-    grep -q "^netrpc/netd uses .*private to netrpc" <<<"$found"
-fi
+conclude '^libclient uses kernel-shim/.*does not name kernel-shim' '^netrpc/netd uses .*private to netrpc'
