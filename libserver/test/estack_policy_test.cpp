@@ -85,35 +85,60 @@ TEST(EStackPolicy, an_astack_is_hot_after_calls_soon_after_one_another) {
   EXPECT_FALSE(policy.served(200, 200));
 }
 
-TEST(EStackPolicy, offers_its_processor_while_calls_come_one_after_the_other) {
-  EStackPolicy policy;
-  for (std::uint64_t us = 0; us < EStackPolicy::kYieldUs; us += 10) EXPECT_FALSE(policy.yield_due(at(1'000 + us)));
-  EXPECT_TRUE(policy.yield_due(at(1'000 + EStackPolicy::kYieldUs)));
-  EXPECT_FALSE(policy.yield_due(at(1'001 + EStackPolicy::kYieldUs))) << "it has just done so";
-  EXPECT_TRUE(policy.yield_due(at(1'001 + 2 * EStackPolicy::kYieldUs)));
-  EXPECT_FALSE(policy.yield_due(at(2'000)));
-  policy.gave_way();  // parked
-  EXPECT_FALSE(policy.yield_due(at(9'000)));
+/// Calls from `us` on, each `takes` after the one before, of which none lets it sleep: when it is to yield.
+std::uint64_t busy_until_yield(EStackPolicy& policy, std::uint64_t us, std::uint64_t takes = 1) {
+  while (!policy.yield_due(at(us))) {
+    policy.parked(0);  // found the next call
+    us += takes;
+  }
+  return us;
 }
 
-TEST(EStackPolicy, has_not_slept_where_the_next_call_was_there_at_once) {
+TEST(EStackPolicy, offers_its_processor_while_calls_come_one_after_the_other) {
   EStackPolicy policy;
-  unsigned yields = 0;
-  for (std::uint64_t ticks = 0; ticks <= 10 * EStackPolicy::kYieldUs * kPerUs; ticks += kPerUs / 2) {
-    policy.gave_way();
-    yields += policy.yield_due({1'000 * kPerUs + ticks, kPerUs}) ? 1U : 0U;
+  EXPECT_EQ(busy_until_yield(policy, 1'000), 1'000 + EStackPolicy::kYieldUs);
+  policy.yielded(0, at(2'000));
+  EXPECT_FALSE(policy.yield_due(at(2'001))) << "it has just done so";
+  EXPECT_EQ(busy_until_yield(policy, 2'002), 2'000 + EStackPolicy::kYieldUs);
+}
+
+TEST(EStackPolicy, offers_nothing_after_it_has_slept_or_handed_over) {
+  EStackPolicy policy;
+  for (std::uint64_t us = 1'000; us < 9'000; us += 90) {
+    EXPECT_FALSE(policy.yield_due(at(us)));
+    if (us % 20 == 0)
+      policy.gave_way();
+    else
+      policy.parked(EStackPolicy::kGaveWayUs);
   }
-  EXPECT_EQ(yields, 9U);
+}
+
+TEST(EStackPolicy, has_not_slept_because_a_procedure_took_long) {
+  EStackPolicy policy;
+  EXPECT_EQ(busy_until_yield(policy, 1'000, 5), 1'000 + EStackPolicy::kYieldUs);
+}
+
+TEST(EStackPolicy, keeps_its_processor_as_long_as_others_have_taken_it) {
+  EStackPolicy policy;
+  std::uint64_t us = busy_until_yield(policy, 1'000) + 700;  // a short time slice
+  policy.yielded(700, at(us));
+  EXPECT_EQ(busy_until_yield(policy, us), us + 700);
+  policy.parked(700);
+  EXPECT_EQ(busy_until_yield(policy, 5'000), 5'000 + EStackPolicy::kYieldUs) << "it has slept as long meanwhile";
 }
 
 TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_slice) {
   EStackPolicy policy;
-  std::uint64_t us = 1'000;
-  while (!policy.yield_due(at(us))) ++us;
-  us += 3'000;  // a hog's
-  const std::uint64_t back = us;
-  while (!policy.yield_due(at(us))) ++us;
-  EXPECT_EQ(us - back, EStackPolicy::kCostFactor * 3'000);
+  const std::uint64_t back = busy_until_yield(policy, 1'000) + 3'000;  // a hog's
+  policy.yielded(3'000, at(back));
+  EXPECT_EQ(busy_until_yield(policy, back), back + EStackPolicy::kCostFactor * 3'000);
+}
+
+TEST(EStackPolicy, a_pause_after_an_offer_is_nobodys_time_slice) {
+  EStackPolicy policy;
+  policy.yielded(1, at(busy_until_yield(policy, 1'000) + 1));
+  policy.parked(5'000);  // the caller paused, or a poller had the calls
+  EXPECT_EQ(busy_until_yield(policy, 7'000), 7'000 + EStackPolicy::kYieldUs);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ void EStack::serve_astack() {
       break;
     }
     park(unused);
+    policy_.parked(shim::this_moment().since(now));
     at_rest_.store(false, std::memory_order_relaxed);
   }
   at_rest_.store(false, std::memory_order_relaxed);
@@ -65,7 +66,6 @@ void EStack::serve_astack() {
 /// T11, T12. First for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last call.
 void EStack::park(std::uint64_t unused) noexcept {
   const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
-  policy_.gave_way();
   const bool briefly = unused < to_ticks(kRestsAfterUs) || left_to_poller();
   // A client that has moved a longer sleep to a futex of its own must not keep the thread.
   const std::atomic<std::uint32_t>* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
@@ -123,7 +123,13 @@ void EStack::after_call() {
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
       pollers_.offer(binding_, *astack_);
   }
-  if (policy_.yield_due(now) || poller_is_here()) sched_yield();
+  if (policy_.yield_due(now)) {
+    sched_yield();
+    const shim::Moment ended = shim::this_moment();
+    policy_.yielded(ended.since(now.ticks), ended);
+  } else if (poller_is_here()) {
+    sched_yield();
+  }
   // A call that was rung for the poller says nothing about yielding.
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }

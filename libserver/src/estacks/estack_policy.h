@@ -1,8 +1,8 @@
 // How an E-stack decides to wait, and where. Pure: no system call, no clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "lrpc/shim/call/caller_policy.h"
 #include "lrpc/shim/call/distrust.h"
@@ -35,8 +35,7 @@ class EStackPolicy {
   /// Calls that come before the E-stack sleeps are served one after the other. Where they are quick, it offers the
   /// processor to others as often as a poller does: one may wait for it right there.
   static constexpr std::uint64_t kYieldUs = PollerPolicy::kYieldUs;
-  /// An E-stack that has slept or handed over is back after so long at least; one whose park has found the next call
-  /// is back at once.
+  /// A park in which the E-stack has slept takes so long at least; one that has found the next call is over at once.
   static constexpr std::uint64_t kGaveWayUs = 2;
   /// Who takes longer has a time slice's work, and is offered no more for so many times as long: as a caller does.
   static constexpr std::uint64_t kLongTurnUs = PollerPolicy::kEvictionUs;
@@ -51,20 +50,25 @@ class EStackPolicy {
     return streak_ >= kHotStreak;
   }
 
-  /// After a call: whether to yield now.
+  /// After a call: whether to yield now. If so, yielded() is next.
   [[nodiscard]] bool yield_due(shim::Moment now) noexcept {
-    const std::uint64_t gap = last_ == 0 ? 0 : now.since(last_);
-    last_ = now.ticks;
-    if (std::exchange(yielded_, false) && gap > kLongTurnUs) yields_.failed_at_a_cost(now, gap, kCostFactor);
-    if (std::exchange(gave_way_, false) && gap >= kGaveWayUs) busy_since_ = 0;
     if (busy_since_ == 0) busy_since_ = now.ticks;
-    if (now.since(busy_since_) < kYieldUs || yields_.holds(now)) return false;
-    busy_since_ = 0;
-    yielded_ = true;
-    return true;
+    return now.since(busy_since_) >= keeps_us_ && !yields_.holds(now);
   }
-  /// Between two calls it hands over or parks, unless the next call is there.
-  void gave_way() noexcept { gave_way_ = true; }
+  /// The yield ended `now`. What others took, it keeps as long: so offers leave it half of the processor. Only the
+  /// yield itself counts: before the next call the caller may pause, and a poller have the calls.
+  void yielded(std::uint64_t took_us, shim::Moment now) noexcept {
+    busy_since_ = now.ticks;
+    keeps_us_ = std::clamp(took_us, kYieldUs, kLongTurnUs);
+    if (took_us > kLongTurnUs) yields_.failed_at_a_cost(now, took_us, kCostFactor);
+  }
+  /// It has handed over.
+  void gave_way() noexcept { busy_since_ = 0; }
+  /// Its park took so long.
+  void parked(std::uint64_t took_us) noexcept {
+    if (took_us >= kGaveWayUs) gave_way();
+    if (took_us >= keeps_us_) keeps_us_ = kYieldUs;
+  }
 
   enum class Move : std::uint8_t { stay, bind, unbind };
   /// Where to be for the next call of a caller that was on `processor`. `yields`: by its word it yields, or would.
@@ -103,11 +107,9 @@ class EStackPolicy {
 
  private:
   std::uint32_t streak_ = 0;
-  std::uint64_t last_ = 0;        ///< ticks() after the last call; 0: there was none.
   std::uint64_t busy_since_ = 0;  ///< ticks(); 0: no call since it gave way.
+  std::uint64_t keeps_us_ = kYieldUs;
   shim::Distrust<shim::CallerPolicy::kYieldSpans> yields_;
-  bool gave_way_ = false;
-  bool yielded_ = false;  ///< After the last call.
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;
   std::uint32_t calls_there_ = 0;
