@@ -1,0 +1,122 @@
+#include "netrpc/composite/suite/collation.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace lrpc::netrpc::composite {
+
+Collation::Collation(MicroParts& parts)
+    : parts_(parts), begun_(parts.exported(kCallBegun)), heard_(parts.exported(kMemberHeard)) {
+  parts_.handle(kServerSilent, [this](CallId call, const Session* session) { silent(call, session); });
+  parts_.handle(kSuspectHostDead, [this](const Peer& peer) { suspected(peer); });
+  parts_.handle(kCallDecided, [this](CallId call, Errc outcome) { decided(call, outcome); });
+  parts_.handle(kCallMayEnd, [this](CallId call) { conclude(call); });
+  parts_.handle(kCallEnded, [this](CallId call) { ended(call); });
+  parts_.collate([this](CallId call, Transaction& user, const Message& reply) {
+    const GroupCall* const known = calls_.find(call);
+    if (known != nullptr && known->to_group) collate(*known, user, reply);
+  });
+  parts_.later([this](MicroParts& all) {
+    has_failed_ = all.procedure(kHasFailed);
+    may_end_ = all.procedure(kMayEnd);
+  });
+}
+
+// ---- who has been asked ----
+
+bool Collation::begin(CallId call, const Session* session, const GroupSession* group,
+                      std::span<const SessionRef> members) noexcept {
+  if (!parts_.is_open(call) || !calls_.begin(call, group, members)) return false;
+  parts_.events().raise(*begun_, Raise::synchronous, call, session);
+  if (parts_.is_open(call)) return true;
+  ended(call);
+  return false;
+}
+
+void Collation::not_asked(CallId call, std::size_t place, Errc why) noexcept {
+  if (GroupCall* const known = calls_.find(call)) known->fails(&known->members[place], why);
+}
+
+void Collation::asked(CallId call) noexcept {
+  if (GroupCall* const known = calls_.find(call)) leave_out_failed(*known);
+  heard(call);
+}
+
+/// Nobody waits for those that are known to have failed, where somebody else is left. They have been asked
+/// nevertheless.
+void Collation::leave_out_failed(GroupCall& call) const noexcept {
+  const auto left = [this](const GroupMember& one) {
+    return one.failed == Errc::ok && !(*has_failed_)(Peer::of(parts_.host(), *one.session));
+  };
+  if (has_failed_ == nullptr || std::ranges::none_of(call.members, left)) return;
+  for (GroupMember& member : call.members)
+    if (member.failed == Errc::ok && !left(member)) call.fails(&member, Errc::call_failed);
+}
+
+// ---- who answers, and who does not ----
+
+bool Collation::takes(CallId call, const ItemRef& reply) noexcept {
+  GroupCall* const known = calls_.find(call);
+  return known != nullptr && !known->decided &&
+         known->answers(known->find(reply->session().get()), reply, parts_.counts(call, reply->message));
+}
+
+void Collation::silent(CallId call, const Session* session) noexcept {
+  GroupCall* const known = calls_.find(call);
+  if (known != nullptr && known->fails(known->find(session), Errc::call_failed)) heard(call);
+}
+
+void Collation::suspected(const Peer& peer) noexcept {
+  std::vector<CallId> changed;
+  calls_.for_each([&](CallId id, GroupCall& call) {
+    bool any = false;
+    for (GroupMember& one : call.members)
+      if (one.session && Peer::of(parts_.host(), *one.session) == peer)
+        any = call.fails(&one, Errc::call_failed) || any;
+    try {
+      if (any) changed.push_back(id);
+    } catch (const std::bad_alloc&) {  // that one ends by its bound
+    }
+  });
+  for (const CallId call : changed) heard(call);
+}
+
+void Collation::heard(CallId call) noexcept {
+  const GroupCall* const known = calls_.find(call);
+  if (known == nullptr || known->decided) return;
+  if (known->tally.answered != 0 || known->tally.failed != 0)
+    parts_.events().raise(*heard_, Raise::synchronous, call, known->tally);
+}
+
+// ---- how a call ends ----
+
+void Collation::decided(CallId call, Errc outcome) noexcept {
+  GroupCall* const known = calls_.find(call);
+  if (known == nullptr || std::exchange(known->decided, true)) return;
+  if (outcome != Errc::ok) return parts_.end_call(call, outcome);
+  if (may_end_ == nullptr || (*may_end_)(call)) conclude(call);
+}
+
+/// In call style the first reply ends the call. In push style all go up, each through its own session.
+void Collation::conclude(CallId call) noexcept {
+  GroupCall* const known = calls_.find(call);
+  if (known == nullptr || std::exchange(known->concluded, true)) return;
+  if (parts_.style() == CallStyle::call) return parts_.end_call(call, Errc::ok, std::move(known->first->message));
+  std::unique_ptr<GroupCall> done = calls_.take(call);
+  parts_.end_call(call, Errc::ok);
+  for (const GroupMember& one : done->members) {
+    if (!one.reply) continue;
+    const ItemRef item = parts_.bag().new_item(one.session, Direction::up, std::move(one.reply->message));
+    if (item) parts_.mark_reply(item, call);
+    parts_.bag().insert(item);
+  }
+  calls_.give(std::move(done));
+}
+
+void Collation::ended(CallId call) noexcept {
+  if (std::unique_ptr<GroupCall> gone = calls_.take(call)) calls_.give(std::move(gone));
+}
+
+}  // namespace lrpc::netrpc::composite
