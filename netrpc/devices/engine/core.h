@@ -137,8 +137,8 @@ struct UringEngine::Core {
   }
   /// Copies a datagram out of a receive area into a message of its own.
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
-  /// A watched descriptor: its reader is to read.
-  void readable(SocketId id) noexcept;
+  /// A watched descriptor: its reader is to read. False: there is no memory.
+  bool readable(SocketId id) noexcept;
   void send_failed(SocketId id, int error) noexcept;
   void receive_failed(SocketId id, int error) noexcept;
   /// A datagram had arrived, and there was no room for it.

@@ -83,7 +83,7 @@ class EpollReceiver final : public Receiver {
     UringEngine::Core& core = *engine_.core_;
     const EngineSocket* const socket = core.find(id);
     if (socket == nullptr) return;
-    if (socket->watched) return core.readable(id);
+    if (socket->watched) return (void)core.readable(id);  // else the next wait tells it again
     for (unsigned i = 0; i < kBatch; ++i) {
       parts_[i] = {areas_.get() + i * kLongestDatagram, kLongestDatagram};
       messages_[i] = {};

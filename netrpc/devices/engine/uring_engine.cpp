@@ -53,11 +53,12 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   add_one(counts.received);
 }
 
-/// If there is no memory, the next wait tells it again.
-void UringEngine::Core::readable(SocketId id) noexcept {
+bool UringEngine::Core::readable(SocketId id) noexcept {
   try {
     arrivals.emplace_back().socket = id;
+    return true;
   } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 
@@ -176,6 +177,8 @@ void UringEngine::remove(SocketId id) noexcept {
   std::erase_if(core_->rings, [](const auto& ring) { return ring.expired(); });
   kick();
 }
+
+bool UringEngine::tell_again(SocketId id) noexcept { return core_->readable(id); }
 
 int UringEngine::descriptor(SocketId id) const noexcept {
   const EngineSocket* const socket = core_->find(id);

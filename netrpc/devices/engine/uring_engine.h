@@ -90,6 +90,9 @@ class UringEngine final : public Engine, private MonitorExit {
   SocketId add(Host& host, int fd, SocketReader& reader);
   /// Has `reader` read from `fd`, which the engine owns, too: it is told as long as there is something (readable()).
   SocketId watch(Host& host, int fd, SocketReader& reader);
+  /// The reader of a watched descriptor has read more than it has handled: it is told once more, after what has arrived
+  /// by now. False: there is no memory.
+  [[nodiscard]] bool tell_again(SocketId id) noexcept;
   /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later.
   void remove(SocketId id) noexcept;
   /// A socket's descriptor, which stays the engine's, to change what it is bound to. -1: it has been removed.

@@ -297,7 +297,7 @@ void UringReceiver::take_completions() noexcept {
       case Kind::ready:
         if (armed_[id.index] == id.generation) armed_[id.index] = 0;
         watches_ = false;
-        if (entry->res > 0) core.readable(id);
+        if (entry->res > 0) (void)core.readable(id);  // else the next wait tells it again
         break;
       case Kind::send: core.send_failed(id, -entry->res); break;
       case Kind::cancel: break;  // it has failed: the receive had ended by itself

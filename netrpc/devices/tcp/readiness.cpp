@@ -1,7 +1,6 @@
 #include "netrpc/devices/tcp/readiness.h"
 
-#include <sys/epoll.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -39,11 +38,20 @@ bool Readiness::watch_again(int fd, std::uint64_t id, std::uint32_t events) noex
   return watch_at(epoll_, EPOLL_CTL_MOD, fd, id, events);
 }
 
-/// One at a time: timers and other sockets have their turn before the next, and what is called may let the monitor go:
-/// then another thread comes here for the rest.
+/// One at a time, and the rest as the engine's other arrivals: what is called may let the monitor go, and then another
+/// thread, which the engine wakes for that, comes here for the next. Timers have their turn before the set is asked
+/// again.
 void Readiness::readable() noexcept {
-  epoll_event event{};
-  if (::epoll_wait(epoll_, &event, 1, 0) == 1) ready_(event.data.u64, event.events);
+  if (next_ == count_) {
+    next_ = 0;
+    count_ = std::max(::epoll_wait(epoll_, found_.data(), static_cast<int>(found_.size()), 0), 0);
+  }
+  bool here = true;
+  while (here && next_ != count_) {
+    const epoll_event event = found_[static_cast<std::size_t>(next_++)];
+    here = next_ != count_ && !engine_.tell_again(watched_);
+    ready_(event.data.u64, event.events);
+  }
 }
 
 }  // namespace lrpc::netrpc

@@ -2,6 +2,9 @@
 // watches.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +41,9 @@ class Readiness final : private SocketReader {
   const Ready ready_;
   int epoll_ = -1;  ///< The engine's.
   SocketId watched_;
+  std::array<epoll_event, 16> found_{};  ///< In the set; those before next_ have been told.
+  int next_ = 0;
+  int count_ = 0;
 };
 
 }  // namespace lrpc::netrpc
