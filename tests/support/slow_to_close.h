@@ -2,8 +2,11 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <linux/fuse.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -27,7 +30,8 @@
 
 namespace testing_lrpc {
 
-/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own.
+/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own. Each kind fails
+/// the test if something has ended the wait before: whatever was done until then, nobody did it who had waited.
 class SlowToClose {
  public:
   SlowToClose() = default;
@@ -72,17 +76,25 @@ class LingeringConnection : public SlowToClose {
     peer_.reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const std::array<char, 65536> bytes{};
     for (int i = 0; i < 1000 && write(end.get(), bytes.data(), bytes.size()) > 0;) ++i;
-    const linger long_time{1, 600};
+    constexpr int kLongerThanAnyTest = 36'000;  // seconds
+    const linger long_time{1, kLongerThanAnyTest};
     const bool lingers = setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time) == 0 &&
                          fcntl(end.get(), F_SETFL, fcntl(end.get(), F_GETFL) & ~O_NONBLOCK) == 0;
     if (lingers && peer_) fd_ = std::move(end);
   }
   ~LingeringConnection() override {
+    EXPECT_TRUE(!peer_ || is_connected()) << "the connection ended before the test";
     peer_.reset();  // with what it has not read: the connection is reset
     close_the_rest();
   }
 
  private:
+  /// As long as it is, the end that lingers has not sent all that it has to.
+  [[nodiscard]] bool is_connected() const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    return getsockopt(peer_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_ESTABLISHED;
+  }
   lrpc::UniqueFd peer_;
 };
 
@@ -113,27 +125,27 @@ class LadenSocket : public SlowToClose {
 
 /// A file of a FUSE file system whose daemon answers everything but FLUSH. Needs to be root, and /dev/fuse.
 ///
-/// The daemon is a process of its own, which ends after a minute whatever happens: who waits for a FLUSH cannot be
+/// The daemon is a process of its own, and ends as soon as the test is being killed: whoever waits for a FLUSH cannot be
 /// killed before that.
 class StuckFile : public SlowToClose {
  public:
   StuckFile() {
     const lrpc::UniqueFd made(mkstemp(path_.data()));
-    device_.reset(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    device_.reset(open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
     if (!made || !device_) return;
     const std::string options =
         "fd=" + std::to_string(device_.get()) + ",rootmode=100000,user_id=0,group_id=0,allow_other";
     if (mount("lrpc-stuck", path_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0) {
+      test_.reset(open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
       daemon_ = fork();
-      if (daemon_ == 0) {
-        alarm(60);
-        serve();
-      }
+      if (daemon_ == 0) serve();
       device_.reset();
+      test_.reset();
       fd_.reset(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     }
   }
   ~StuckFile() override {
+    EXPECT_TRUE(daemon_ <= 0 || daemon_runs()) << "the file was no longer stuck before the test ended";
     // The connection's end: whoever waits is told. That of the daemon would not do at once: it has inherited other such
     // files, and waits for them itself.
     umount2(path_.c_str(), MNT_FORCE | MNT_DETACH);
@@ -148,9 +160,31 @@ class StuckFile : public SlowToClose {
   void give_away() override { give_away_meanwhile(); }
 
  private:
+  [[nodiscard]] bool daemon_runs() const {
+    siginfo_t ended{};
+    return waitid(P_PID, static_cast<id_t>(daemon_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+  }
+  /// Whether the test's main thread exits, or has to: SIGKILL waits for it.
+  [[nodiscard]] bool test_is_ending() const {
+    constexpr unsigned kExiting = 4;  // PF_EXITING
+    std::array<char, 1024> line{};
+    const bool known = pread(test_.get(), line.data(), line.size() - 1, 0) > 0;
+    const char* words = known ? std::strrchr(line.data(), ')') : nullptr;  // behind the name, the 2nd of all
+    unsigned long flags = kExiting;
+    for (int word = 3; words != nullptr && word <= 31; ++word) {
+      words = std::strchr(words + 1, ' ');
+      if (words == nullptr) break;
+      if (word == 9) flags = std::strtoul(words, nullptr, 10);
+      if (word == 31 && (std::strtoul(words, nullptr, 10) >> (SIGKILL - 1) & 1) != 0) return true;
+    }
+    return (flags & kExiting) != 0;
+  }
   [[noreturn]] void serve() {
+    constexpr int kPauseMs = 1000;
     static std::array<std::byte, 65536> request;
     for (;;) {
+      pollfd entry{device_.get(), POLLIN, 0};
+      if (poll(&entry, 1, kPauseMs) <= 0 && test_is_ending()) _exit(0);
       const ssize_t got = read(device_.get(), request.data(), request.size());
       if (got < 0 && errno == ENODEV) _exit(0);
       if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
@@ -198,6 +232,7 @@ class StuckFile : public SlowToClose {
   }
 
   lrpc::UniqueFd device_;
+  lrpc::UniqueFd test_;  ///< For the daemon: what the kernel says of the test.
   std::string path_ = "/tmp/lrpc-stuck-XXXXXX";
   pid_t daemon_ = -1;
 };
