@@ -6,11 +6,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "binder/aside.h"
@@ -18,7 +22,9 @@
 #include "eventually.h"
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/binder/growth.h"
+#include "refused_calls.h"
 #include "slow_to_close.h"
 
 namespace lrpc::shim {
@@ -195,6 +201,51 @@ TEST(ClosingAside, has_a_bound_on_what_waits_and_what_is_over_that_lingers_for_n
   EXPECT_TRUE(eventually([] { return threads_named("lrpc-ending") + threads_named("lrpc-surplus") == 0; }));
   slow.clear();
   EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
+}
+
+/// Something is to be closed aside by a thread that can start none for it: its account. Nothing: that cannot be had.
+std::optional<std::weak_ptr<const void>> close_without_a_thread(uid_t user) {
+  auto account = std::make_shared<int>();
+  const std::weak_ptr<const void> held = account;
+  auto [here, there] = socket_pair();
+  bool refused = false;
+  std::thread closer([&refused, user, fd = std::move(here), account = std::move(account)]() mutable {
+    refused = testing_lrpc::refuse_threads();
+    close_aside(std::move(fd), {.user = user, .account = std::move(account)});
+  });
+  closer.join();
+  if (!refused) return std::nullopt;
+  return held;
+}
+
+TEST(ClosingAside, is_done_later_where_no_thread_could_be_had_though_nothing_else_comes) {
+  Watcher watcher("lrpc-test");
+  ASSERT_TRUE(watcher.start());
+  const ClosingAgain again(watcher);
+  const auto held = close_without_a_thread(11);
+  if (!held) GTEST_SKIP() << "no thread can be refused here";
+  EXPECT_TRUE(eventually([&] { return held->expired(); }));
+  EXPECT_FALSE(close_aside_again()) << "then nothing waits, and nobody is woken for it";
+}
+
+TEST(ClosingAside, is_tried_again_by_another_watcher_if_the_one_that_was_to_ends) {
+  Watcher watcher("lrpc-test");
+  ASSERT_TRUE(watcher.start());
+  auto ending = std::make_unique<Watcher>("lrpc-ending");
+  ASSERT_TRUE(ending->start());
+  auto first = std::make_unique<ClosingAgain>(*ending);
+  const ClosingAgain second(watcher);
+  const auto held = close_without_a_thread(12);
+  if (!held) GTEST_SKIP() << "no thread can be refused here";
+  first.reset();
+  ending.reset();
+  EXPECT_TRUE(eventually([&] { return held->expired(); }));
+}
+
+TEST(ClosingAside, is_tried_again_by_whoever_has_no_watcher) {
+  const auto held = close_without_a_thread(13);
+  if (!held) GTEST_SKIP() << "no thread can be refused here";
+  EXPECT_TRUE(eventually([&] { return !close_aside_again() && held->expired(); }));
 }
 
 TEST(TakingIn, brings_what_is_wanted_with_bytes_and_credentials) {

@@ -1,6 +1,7 @@
 #include "lrpc/nameserver.h"
 
 #include "core.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/system/thread.h"
 #include "options.h"
 
@@ -20,6 +21,7 @@ Nameserver::~Nameserver() { stop(); }
 
 Result<std::unique_ptr<Nameserver>> Nameserver::open(NameserverOptions options) {
   if (Status sound = check_options(options); !sound) return sound.error();
+  shim::prepare_to_close_aside();
   auto parts = std::make_unique<Parts>();
   parts->options = std::move(options);
   cut_to_what_the_clock_can_tell(parts->options);

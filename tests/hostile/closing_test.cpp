@@ -2,10 +2,6 @@
 // every bystander of it fail, if somebody did.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include <array>
 #include <atomic>
@@ -27,6 +23,7 @@
 #include "lrpc/shim/binder/growth.h"
 #include "lrpc/shim/binder/peer_socket.h"
 #include "raw_binding.h"
+#include "refused_calls.h"
 #include "slow_to_close.h"
 #include "world.h"
 
@@ -263,19 +260,6 @@ TEST_P(ToAClient, over_the_socket_that_it_was_to_import_over) {
 }
 
 // ---- To a nameserver ----
-
-/// From here on this thread, and those that it starts, have a kernel without SO_PASSRIGHTS.
-bool forget_pass_rights() {
-  constexpr std::uint32_t kPassRights = 83;
-  const auto argument = [](unsigned n) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + n * 8); };
-  std::array<sock_filter, 6> code{
-      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(2)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kPassRights, 0, 1),
-       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
-  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-}
 
 /// A nameserver on any kernel: on one without SO_PASSRIGHTS, too.
 class ANameserver {

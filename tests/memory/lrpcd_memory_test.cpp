@@ -1,9 +1,17 @@
 // A nameserver for which there is no memory: it begins nothing new, finishes what it has begun, and lives.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -12,6 +20,8 @@
 #include "eventually.h"
 #include "faulty_process.h"
 #include "lrpc/server.h"
+#include "refused_calls.h"
+#include "slow_to_close.h"
 #include "world.h"
 
 namespace {
@@ -159,6 +169,86 @@ TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_
   EXPECT_FALSE(imported);
   EXPECT_FALSE(connected) << "it hangs up on whoever connects";
   lrpcd.recover();
+}
+
+/// Runs `body` where an lrpcd that it starts takes descriptors from strangers, whatever the kernel. lrpcd ends with this
+/// thread.
+template <class Body>
+void where_descriptors_arrive(Body&& body) {
+  bool can = false;
+  std::thread thread([&] {
+    can = forget_pass_rights();
+    if (can) body();
+  });
+  thread.join();
+  if (!can) GTEST_SKIP() << "seccomp filters cannot be installed here";
+}
+
+/// A connection to lrpcd that it has accepted; empty: none.
+lrpc::UniqueFd accepted_connection(const std::string& path) {
+  auto socket = lrpc::shim::connect_nameserver(path);
+  if (!socket || !lrpc::shim::send_message(socket->get(), {1, lrpc::shim::ListRequest{}, {}, {}})) return {};
+  const auto answer = lrpc::shim::receive_message(socket->get(), kPatience);
+  return answer && *answer ? *std::move(socket) : lrpc::UniqueFd();
+}
+
+bool hangs_up(int socket) {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, kPatienceMs) == 1;
+}
+
+TEST_P(NameserverWithoutMemory, closes_what_strangers_leave_when_it_can_have_a_thread_again) {
+  where_descriptors_arrive([&] {
+    FaultyProcess lrpcd({LRPC_TEST_LRPCD, "--socket", socket_, "--backend", GetParam(), "--log-level", "warning"});
+    const auto bystander = accepted_connection(socket_);
+    ASSERT_TRUE(bystander);
+    const auto holdings = [&] { return Holdings::of(std::to_string(lrpcd.pid())); };
+    const Holdings before = holdings();
+    auto stranger = accepted_connection(socket_);
+    const auto plain = lrpc::shim::make_socket_pair();
+    ASSERT_TRUE(stranger && plain);
+    lrpcd.fail(1, UINT64_MAX);
+    ASSERT_TRUE(LadenSocket::send(stranger.get(), plain->first.get()));
+    ASSERT_TRUE(hangs_up(stranger.get()));
+    stranger.reset();
+    EXPECT_FALSE(holdings().within(before)) << "there is no thread to close it";
+    lrpcd.recover();
+    EXPECT_TRUE(eventually([&] { return holdings().within(before); })) << "though nothing else comes";
+  });
+}
+
+TEST_P(NameserverWithoutMemory, closes_what_waits_with_a_thread_that_it_has) {
+  where_descriptors_arrive([&] {
+    FaultyProcess lrpcd({LRPC_TEST_LRPCD, "--socket", socket_, "--backend", GetParam(), "--log-level", "warning"});
+    const auto bystander = accepted_connection(socket_);
+    ASSERT_TRUE(bystander);
+    const auto descriptors = [&] {
+      const std::filesystem::directory_iterator all("/proc/" + std::to_string(lrpcd.pid()) + "/fd");
+      return std::distance(begin(all), end(all));
+    };
+    const auto before = descriptors();
+    constexpr std::size_t kClosedAtOnce = 4;
+    constexpr std::size_t kMoreThanAreClosedAtOnce = kClosedAtOnce + 3;
+    std::vector<lrpc::UniqueFd> strangers;
+    for (std::size_t i = 0; i < kMoreThanAreClosedAtOnce; ++i)
+      ASSERT_TRUE(strangers.emplace_back(accepted_connection(socket_)));
+    std::vector<std::unique_ptr<LingeringConnection>> slow;
+    ::kill(lrpcd.pid(), SIGSTOP);  // until it has the last copies
+    ASSERT_EQ(::waitpid(lrpcd.pid(), nullptr, WUNTRACED), lrpcd.pid());
+    for (const lrpc::UniqueFd& stranger : strangers) {
+      auto& one = slow.emplace_back(std::make_unique<LingeringConnection>());
+      ASSERT_TRUE(LadenSocket::send(stranger.get(), one->get()));
+      one->give_away();
+    }
+    ::kill(lrpcd.pid(), SIGCONT);
+    for (const lrpc::UniqueFd& stranger : strangers) ASSERT_TRUE(hangs_up(stranger.get()));
+    strangers.clear();
+    lrpcd.fail(1, UINT64_MAX);
+    slow.resize(kClosedAtOnce);  // what waits need not be waited for any more
+    slow.erase(slow.begin());    // the thread that closes this one
+    EXPECT_TRUE(eventually([&] { return descriptors() == before; })) << "closes them, too";
+    lrpcd.recover();
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryBackend, NameserverWithoutMemory, testing::Values("io_uring", "epoll"),

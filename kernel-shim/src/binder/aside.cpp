@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -20,29 +22,21 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/handover.h"
-#include "lrpc/shim/system/thread.h"
+#include "nursery.h"
 
 namespace lrpc::shim {
 namespace {
 
-constexpr std::size_t kStack = 256 * 1024;
-/// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
-/// It is not started earlier: until they are flushed it keeps copies of the program's other files, whose last close is
-/// then late. Only who is sent something by a stranger shall have that.
-constexpr std::chrono::milliseconds kNurseryTime{200};
+/// Descriptors that can wait to be closed while there is no memory, unless the process can have fewer in all.
+constexpr std::size_t kMostWithoutMemory = 65'536;
 
-/// True: the thread has its argument.
-bool start(const char* name, Thread::Body body, void* argument) noexcept {
-  Thread thread;
-  if (!thread.start({.name = name, .stack_size = kStack}, body, argument)) return false;
-  thread.detach();
-  return true;
+std::size_t most_without_memory() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostWithoutMemory;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, kMostWithoutMemory));
 }
-
-/// Descriptors that can wait to be closed, of all users, while there is no memory.
-constexpr std::size_t kMostWithoutMemory = 1024;
 
 struct ToClose {
   Stranger stranger;
@@ -50,104 +44,26 @@ struct ToClose {
   bool surplus = false;  ///< To be left to the end of a thread.
 };
 
-/// How many threads wait for each user.
+/// The threads that wait, each by its user.
 class Threads {
  public:
-  [[nodiscard]] bool room_for(uid_t user) const {
-    const auto found = of_users_.find(user);
-    return found == of_users_.end() || (in_all_ < kMostAside && found->second < kMostAsideOfOne);
+  Threads() { of_users_.reserve(kMostAtOnce); }
+  [[nodiscard]] bool has_none(uid_t user) const noexcept { return std::ranges::count(of_users_, user) == 0; }
+  [[nodiscard]] bool room_for(uid_t user) const noexcept {
+    return has_none(user) || (of_users_.size() < kMostAside && std::ranges::count(of_users_, user) < kMostAsideOfOne);
   }
-  void add(uid_t user) {
-    ++of_users_[user];
-    ++in_all_;
-  }
+  void add(uid_t user) { of_users_.push_back(user); }
   void remove(uid_t user) noexcept {
-    const auto found = of_users_.find(user);
-    if (--found->second == 0) of_users_.erase(found);
-    --in_all_;
+    *std::ranges::find(of_users_, user) = of_users_.back();
+    of_users_.pop_back();
   }
 
  private:
-  std::map<uid_t, unsigned> of_users_;
-  unsigned in_all_ = 0;
+  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule: that many can be added without memory.
+  std::vector<uid_t> of_users_;
 };
 
-/// A thread with an empty table of descriptors, which starts others that have it, too. A table cannot be had empty: it
-/// begins as a copy, and closing that flushes the program's own files. Once is enough.
-class Nursery {
- public:
-  /// Starts a thread apart. False: that cannot be had.
-  bool start(Thread::Body body, void* argument);
-
- private:
-  enum class State : std::uint8_t { none, coming, ready, refused };
-  static void* thread_main(void* self);
-  void run();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = State::none;
-  Thread::Body body_ = nullptr;  ///< To be started now; null: nothing.
-  void* argument_ = nullptr;
-  bool started_ = false;
-  bool waited_ = false;
-  std::mutex one_at_a_time_;
-};
-
-bool Nursery::start(Thread::Body body, void* argument) {
-  const std::lock_guard turn(one_at_a_time_);
-  std::unique_lock lock(mutex_);
-  if (state_ == State::none) {
-    if (!shim::start("lrpc-nursery", &Nursery::thread_main, this)) return false;
-    state_ = State::coming;
-  }
-  // Once: it may wait for a file of the program's for good.
-  if (state_ == State::coming && !std::exchange(waited_, true)) {
-    changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
-  }
-  if (state_ != State::ready) return false;
-  argument_ = argument;
-  body_ = body;
-  changed_.notify_all();
-  changed_.wait(lock, [this] { return body_ == nullptr; });
-  return started_;
-}
-
-void* Nursery::thread_main(void* self) {
-  const NoCancellation never;
-  static_cast<Nursery*>(self)->run();
-  return nullptr;
-}
-
-/// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
-bool can_fetch() noexcept {
-  if (has_thread_sanitizer()) return false;  // it takes the numbers of one table for those of another
-  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!self) return errno == EMFILE;
-  const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
-  return copy || errno == EMFILE;
-}
-
-void Nursery::run() {
-  const bool empty = can_fetch() && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
-  std::unique_lock lock(mutex_);
-  state_ = empty ? State::ready : State::refused;
-  changed_.notify_all();
-  if (!empty) return;
-  for (;;) {
-    changed_.wait(lock, [this] { return body_ != nullptr; });
-    started_ = shim::start("lrpc-porter", body_, argument_);
-    body_ = nullptr;
-    changed_.notify_all();
-  }
-}
-
-/// kMostToCloseOfAll, or the part of it that this process can have.
-std::size_t most_to_close() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostToCloseOfAll;
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / kPartToClose, kMostToCloseOfAll));
-}
+struct Closing;
 
 struct Aside {
   std::mutex mutex;
@@ -156,12 +72,17 @@ struct Aside {
   std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
   std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;
-  const std::size_t most = most_to_close();
-  bool clearing = false;  ///< There is a thread that clears the surplus away.
+  const std::size_t most = std::min<std::size_t>(most_without_memory() / kPartToClose, kMostToCloseOfAll);
+  bool clearing = false;                   ///< There is a thread that clears the surplus away.
+  std::vector<const ClosingAgain*> again;  ///< Any of them tries again.
+  std::atomic<bool> stalled = false;       ///< Something waits for want of a thread. Written under the lock.
 
-  Aside() { waiting.reserve(kMostWithoutMemory); }
-  void start_closers_locked() noexcept;
-  void start_to_clear_locked() noexcept;
+  Aside() { waiting.reserve(most_without_memory()); }
+  void start_threads_locked() noexcept;
+  void ask_again_locked() noexcept;
+  [[nodiscard]] bool start_closers_locked() noexcept;
+  [[nodiscard]] bool start_to_clear_locked() noexcept;
+  [[nodiscard]] bool close_next(Closing& closing) noexcept;
   [[nodiscard]] std::size_t mark_surplus_locked();
   [[nodiscard]] bool clear_surplus() noexcept;
 };
@@ -189,17 +110,32 @@ struct Closing {
 void* close_main(void* argument) {
   const NoCancellation never;
   const std::unique_ptr<Closing> closing(static_cast<Closing*>(argument));
-  closing->one.fd.reset();
-  closing->one.stranger.account.reset();
-  const std::lock_guard lock(closing->in.mutex);
-  closing->in.closers.remove(closing->one.stranger.user);
-  closing->in.start_closers_locked();
-  closing->in.closed.notify_all();
+  do {
+    closing->one.fd.reset();
+    closing->one.stranger.account.reset();
+  } while (closing->in.close_next(*closing));
   return nullptr;
 }
 
-/// One descriptor a thread: others of this user, and of everybody, need not wait for it.
-void Aside::start_closers_locked() noexcept {
+/// One has been closed. The thread goes on with the one that may be closed now, if there is one: another thread might
+/// not be had. If there are more, somebody tries again.
+bool Aside::close_next(Closing& closing) noexcept {
+  const std::lock_guard lock(mutex);
+  closers.remove(closing.one.stranger.user);
+  closed.notify_all();
+  auto next = std::ranges::find_if(waiting, [this](auto& one) { return closers.has_none(one.stranger.user); });
+  if (next == waiting.end()) {
+    next = std::ranges::find_if(waiting, [this](auto& one) { return closers.room_for(one.stranger.user); });
+  }
+  if (next == waiting.end()) return false;
+  closers.add(next->stranger.user);  // in the place of the one that was removed
+  closing.one = std::move(*next);
+  waiting.erase(next);
+  return true;
+}
+
+/// One descriptor a thread: others of this user, and of everybody, need not wait for it. False: not for all.
+bool Aside::start_closers_locked() noexcept {
   try {
     for (auto at = waiting.begin(); at != waiting.end();) {
       const uid_t user = at->stranger.user;
@@ -210,16 +146,29 @@ void Aside::start_closers_locked() noexcept {
       auto closing = std::make_unique<Closing>(Closing{*this, {}});
       closers.add(user);
       closing->one = std::move(*at);
-      if (!start("lrpc-unread", &close_main, closing.get())) {
+      if (!start_detached("lrpc-unread", &close_main, closing.get())) {
         closers.remove(user);
-        *at = std::move(closing->one);  // until the next one comes
-        return;
+        *at = std::move(closing->one);
+        return false;
       }
       (void)closing.release();  // the thread's
       at = waiting.erase(at);
     }
-  } catch (const std::bad_alloc&) {  // what waits waits on
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+}
+
+/// For all that waits: now, or in a while.
+void Aside::start_threads_locked() noexcept {
+  const bool closers_started = start_closers_locked();
+  stalled = !start_to_clear_locked() || !closers_started;
+  if (stalled) ask_again_locked();
+}
+
+void Aside::ask_again_locked() noexcept {
+  (void)std::ranges::any_of(again, [](const ClosingAgain* one) { return one->soon(); });
 }
 
 // ---- More than may wait ----
@@ -270,7 +219,7 @@ bool Aside::clear_surplus() noexcept {
     }
     const auto ending = std::make_shared<Ending>();
     auto held = std::make_unique<std::shared_ptr<Ending>>(ending);
-    if (!start("lrpc-ending", &end_main, held.get())) return false;
+    if (!start_detached("lrpc-ending", &end_main, held.get())) return false;
     (void)held.release();  // the thread's
     ending->copied.acquire();
     if (ending->done) {
@@ -299,12 +248,15 @@ void* clear_main(void* argument) {
   return nullptr;
 }
 
-void Aside::start_to_clear_locked() noexcept {
-  if (clearing || waiting.empty()) return;
-  const uid_t last = waiting.back().stranger.user;  // only its share has grown
-  const auto of_last = std::ranges::count(waiting, last, [](const ToClose& one) { return one.stranger.user; });
-  if (waiting.size() <= most && static_cast<std::size_t>(of_last) <= kMostToClose) return;
-  clearing = start("lrpc-surplus", &clear_main, this);
+/// False: there is something to clear, and nobody for it.
+bool Aside::start_to_clear_locked() noexcept {
+  if (clearing || waiting.size() <= std::min<std::size_t>(most, kMostToClose)) return true;
+  try {
+    if (mark_surplus_locked() == 0) return true;
+    clearing = start_detached("lrpc-surplus", &clear_main, this);
+  } catch (const std::bad_alloc&) {
+  }
+  return clearing;
 }
 
 struct Work {
@@ -340,8 +292,7 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
     Aside& all = aside();
     const std::lock_guard lock(all.mutex);
     all.waiting.push_back(std::move(one));
-    all.start_closers_locked();
-    all.start_to_clear_locked();
+    all.start_threads_locked();
   } catch (const std::bad_alloc&) {
     const ForGood kept(std::move(one));
   }
@@ -358,19 +309,46 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
                                                return one.stranger.user;
                                              }) < kMostToClose;
       };
-      all.start_closers_locked();  // those for which there was no thread
+      all.start_threads_locked();  // those for which there was none
       if (!all.closed.wait_for(lock, patience, room)) return false;
     }
     bool started = apart && all.nursery.start(&work_main, made.get());
     if (!started) {
       made->apart = false;
-      started = start("lrpc-porter", &work_main, made.get());
+      started = start_detached("lrpc-porter", &work_main, made.get());
     }
     if (started) (void)made.release();  // the thread's
     return started;
   } catch (const std::bad_alloc&) {
   }
   return false;
+}
+
+bool close_aside_again() noexcept {
+  Aside* const all = aside_now.load(std::memory_order_acquire);
+  if (all == nullptr || !all->stalled) return false;
+  const std::lock_guard lock(all->mutex);
+  if (all->stalled) all->start_threads_locked();
+  return all->stalled;
+}
+
+ClosingAgain::ClosingAgain(Watcher& watcher) : watcher_(watcher) {
+  Aside& all = aside();
+  const std::lock_guard lock(all.mutex);
+  all.again.push_back(this);
+}
+
+/// A fork child has an Aside of its own, with which this was not registered.
+ClosingAgain::~ClosingAgain() {
+  if (watcher_.inert()) return;
+  Aside& all = aside();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.again, this);
+  if (all.stalled) all.ask_again_locked();  // another one in its place
+}
+
+bool ClosingAgain::soon() const noexcept {
+  return watcher_.post(again_, static_cast<std::uint32_t>(kClosingPause.count()));
 }
 
 HeldUp::HeldUp(uid_t user) noexcept : user_(user) {

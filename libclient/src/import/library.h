@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lrpc/client/import/binding_object.h"
+#include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/system/watcher.h"
 
 namespace lrpc::client {
@@ -12,6 +13,7 @@ namespace lrpc::client {
 /// Never destroyed: bindings in static storage may outlive any static.
 struct Library {
   shim::Watcher watcher{"lrpc-client"};
+  shim::ClosingAgain closing_again{watcher};
   std::mutex mutex;
   std::set<BindingObject*> bindings;
 

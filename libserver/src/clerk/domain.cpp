@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/system/processor.h"
 #include "server_options.h"
@@ -35,7 +34,6 @@ Domain::Domain(ServerOptions options)
       private_sockets_(bindings_, watcher_),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
-  shim::prepare_to_close_aside();
 }
 
 Domain::~Domain() {

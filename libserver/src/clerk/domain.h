@@ -4,6 +4,7 @@
 #include "bindings.h"
 #include "clerk.h"
 #include "lrpc/server/server.h"
+#include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/system/watcher.h"
 #include "poller/poller_grant.h"
 #include "private_sockets.h"
@@ -35,7 +36,8 @@ class Domain {
   Bindings bindings_;
   Clerk clerk_;
   PrivateSockets private_sockets_;
-  shim::Watcher watcher_;  ///< Last: its thread ends before anything it touches goes.
+  shim::Watcher watcher_;  ///< Behind these: its thread ends before anything it touches goes.
+  const shim::ClosingAgain closing_again_{watcher_};
 };
 
 }  // namespace lrpc::server

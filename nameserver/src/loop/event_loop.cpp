@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/shim/binder/closing_again.h"
 #include "no_memory.h"
 
 namespace lrpc::nameserver {
@@ -91,7 +92,7 @@ Status EventLoop::run() {
   Status status;
   while (status && !stopped_) {
     events_.clear();
-    status = wait(next_timer(), events_);
+    status = wait(next_round(), events_);
     if (status) status = deliver(events_);
     fire_timers();
   }
@@ -128,6 +129,14 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
 std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexcept {
   if (timers_.empty()) return std::nullopt;
   return std::max(timers_.begin()->first.when, no_timer_before_);
+}
+
+/// Sooner if something waits to be closed aside that has no thread yet: the loop itself may be all that happens here.
+std::optional<EventLoop::Clock::time_point> EventLoop::next_round() const noexcept {
+  const auto timer = next_timer();
+  if (!shim::close_aside_again()) return timer;
+  const auto again = Clock::now() + shim::kClosingPause;
+  return timer ? std::min(*timer, again) : again;
 }
 
 /// Whether there were any.

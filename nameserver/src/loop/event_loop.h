@@ -106,6 +106,7 @@ class EventLoop {
   Status deliver(const std::vector<Event>& events);
   bool fire_timers();
   [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
+  [[nodiscard]] std::optional<Clock::time_point> next_round() const noexcept;
 
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
   std::map<TimerId, std::function<void()>> timers_;

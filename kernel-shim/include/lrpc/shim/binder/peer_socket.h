@@ -62,8 +62,9 @@ class PeerSocket {
 void prepare_to_close_aside();
 /// Closes `fd` and then lets go of the account, on another thread, at some time. Does not wait, and is no end of the
 /// socket for others who hold it, too. What is too much of one user's, or of all, is closed by the end of a thread,
-/// which the kernel lets linger for nobody (Linux 5.9). Where there is no memory for a thread, both wait for the next
-/// one that is closed so; a thousand can. Any more stay for good: better than to wait here. Thread-safe.
+/// which the kernel lets linger for nobody (Linux 5.9). Where no thread can be had, both wait for one, and
+/// closing_again.h says who tries again. As many can wait without memory as the process might have descriptors when
+/// this was prepared, up to 65,536. Any more stay for good: better than to wait here. Thread-safe.
 void close_aside(UniqueFd fd, Stranger stranger) noexcept;
 
 /// Owns a descriptor that close_aside() closes, whatever becomes of it: memory of any size, for example, or a socket

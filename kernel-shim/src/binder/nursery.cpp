@@ -1,0 +1,82 @@
+#include "nursery.h"
+
+#include <linux/close_range.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/handover.h"
+
+namespace lrpc::shim {
+namespace {
+
+constexpr std::size_t kStack = 256 * 1024;
+/// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
+/// It is not started earlier: until they are flushed it keeps copies of the program's other files, whose last close is
+/// then late. Only who is sent something by a stranger shall have that.
+constexpr std::chrono::milliseconds kNurseryTime{200};
+
+/// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
+bool can_fetch() noexcept {
+  if (has_thread_sanitizer()) return false;  // it takes the numbers of one table for those of another
+  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!self) return errno == EMFILE;
+  const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
+  return copy || errno == EMFILE;
+}
+
+}  // namespace
+
+bool start_detached(const char* name, Thread::Body body, void* argument) noexcept {
+  Thread thread;
+  if (!thread.start({.name = name, .stack_size = kStack}, body, argument)) return false;
+  thread.detach();
+  return true;
+}
+
+bool Nursery::start(Thread::Body body, void* argument) {
+  const std::lock_guard turn(one_at_a_time_);
+  std::unique_lock lock(mutex_);
+  if (state_ == State::none) {
+    if (!start_detached("lrpc-nursery", &Nursery::thread_main, this)) return false;
+    state_ = State::coming;
+  }
+  // Once: it may wait for a file of the program's for good.
+  if (state_ == State::coming && !std::exchange(waited_, true)) {
+    changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
+  }
+  if (state_ != State::ready) return false;
+  argument_ = argument;
+  body_ = body;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return body_ == nullptr; });
+  return started_;
+}
+
+void* Nursery::thread_main(void* self) {
+  const NoCancellation never;
+  static_cast<Nursery*>(self)->run();
+  return nullptr;
+}
+
+void Nursery::run() {
+  const bool empty = can_fetch() && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  std::unique_lock lock(mutex_);
+  state_ = empty ? State::ready : State::refused;
+  changed_.notify_all();
+  if (!empty) return;
+  for (;;) {
+    changed_.wait(lock, [this] { return body_ != nullptr; });
+    started_ = start_detached("lrpc-porter", body_, argument_);
+    body_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace lrpc::shim
