@@ -14,6 +14,7 @@
 #include "chatter_service.h"
 #include "eventually.h"
 #include "faulty_process.h"
+#include "lrpc/sealed.h"
 #include "lrpc/server.h"
 #include "world.h"
 
@@ -72,6 +73,28 @@ TEST_P(ServerWithoutMemory, ends_a_call_or_a_binding_and_lives) {
 
 INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
                          testing::Values(lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff));
+
+/// A sealed program that makes a call of each kind by the trap gate; whether all went well.
+bool call_sealed(const World& world) {
+  auto domain = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "exchange", "memory"},
+                                          {.name = "memory", .nameserver = world.nameserver()});
+  EXPECT_NE(domain.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
+  return domain && domain->wait() == 0;
+}
+
+TEST(ServerWithoutMemory, ends_a_sealed_clients_call_or_its_binding_and_lives) {
+  const World world;
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "--estack-idle", "20", "memory"});
+  {
+    const auto first = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "status", "0"},
+                                                 {.name = "memory", .nameserver = world.nameserver()});
+    if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
+    ASSERT_TRUE(first) << first.error().message();
+  }
+  const auto life = [&] { (void)call_sealed(world); };
+  const auto well = [&] { return eventually([&] { return call_sealed(world); }); };
+  fail_each_and_leak_nothing(server, life, well, 12);
+}
 
 /// A client that is called back in every way, by bindings that begin and end; whether all went well. What the server
 /// waits for in vain, it waits for this long.
