@@ -14,6 +14,8 @@ namespace {
 
 /// What a call takes that is rung, claimed, executed and returned, on either side.
 constexpr std::uint64_t kStep = 1;
+/// What an E-stack takes from a call's return until it sleeps: a call that comes before finds it awake.
+constexpr std::uint64_t kPark = us(1);
 
 }  // namespace
 
@@ -51,12 +53,13 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
     co_await me.work(kStep);
     const bool may_yield = gate_ != Gate::sleep;
     CallerPolicy::Way way = CallerPolicy::Way::exchange;
-    if (!astack.policy.trusts(astack.polled.bits())) {
+    if (!pattern.polls && !astack.policy.trusts(astack.polled.bits())) {
       way = astack.policy.choose(
           {.polled = astack.polled, .estack = astack.attached, .processor = me.processor(), .now = machine_.moment()},
           may_yield);
     }
-    if (way == CallerPolicy::Way::exchange && astack.policy.offer_due(me.ran() / kPerUs, machine_.moment())) {
+    if (way == CallerPolicy::Way::exchange && !pattern.polls &&
+        astack.policy.offer_due(me.ran() / kPerUs, machine_.moment())) {
       const std::uint64_t offered = machine_.now();
       co_await me.yield();
       const shim::Moment ended = machine_.moment();
@@ -66,12 +69,13 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
     astack.caller_yields = way != CallerPolicy::Way::exchange && way != CallerPolicy::Way::lend && may_yield &&
                            astack.policy.would_yield(machine_.moment());
     ++astack.called;
+    if (pattern.polls) wake_estack(me, astack);
     if (way == CallerPolicy::Way::exchange) {
       for (std::uint64_t n = 0; n < us(CallerPolicy::kExchangeMicroseconds) && astack.returned != astack.called; ++n)
         co_await me.work(1);
       if (astack.returned != astack.called) astack.policy.exchange_missed(machine_.moment());
     }
-    if (astack.returned != astack.called && way != CallerPolicy::Way::lend) machine_.wake(me, *astack.estack);
+    if (astack.returned != astack.called && way != CallerPolicy::Way::lend) wake_estack(me, astack);
     if (way == CallerPolicy::Way::yield) {
       const std::uint64_t yields_from = machine_.now();
       do {
@@ -92,30 +96,40 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
   }
 }
 
+void Domain::wake_estack(Thread& me, AStack& astack) {
+  if (std::exchange(astack.parked, false)) machine_.wake(me, *astack.estack);
+}
+
 void Domain::finish(Thread& me, AStack& astack) {
   astack.claimed = false;
   astack.returned = astack.called;
   if (std::exchange(astack.caller_sleeps, false)) machine_.wake(me, *astack.caller);
 }
 
-/// estack_pool.cpp.
+/// estack.cpp; but it leaves its caller alone as soon as the A-stack is hot, not only when the caller has been told so.
 Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
-  int yields_left = 0;
+  EStackPolicy& policy = astack.estack_policy;
+  const bool may_yield = gate_ == Gate::adaptive || gate_ == Gate::handoff;
   for (;;) {
-    if (astack.called == astack.returned || astack.claimed) {
-      if (yields_left > 0) {
-        --yields_left;
-        co_await me.yield();
-      } else {
+    if (!astack.waits_for_server()) {
+      if (may_yield && !astack.hot && policy.hands_over(astack.caller_processor, astack.caller_yields)) {
+        policy.gave_way();
+        for (int i = 0; i < EStackPolicy::kYields && !astack.waits_for_server(); ++i) co_await me.yield();
+        if (astack.waits_for_server()) continue;
+      }
+      const std::uint64_t parks = machine_.now();
+      co_await me.work(kPark);
+      if (!astack.waits_for_server()) {
+        astack.parked = true;
         co_await me.wait();
       }
+      policy.parked(machine_.moment().since(parks));
       continue;
     }
     astack.claimed = true;
     co_await me.work(kStep + pattern.procedure);
     finish(me, astack);
     const shim::Moment now = machine_.moment();
-    EStackPolicy& policy = astack.estack_policy;
     const bool hot = policy.served(now.since(astack.last_call), kWindow / kPerUs);
     astack.last_call = now.ticks;
     if (may_poll()) {
@@ -126,8 +140,15 @@ Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
         machine_.wake(me, *poller_);
       }
     }
-    yields_left = 0;
-    if ((gate_ != Gate::adaptive && gate_ != Gate::handoff) || astack.hot) continue;
+    if (pattern.offers && policy.yield_due(now)) {
+      ++astack.yields;
+      co_await me.yield();
+      const shim::Moment ended = machine_.moment();
+      policy.yielded(ended.since(now.ticks), ended);
+    } else if (astack.polled.guest() && astack.polled.processor() == me.processor()) {
+      co_await me.yield();
+    }
+    if (!may_yield || astack.hot) continue;
     const std::uint16_t caller = astack.caller_processor;
     policy.called_from(caller);
     switch (policy.move(caller, astack.caller_yields, now)) {
@@ -145,7 +166,6 @@ Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
         co_await me.keep_to(std::uint64_t{1} << caller);
         break;
     }
-    if (policy.hands_over(caller, astack.caller_yields)) yields_left = EStackPolicy::kYields;
   }
 }
 
@@ -203,7 +223,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
         const bool hosts_turn = guest_ && poller_policy_.yield_due(machine_.moment());
         for (const auto& each : astacks_) {
           AStack& astack = *each;
-          if (!astack.hot || astack.called == astack.returned || astack.claimed) continue;
+          if (!astack.hot || !astack.waits_for_server()) continue;
           if (guest_ && !hosts_turn && astack.caller_processor == seat) continue;
           astack.claimed = true;
           if (pattern.procedure > 0) co_await me.work(pattern.procedure);
@@ -264,7 +284,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
     say_polled(PolledHint());
     // The last look is the E-stacks': a call that was rung for us finds them.
     for (const auto& astack : astacks_) {
-      if (std::exchange(astack->hot, false) && astack->called != astack->returned) machine_.wake(me, *astack->estack);
+      if (std::exchange(astack->hot, false) && astack->called != astack->returned) wake_estack(me, *astack);
     }
   }
 }

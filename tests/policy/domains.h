@@ -23,6 +23,8 @@ struct Pattern {
   std::uint64_t think = 0;
   std::uint64_t sleep = 0;
   std::uint64_t procedure = 0;
+  bool polls = false;  ///< Whatever the server says: a client of its own making.
+  bool offers = true;  ///< The E-stack yields after calls when its policy says so; else never, to measure that by.
 };
 
 struct Calls {
@@ -54,8 +56,11 @@ struct AStack {
   std::uint64_t last_call = 0;
   std::uint16_t called_from = shim::kNoProcessor;
   bool claimed = false;
+  bool parked = false;
   bool hot = false;
   std::uint64_t moves = 0;
+  std::uint64_t yields = 0;  ///< After calls, for others.
+  [[nodiscard]] bool waits_for_server() const { return called != returned && !claimed; }
 };
 
 class Domain {
@@ -70,11 +75,13 @@ class Domain {
   [[nodiscard]] Calls calls() const;
   /// E-stacks' moves and stints of the poller.
   [[nodiscard]] std::uint64_t switches() const;
+  [[nodiscard]] const Thread* poller() const { return poller_; }
 
  private:
   Life call_for_ever(Thread& me, AStack& astack, Pattern pattern);
   Life serve_for_ever(Thread& me, AStack& astack, Pattern pattern);
   Life poll_for_ever(Thread& me, Pattern pattern);
+  void wake_estack(Thread& me, AStack& astack);
   void finish(Thread& me, AStack& astack);
   void note_caller(AStack& astack);
   void say_polled(shim::PolledHint hint);

@@ -18,6 +18,7 @@ Thread::Pause Thread::sleep(std::uint64_t time) noexcept {
 Thread& Machine::start(std::uint64_t mask, const std::function<Life(Thread&)>& life) {
   Thread& thread = *threads_.emplace_back(std::make_unique<Thread>(*this, mask, 0));
   thread.life_ = std::make_unique<Life>(life(thread));
+  thread.queued_ = now_;
   put(thread, place(thread));
   return thread;
 }
@@ -36,6 +37,7 @@ unsigned Machine::place(const Thread& thread) const noexcept {
 
 void Machine::put(Thread& thread, unsigned processor) {
   thread.processor_ = processor;
+  if (thread.state_ != Thread::State::queued) thread.queued_ = now_;  // else it is stolen, and waits on
   thread.state_ = Thread::State::queued;
   processors_[processor].queue.push_back(&thread);
 }
@@ -72,6 +74,7 @@ void Machine::next(Processor& processor, const Thread* yielded) {
   processor.current = *least;
   processor.queue.erase(least);
   processor.current->state_ = Thread::State::running;
+  processor.current->longest_wait_ = std::max(processor.current->longest_wait_, now_ - processor.current->queued_);
   processor.busy_until = now_ + costs_.switched;
   processor.slice_ends = now_ + costs_.slice;
 }

@@ -79,6 +79,8 @@ class Thread {
   [[nodiscard]] std::uint64_t ran() const noexcept { return ran_; }
   /// How often it was switched out although it could have gone on.
   [[nodiscard]] std::uint64_t involuntary() const noexcept { return involuntary_; }
+  /// The longest that it has waited for a processor while others ran.
+  [[nodiscard]] std::uint64_t longest_wait() const noexcept { return longest_wait_; }
 
  private:
   friend class Machine;
@@ -97,6 +99,8 @@ class Thread {
   std::uint64_t ran_ = 0;
   std::uint64_t had_ = 0;  ///< What the scheduler holds against it: what it ran, forgiven but for a slice of sleep.
   std::uint64_t involuntary_ = 0;
+  std::uint64_t queued_ = 0;  ///< Since when.
+  std::uint64_t longest_wait_ = 0;
 };
 
 /// What things cost here.
