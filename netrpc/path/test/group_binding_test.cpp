@@ -89,6 +89,43 @@ TEST_F(Groups, results_that_are_not_values_are_the_first_members) {
   EXPECT_EQ(data.size(), 700U);
 }
 
+TEST_F(Groups, each_members_bytes_are_given_with_its_reply) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  here_->wire().needed = kMembers;
+  const auto filled = client->all().Fill(700);
+  ASSERT_TRUE(filled) << filled.error().message();
+  std::size_t members = 0;
+  for (const auto& [who, result, data] : *filled) {
+    EXPECT_TRUE(result) << result.error().message();
+    ASSERT_EQ(data.size(), 700U);
+    members |= std::size_t{1} << static_cast<unsigned>(data[0]);
+    EXPECT_EQ(who.str(), name(static_cast<std::size_t>(data[0])));
+  }
+  EXPECT_EQ(members, 0b111U);
+  const auto halves = client->all().Halves(5);
+  ASSERT_TRUE(halves) << halves.error().message();
+  EXPECT_EQ(halves->size(), kMembers);
+  for (const auto& [who, member, bytes] : *halves) {
+    ASSERT_TRUE(member) << member.error().message();
+    EXPECT_EQ(bytes[0], std::vector<std::byte>(2, std::byte{*member}));
+    EXPECT_EQ(bytes[1], std::vector<std::byte>(3, std::byte{*member}));
+  }
+}
+
+TEST_F(Groups, bytes_of_members_that_fail_are_empty) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  members_[1].service.full = true;
+  const auto all = client->all().Fill(3);
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->size(), kMembers);
+  for (const auto& [who, result, data] : *all) {
+    EXPECT_EQ(result.code(), who.str() == name(1) ? Errc::limit_reached : Errc::ok);
+    EXPECT_EQ(data.size(), result ? 3U : 0U) << who.str();
+  }
+}
+
 TEST_F(Groups, a_binding_to_one_host_has_no_members_to_ask) {
   auto client = import("files@" + name(0));
   ASSERT_TRUE(client);

@@ -1,6 +1,7 @@
 // A client's host and the members of a group, in this process, joined by a network of its own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -44,12 +45,23 @@ class ReplicaService {
   lrpc::String<16000> Large(lrpc::CallContext&, std::uint32_t size) {
     return lrpc::String<16000>::cut(std::string(size, 'x'));
   }
-  void Fill(lrpc::CallContext&, std::uint32_t size, lrpc::Buffer& data) { (void)data.resize(size); }
+  lrpc::Status Fill(lrpc::CallContext&, std::uint32_t size, lrpc::Buffer& data) const {
+    if (full || !data.resize(size)) return Errc::limit_reached;
+    std::ranges::fill(data.contents(), static_cast<std::byte>(member));
+    return {};
+  }
+  std::uint8_t Halves(lrpc::CallContext& call, std::uint32_t size, lrpc::Buffer& low, lrpc::Buffer& high) const {
+    (void)Fill(call, size / 2, low);
+    (void)Fill(call, size - size / 2, high);
+    return member;
+  }
   void Note(lrpc::CallContext&, std::uint32_t value) { noted = value; }
 
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint32_t> noted{0};
   std::atomic<bool> willing{false};
+  std::atomic<bool> full{false};
+  std::uint8_t member = 0;
 };
 
 /// A client's host, 10.0.0.1, and three members, each with a nameserver, a broker and a server.
@@ -93,6 +105,7 @@ class Groups : public testing::Test {
     return options;
   }
   void serve(std::size_t member) {
+    members_[member].service.member = static_cast<std::uint8_t>(member);
     members_[member].server =
         std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = members_[member].host->socket()});
     EXPECT_TRUE(Replica::export_to(*members_[member].server, "files", members_[member].service));

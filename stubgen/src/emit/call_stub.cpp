@@ -107,16 +107,21 @@ void CallStub::emit_start() {
 }
 
 void CallStub::emit_all() {
-  forward(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), "&& noexcept",
-          fmt::format("lrpc::client::invoke_all<{}>(", type_), "object_", false);
+  std::string bounds;
+  for (const Parameter* buffer : procedure_.buffers()) bounds += fmt::format(", {}.bound", constant(*buffer));
+  const std::size_t buffers = procedure_.buffers().size();
+  const std::string number = buffers != 0 ? fmt::format(", {}", buffers) : "";
+  forward(fmt::format("lrpc::Replies<{}{}>", result_type(procedure_), number), "&& noexcept",
+          fmt::format("lrpc::client::invoke_all<{}{}>(", type_, bounds), "object_", false);
 }
 
 /// A member function that does nothing but call the runtime's stub for `object`, with where the results go if there are
-/// `results`, and the arguments.
+/// `results` for the caller's buffers, and the arguments.
 void CallStub::forward(const std::string& type, std::string_view qualifiers, const std::string& call,
                        const std::string& object, bool results) {
   std::vector<std::string> parameters;
-  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
+  for (const Parameter* parameter : results ? passed(procedure_) : procedure_.arguments())
+    parameters.push_back(declaration(*parameter));
   std::vector<std::string> arguments{object};
   if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations("&"), ", ")));
   for (const Parameter* parameter : procedure_.arguments()) arguments.push_back(parameter->name);

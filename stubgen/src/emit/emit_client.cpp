@@ -9,10 +9,11 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// Whether what each of several members answers can be given, by value, all of it; and handles are one server's.
+/// Whether what each of several members answers can be given apart from what the others do; and handles are one
+/// server's.
 bool collates(const Procedure& procedure) {
   return !procedure.one_way && std::ranges::none_of(procedure.parameters, [](const Parameter& one) {
-    return (one.is_out() && (one.is_in() || one.is_bytes())) || one.type->resolved().kind == TypeKind::handle;
+    return (one.is_out() && one.is_in()) || one.type->resolved().kind == TypeKind::handle;
   });
 }
 
@@ -93,7 +94,7 @@ void emit_starter(Code& code, const Interface& interface) {
       [](CallStub stub) { stub.emit_start(); });
 }
 
-/// class All_, without procedures whose results go where the caller says.
+/// class All_, without procedures that change what the caller passes.
 void emit_all(Code& code, const Interface& interface) {
   code.line("/// Calls to all members of a group: each function returns what every member has answered.");
   emit_for_one_call(code, interface, "All_", collates, [](CallStub stub) { stub.emit_all(); });

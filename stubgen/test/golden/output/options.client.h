@@ -216,6 +216,11 @@ class All_ : lrpc::client::ForOneCall_ {
       const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::invoke_all<Fixed_outcome>(object_, block);
   }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<8000>>, 2> Shared(
+      std::span<const std::byte> large, std::span<const std::byte> larger) && noexcept {
+    return lrpc::client::invoke_all<Shared_outcome, layout::kShared_result.bound, layout::kShared_fits.bound>(
+        object_, large, larger);
+  }
 };
 
 /// One binding to Options. Its stubs may be called from any thread, from several at once. Each returns the

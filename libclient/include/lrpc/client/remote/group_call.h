@@ -2,17 +2,21 @@
 // stubs consist of this.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lrpc/client/call/stub.h"
 #include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/call/value.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc {
@@ -25,27 +29,39 @@ struct GroupMember {
   friend bool operator==(GroupMember, GroupMember) = default;
 };
 
+/// So many results of type bytes, in the order of their declaration: of a single one the bytes themselves.
+template <std::size_t kBytes>
+using BytesResults =
+    std::conditional_t<kBytes == 1, std::vector<std::byte>, std::array<std::vector<std::byte>, kBytes>>;
+
 /// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
-/// (call_failed; message_too_long; limit_reached, also for a reply for which there was no room).
-template <class Answer>
+/// (call_failed; message_too_long; limit_reached, also for a reply for which there was no room). Results of type bytes
+/// are in `bytes`, which is empty where `result` is an error.
+template <class Answer, std::size_t kBytes = 0>
 struct MemberReply {
+  GroupMember who;
+  Answer result;
+  BytesResults<kBytes> bytes;
+};
+template <class Answer>
+struct MemberReply<Answer, 0> {
   GroupMember who;
   Answer result;
 };
 
 /// The members' answers at the moment when as many have answered as the group needs: in any order, each member at most
 /// once. Members that had neither answered nor failed by then are missing.
-template <class Answer>
+template <class Answer, std::size_t kBytes = 0>
 struct MemberReplies {
-  std::vector<MemberReply<Answer>> replies;
+  std::vector<MemberReply<Answer, kBytes>> replies;
   std::size_t members = 0;  ///< That the group has.
 
   [[nodiscard]] auto begin() const noexcept { return replies.begin(); }
   [[nodiscard]] auto end() const noexcept { return replies.end(); }
   [[nodiscard]] std::size_t size() const noexcept { return replies.size(); }
 };
-template <class Answer>
-using Replies = Result<MemberReplies<Answer>>;
+template <class Answer, std::size_t kBytes = 0>
+using Replies = Result<MemberReplies<Answer, kBytes>>;
 
 }  // namespace lrpc
 
@@ -66,11 +82,40 @@ class CollatedReply {
   Call& call_;
 };
 
+/// Takes replies to a procedure P that has results of type bytes, of at most so many bytes each.
+template <class P, std::size_t... kBounds>
+class ReplyTaker {
+ public:
+  using Reply = MemberReply<typename P::Result_, sizeof...(kBounds)>;
+
+  [[nodiscard]] Reply take(GroupMember who, std::uint16_t status, const CollatedReply& reply) {
+    std::array<Buffer, sizeof...(kBounds)> taken;
+    for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = Buffer(room_[i]);
+    auto result = std::apply([&](auto&... each) { return P{&each...}(status, reply); }, taken);
+    if constexpr (sizeof...(kBounds) == 0) {
+      return {who, std::move(result)};
+    } else {
+      std::array<std::vector<std::byte>, sizeof...(kBounds)> bytes;
+      for (std::size_t i = 0; i < taken.size(); ++i)
+        bytes[i].assign(taken[i].data(), taken[i].data() + taken[i].size());
+      if constexpr (sizeof...(kBounds) == 1) {
+        return {who, std::move(result), std::move(bytes[0])};
+      } else {
+        return {who, std::move(result), std::move(bytes)};
+      }
+    }
+  }
+
+ private:
+  std::array<std::vector<std::byte>, sizeof...(kBounds)> room_{std::vector<std::byte>(kBounds)...};
+};
+
 /// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
 /// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
 /// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
-template <class P, class... A>
-[[gnu::cold, gnu::noinline]] Replies<typename P::Result_> invoke_all(BindingObject& object, A... arguments) noexcept {
+template <class P, std::size_t... kBounds, class... A>
+[[gnu::cold, gnu::noinline]] Replies<typename P::Result_, sizeof...(kBounds)> invoke_all(BindingObject& object,
+                                                                                         A... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
     return refused(refusal.code, refusal.what);
   if (!object.remote()) return Errc::not_supported;
@@ -81,16 +126,17 @@ template <class P, class... A>
   auto replies = path.call_all(P::kProcedure_.procedure, call.linkage());
   if (!replies) return replies.error();
   const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
-  MemberReplies<typename P::Result_> collated{.replies = {}, .members = replies->members()};
+  MemberReplies<typename P::Result_, sizeof...(kBounds)> collated{.replies = {}, .members = replies->members()};
   try {
+    ReplyTaker<P, kBounds...> taker;
     while (const auto reply = replies->next()) {
       const std::uint16_t status =
           path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
-      auto result = P{}(status, CollatedReply(object, call));
-      if (failure == Errc::call_failed && !result && result.code() != Errc::call_failed &&
-          result.code() != Errc::raised)
-        return result.error();
-      collated.replies.push_back({{reply->host}, std::move(result)});
+      auto made = taker.take({reply->host}, status, CollatedReply(object, call));
+      if (failure == Errc::call_failed && !made.result && made.result.code() != Errc::call_failed &&
+          made.result.code() != Errc::raised)
+        return made.result.error();
+      collated.replies.push_back(std::move(made));
     }
   } catch (const std::bad_alloc&) {
     return Errc::system_error;
