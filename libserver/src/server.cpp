@@ -71,9 +71,12 @@ Status Server::withdraw(ExportId id) {
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                           ExportOptions options) {
   const shim::NoCancellation never;
+  // Whoever has the other end may have put anything into it already: it is not closed here, whatever is returned.
+  const shim::Stranger client = shim::stranger_at(socket.get());
+  shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, client);
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
-  return domain_->private_sockets().serve_over(std::move(socket), *std::move(interface));
+  return domain_->private_sockets().serve_over(std::move(served), *std::move(interface));
 }
 
 void Server::end_binding(std::uint64_t binding_id) {

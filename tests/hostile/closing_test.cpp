@@ -1,5 +1,4 @@
-// What is slow to close, sent to whoever has to close it. Nobody else waits for that: every test here would hang, and
-// every bystander of it fail, if somebody did.
+// What is slow to close, sent to whoever has to close it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +16,7 @@
 
 #include "bad_packets.h"
 #include "bystander.h"
+#include "closing.h"
 #include "eventually.h"
 #include "lrpc/client.h"
 #include "lrpc/shim/binder/bell.h"
@@ -24,7 +24,6 @@
 #include "lrpc/shim/binder/peer_socket.h"
 #include "raw_binding.h"
 #include "refused_calls.h"
-#include "slow_to_close.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -33,44 +32,6 @@ namespace {
 using lrpc::Errc;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
-
-class Closing : public testing::Test {
- protected:
-  explicit Closing(Slow slow) : kind_(slow) {}
-  void SetUp() override {
-    // Not kept: whatever process is started now would have to close it.
-    if (make(kind_) == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(kind_);
-  }
-  /// Before any process is ended, which could not end before.
-  void TearDown() override { slow_.clear(); }
-  /// Lives as long as the test: until its very end nobody gets it closed.
-  SlowToClose* make_one() {
-    auto made = make(kind_);
-    return made == nullptr ? nullptr : slow_.emplace_back(std::move(made)).get();
-  }
-  /// Sends one over `socket` with `byte`, and keeps no copy.
-  bool send_one(int socket, char byte) {
-    SlowToClose* const slow = make_one();
-    const bool sent = slow != nullptr && send_with(socket, byte, slow->get());
-    if (sent) slow->give_away_meanwhile();
-    return sent;
-  }
-  static bool send_with(int socket, char byte, int fd) {
-    const std::array<std::byte, 1> bytes{static_cast<std::byte>(byte)};
-    return send_packet(socket, bytes, {&fd, 1});
-  }
-
- private:
-  const Slow kind_;
-  std::vector<std::unique_ptr<SlowToClose>> slow_;
-};
-
-class ClosingOfAKind : public Closing, public testing::WithParamInterface<Slow> {
- protected:
-  ClosingOfAKind() : Closing(GetParam()) {}
-};
-
-std::string kind(const testing::TestParamInfo<Slow>& slow) { return name_of(slow.param); }
 
 /// This process's copy of an end that it has offered. By now it may be the last, and who closes that waits.
 void close_own_copy(lrpc::UniqueFd& fd) { shim::close_aside(std::move(fd), {}); }
@@ -176,7 +137,7 @@ TEST_P(ToAClerk, in_a_line) {
 TEST_P(ToAClerk, in_an_offer_of_callbacks) {
   auto pair = shim::make_socket_pair();
   ASSERT_TRUE(pair);
-  ASSERT_TRUE(send_one(pair->first.get(), 'x'));
+  ASSERT_TRUE(leave_one(pair->first.get()));
   ASSERT_TRUE(shim::offer_on_bell(attacker_->bell(), shim::BellMessage::callback, pair->second.get()));
   close_own_copy(pair->second);
   pair->first.reset();
@@ -255,7 +216,7 @@ TEST_P(ToAClient, in_place_of_a_region_or_a_bell) {
 TEST_P(ToAClient, over_the_socket_that_it_was_to_import_over) {
   auto ends = shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  ASSERT_TRUE(send_one(ends->second.get(), 'x'));
+  ASSERT_TRUE(leave_one(ends->second.get()));
   EXPECT_FALSE(Conformance::Client::import_over(std::move(ends->first)));
 }
 
@@ -345,7 +306,7 @@ TEST_P(ToANameserver, before_it_turns_the_connection_away) {
     for (int i = 0; i < 3; ++i) {
       auto attacker = nameserver.connect();
       ASSERT_TRUE(attacker);
-      const bool sent = send_one(attacker->get(), 'x');
+      const bool sent = leave_one(attacker->get());
       EXPECT_TRUE(sent || refuses);
     }
     nameserver.run();
@@ -362,7 +323,7 @@ TEST_P(ToANameserver, before_it_accepts_and_it_ends) {
     if (!nameserver.there()) continue;
     auto attacker = nameserver.connect();
     ASSERT_TRUE(attacker);
-    const bool sent = send_one(attacker->get(), 'x');
+    const bool sent = leave_one(attacker->get());
     EXPECT_TRUE(sent || refuses);
     nameserver.end();
     EXPECT_FALSE(is_answered(attacker->get()));

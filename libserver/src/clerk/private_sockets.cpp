@@ -44,13 +44,12 @@ void PrivateSockets::close() {
   for (const auto& [fd, socket] : sockets) watcher_.unwatch(socket->watch);
 }
 
-Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface) {
+Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<ServedInterface> interface) {
   const int on = 1;
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("serve_over: SO_PASSCRED", errno);
   }
-  auto shared = std::make_shared<PrivateSocket>(
-      PrivateSocket{shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {}), 0, std::move(interface)});
+  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;

@@ -22,7 +22,7 @@ class PrivateSockets {
   PrivateSockets(const PrivateSockets&) = delete;
   PrivateSockets& operator=(const PrivateSockets&) = delete;
 
-  Status serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface);
+  Status serve_over(shim::PeerSocket socket, std::shared_ptr<ServedInterface> interface);
   /// Hangs up everywhere. No private binding is made after it.
   void close();
 

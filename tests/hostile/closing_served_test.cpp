@@ -1,0 +1,93 @@
+// What is slow to close, in a socket that a server is to serve private clients over, or in place of it. The thread that
+// gives the socket does not wait for it, whether the server takes the socket or not.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "chatter_service.h"
+#include "closing.h"
+#include "conformance_service.h"
+#include "eventually.h"
+#include "lrpc/server.h"
+#include "lrpc/shim/binder/bell.h"
+#include "private_answer.h"
+#include "raw_binding.h"
+
+namespace testing_lrpc {
+namespace {
+
+namespace shim = lrpc::shim;
+using Stubs = std::span<const lrpc::EntryStub>;
+
+constexpr Stubs kStubs = Conformance::Entry_<ConformanceService>::kStubs_;
+constexpr Stubs kCallbackStubs = Chatter::Callback::Entry_<ChatterListener>::kStubs_;
+constexpr Stubs kNone;
+
+class ToAServedSocket : public ClosingOfAKind {
+ protected:
+  /// A server that is given the socket, serves it or, without entry stubs, refuses it, and ends.
+  static void give(lrpc::UniqueFd socket, const lrpc::Pdl& pdl, Stubs stubs, void* impl) {
+    lrpc::Server server;
+    const lrpc::Status given = server.serve_over(std::move(socket), pdl, stubs, impl);
+    EXPECT_TRUE(given || !stubs.empty() || given.code() == lrpc::Errc::invalid_argument) << given.error().message();
+  }
+  static constexpr std::array kBoth{true, false};
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ToAServedSocket, testing::ValuesIn(kSlow), kind);
+
+TEST_P(ToAServedSocket, is_left_in_it_by_a_private_client) {
+  ConformanceService service;
+  for (const bool served : kBoth) {
+    auto ends = shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    ASSERT_TRUE(leave_one(ends->second.get()));
+    give(std::move(ends->first), Conformance::kPdl, served ? kStubs : kNone, &service);
+  }
+}
+
+TEST_P(ToAServedSocket, is_given_in_its_place) {
+  ConformanceService service;
+  for (const bool served : kBoth) {
+    SlowToClose* const slow = make_one();
+    ASSERT_NE(slow, nullptr);
+    lrpc::UniqueFd last = duplicate(slow->get());
+    slow->give_away();
+    give(std::move(last), Conformance::kPdl, served ? kStubs : kNone, &service);
+  }
+}
+
+/// The client makes that socket; its server has the other end.
+TEST_P(ToAServedSocket, is_left_in_it_by_a_server_that_may_call_back) {
+  ChatterListener listener;
+  for (const bool served : kBoth) {
+    const auto bell = shim::make_socket_pair();
+    const auto region = shim::create_region(*shim::RegionLayout::of(Chatter::kPdl.classes));
+    ASSERT_TRUE(bell && region);
+    auto ends =
+        answered_pair(encoded(bound_answer(Chatter::kPdl.classes)), std::array{region->get(), bell->second.get()});
+    ASSERT_TRUE(ends);
+    auto client = Chatter::Client::import_over(std::move(ends->first));
+    ASSERT_TRUE(client) << client.error().message();
+    auto offer =
+        std::async(std::launch::async, [&] { return lrpc::detail::StubAccess::offer_callback(client->binding()); });
+    std::optional<shim::BellNews> news;
+    ASSERT_TRUE(eventually([&] {
+      auto came = shim::receive_bell(bell->first.get());
+      if (came && *came && (*came)->message == shim::BellMessage::callback) news = *std::move(*came);
+      return news.has_value();
+    }));
+    shim::accept_offer(news->offered.get(), shim::BellMessage::callback);
+    auto offered = offer.get();
+    ASSERT_TRUE(offered) << offered.error().message();
+    ASSERT_TRUE(leave_one(news->offered.get()));
+    give(*std::move(offered), Chatter::Callback::kPdl, served ? kCallbackStubs : kNone, &listener);
+  }
+}
+
+}  // namespace
+}  // namespace testing_lrpc
