@@ -2,7 +2,7 @@
 # Checks that the docs and the code agree on where each transition happens: docs/CALL_WORD.md (T1 ...) and
 # docs/MODELS.md (B1 ..., G1 ..., H1 ..., L1 ..., P1 ...) have a table "transition | files"; each named file must have a
 # comment that names the transition, each comment of the code that names one must be in the table, and each transition
-# stands in a model.
+# stands in a model. And docs/MODELS.md says how many configurations and broken variants each model has.
 #
 #   transitions.sh [ROOT]     exit 0: they agree; 1: says what is missing where
 set -euo pipefail
@@ -50,6 +50,15 @@ done < <(comm -13 "$work/docs" "$work/code")
 while read -r name; do
   grep -qE "(^|[^A-Za-z0-9_])$name($|[^A-Za-z0-9_])" tests/model/*.pml || { echo "$name: in no model"; outcome=1; }
 done < <(cut -d' ' -f1 "$work/docs" | sort -u)
+for checks in tests/model/*.checks; do
+  model=$(basename "$checks" .checks)
+  counts="$(grep -c '^right' "$checks" || true) configurations, $(grep -c '^faulty' "$checks" || true) broken variants"
+  said=$(awk -F' *[|] *' -v model="\`$model\`" '$2 == model && $3 ~ /^[0-9]+$/ {
+    print $3 " configurations, " $5 " broken variants" }' docs/MODELS.md)
+  [[ $said == "$counts" ]] && continue
+  echo "$model: docs/MODELS.md says ${said:-nothing}, $checks has $counts"
+  outcome=1
+done
 ((outcome == 0)) && echo "$(cut -d' ' -f1 "$work/docs" | sort -u | wc -l) transitions, $(wc -l <"$work/docs") places:" \
   "docs, code and models agree"
 exit "$outcome"
