@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "netrpc/composite/group_session.h"
+#include "netrpc/src/graph_options.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::composite {
@@ -149,6 +150,13 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     for (const auto& error : errors) texts.push_back(error.text);
     return failed(texts);
   }
+  // A graph's have been checked with it.
+  for (const Part& part : parts)
+    for (const OptionDescription& option : part.kind.options)
+      if (part.options.has(option.name) && !in_range(option, part.options.text(option.name)))
+        return failed(
+            {fmt::format("'{}' is out of range for the option '{}' of {}, write {}", part.options.text(option.name),
+                         option.name, part.kind.name, describe_range(option))});
 
   std::unique_ptr<Framework> made(new Framework(host, name, below, threads));
   made->parts_ = std::move(parts);

@@ -33,7 +33,7 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.tells_ports_apart = true;
   kind.below = {{"the protocol for its messages", Service::datagram}};
   kind.options = {
-      {"threads", OptionType::number, "to run handlers in, at most 64; 0: in the thread that brings a message"}};
+      {"threads", OptionType::number, "to run handlers in; 0: in the thread that brings a message", false, "0", "64"}};
   for (const MicroKind& micro : *kinds) kind.inside.push_back({micro.name, micro.options});
   kind.check_inside = [kinds](const std::vector<std::string>& names) {
     return check_composition(kinds_named(kinds, names));
@@ -57,8 +57,8 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
         return Error{Errc::invalid_argument, "there is no micro-protocol " + micro.kind + " to compose with"};
       inside.push_back({kind_named(kinds, micro.kind), micro.options});
     }
-    const std::size_t threads = std::min<std::size_t>(parts.options.number("threads", 0), 64);
-    auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside), threads);
+    auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside),
+                                parts.options.number("threads", 0));
     if (!made) return made.error();
     return std::unique_ptr<Protocol>(std::move(made).value());
   };

@@ -132,6 +132,9 @@ class Checker {
           errors_.add(given.line, fmt::format("{} is no value for the option '{}' of {}, write {}",
                                               given.list ? "a list" : "'" + given.value + "'", given.name, kind,
                                               describe(option->type)));
+        else if (!in_range(*option, given.value))
+          errors_.add(given.line, fmt::format("'{}' is out of range for the option '{}' of {}, write {}", given.value,
+                                              given.name, kind, describe_range(*option)));
         given.list ? options.set_list(given.name, *given.list) : options.set(given.name, given.value);
       }
     }

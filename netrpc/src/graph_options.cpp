@@ -67,6 +67,23 @@ std::string_view describe(OptionType type) noexcept {
   return "";
 }
 
+bool in_range(const OptionDescription& option, std::string_view value) noexcept {
+  const auto within = [&](auto parse) {
+    const auto given = parse(value);
+    return (option.least.empty() || given >= parse(option.least)) &&
+           (option.most.empty() || given <= parse(option.most));
+  };
+  if (option.type == OptionType::number) return within(parse_number);
+  if (option.type == OptionType::duration) return within(parse_duration);
+  return true;
+}
+
+std::string describe_range(const OptionDescription& option) {
+  if (option.most.empty()) return option.least.empty() ? "" : fmt::format("at least {}", option.least);
+  return option.least.empty() ? fmt::format("at most {}", option.most)
+                              : fmt::format("{} to {}", option.least, option.most);
+}
+
 void Options::set_list(const std::string& name, std::vector<std::string> items) {
   values_[name] = fmt::format("[{}]", fmt::join(items, ", "));
   lists_[name] = std::move(items);

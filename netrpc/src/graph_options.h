@@ -18,4 +18,9 @@ namespace lrpc::netrpc {
 /// "a number such as 8 or 0xa700".
 [[nodiscard]] std::string_view describe(OptionType type) noexcept;
 
+/// Whether a value, which conforms to the option's type, is in its range.
+[[nodiscard]] bool in_range(const OptionDescription& option, std::string_view value) noexcept;
+/// "1ms to 3600s", "at least 2" or "at most 64"; empty: there is no range.
+[[nodiscard]] std::string describe_range(const OptionDescription& option);
+
 }  // namespace lrpc::netrpc

@@ -108,10 +108,12 @@ MicroKind ack_kind() {
   kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name};
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options(
-      {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms"},
-       {"tries", OptionType::number, "how often it is sent; 8"},
-       {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128"},
-       {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024"}});
+      {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms", false,
+        "100us", "3600s"},
+       {"tries", OptionType::number, "how often it is sent; 8", false, "1"},
+       {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1"},
+       {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false, "2",
+        "1048576"}});
   kind.make = make_micro<Ack>;
   return kind;
 }

@@ -15,7 +15,7 @@ class Atomic final : public MicroProtocol {
   explicit Atomic(MicroParts& parts)
       : parts_(parts),
         bit_(parts.last_send_bit([this](const ItemRef& item) { asked(item); })),
-        hold_(std::clamp<std::uint64_t>(parts.options.number("hold", 1024), 1, 65536)) {
+        hold_(parts.options.number("hold", 1024)) {
     waiting_.reserve(hold_);
     parts_.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); },
@@ -106,7 +106,7 @@ MicroKind atomic_kind() {
   kind.summary = "requests one at a time, each entirely or not at all";
   kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kRequestEnded.name};
   kind.needs = {{"GRPC"}};
-  kind.options = {{"hold", OptionType::number, "how many requests wait, at most 65536; 1024"}};
+  kind.options = {{"hold", OptionType::number, "how many requests wait; 1024", false, "1", "65536"}};
   kind.make = make_micro<Atomic>;
   return kind;
 }

@@ -18,7 +18,7 @@ class Fifo final : public MicroProtocol {
   explicit Fifo(MicroParts& parts)
       : parts_(parts),
         bit_(parts.send_bit()),
-        hold_(std::max<std::uint64_t>(1, parts.options.number("hold", 256))),
+        hold_(parts.options.number("hold", 256)),
         patience_(parts.options.duration("patience", std::chrono::seconds(5))),
         next_(parts.own(kNext, [this](const Flow& flow) { advance(flow); })),
         impatient_(parts.own(kPatience, [this](const Flow& flow) { skip(flow); })),
@@ -133,7 +133,7 @@ MicroKind fifo_kind() {
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options(
       {{"patience", OptionType::duration, "after which it does without a message that is missing; 5s"},
-       {"hold", OptionType::number, "how many messages of a peer it holds up; 256"}});
+       {"hold", OptionType::number, "how many messages of a peer it holds up; 256", false, "1"}});
   kind.make = make_micro<Fifo>;
   return kind;
 }

@@ -12,7 +12,7 @@ class Membership final : public MicroProtocol {
   explicit Membership(MicroParts& parts)
       : parts_(parts),
         change_(parts.exported(kMembershipChange)),
-        most_(std::clamp<std::uint64_t>(parts.options.number("members", 256), 1, kMost)),
+        most_(parts.options.number("members", 256)),
         idle_(parts.options.duration("idle", std::chrono::seconds(60))) {
     members_.reserve(most_);
     failed_.reserve(most_);
@@ -30,7 +30,6 @@ class Membership final : public MicroProtocol {
   }
 
  private:
-  static constexpr std::uint64_t kMost = 4096;
   struct Member {
     Peer peer;
     Time heard;
@@ -83,7 +82,7 @@ MicroKind membership_kind() {
   kind.exports = {kMembershipChange.name, kGetGroup.name, kHasFailed.name};
   kind.imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name};
   kind.needs = {{"ACK"}};
-  kind.options = {{"members", OptionType::number, "how many there can be, at most 4096; 256"},
+  kind.options = {{"members", OptionType::number, "how many there can be; 256", false, "1", "4096"},
                   {"idle", OptionType::duration, "after which a silent one gives way to a new one; 60s"}};
   kind.make = make_micro<Membership>;
   return kind;

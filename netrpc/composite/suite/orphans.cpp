@@ -23,7 +23,7 @@ class Orphans final : public MicroProtocol {
       : parts_(parts),
         policy_(policy),
         bit_(parts.send_bit()),
-        hold_(std::max<std::uint64_t>(1, parts.options.number("hold", 256))),
+        hold_(parts.options.number("hold", 256)),
         life_(parts.attribute<Life>("life", Visibility::of_owner, InHeader::yes)),
         clients_(peer_table<Peer, Client>(parts, kReceiversRemember)) {
     parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
@@ -129,8 +129,8 @@ MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
   if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
   kind.needs = {{"GRPC"}};
   kind.excludes = {policy == Policy::avoid ? "TERMINATE_ORPHANS" : "AVOID_INTERFERENCE"};
-  kind.options =
-      with_peer_options({{"hold", OptionType::number, "how many requests of a client are there at a time; 256"}});
+  kind.options = with_peer_options(
+      {{"hold", OptionType::number, "how many requests of a client are there at a time; 256", false, "1"}});
   kind.make = [policy](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
     return std::unique_ptr<MicroProtocol>(std::make_unique<Orphans>(parts, policy));
   };

@@ -16,9 +16,8 @@ class StillWorking final : public MicroProtocol {
  public:
   explicit StillWorking(MicroParts& parts)
       : parts_(parts),
-        interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::seconds(1)),
-                                       std::chrono::milliseconds(1), std::chrono::hours(1))),
-        silences_(std::max<std::uint64_t>(2, parts.options.number("silences", 4))),
+        interval_(parts.options.duration("interval", std::chrono::seconds(1))),
+        silences_(parts.options.number("silences", 4)),
         call_(parts.attribute<CallId>("call", Visibility::of_owner, InHeader::yes)),
         tick_(parts.own(kTick, [this] { ticked(); })),
         silent_(parts.exported(kServerSilent)) {
@@ -129,8 +128,8 @@ MicroKind still_working_kind() {
   kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name, kCallEnded.name};
   kind.needs = {{"GRPC"}};
   kind.options = {
-      {"interval", OptionType::duration, "between two messages about a request; 1s"},
-      {"silences", OptionType::number, "after how many intervals without one its server has failed, at least 2; 4"}};
+      {"interval", OptionType::duration, "between two messages about a request; 1s", false, "1ms", "3600s"},
+      {"silences", OptionType::number, "after how many intervals without one its server has failed; 4", false, "2"}};
   kind.make = make_micro<StillWorking>;
   return kind;
 }

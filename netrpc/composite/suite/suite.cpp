@@ -17,8 +17,8 @@ std::vector<MicroKind> suite_kinds() {
 }
 
 std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others) {
-  others.push_back({"peers", OptionType::number, "how many it knows at a time; 4096"});
-  others.push_back({"idle", OptionType::duration, "after which it forgets one; 60s"});
+  others.push_back({"peers", OptionType::number, "how many it knows at a time; 4096", false, "1"});
+  others.push_back({"idle", OptionType::duration, "after which it forgets one; 60s", false, "1ms", "31536000s"});
   return others;
 }
 

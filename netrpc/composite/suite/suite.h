@@ -106,8 +106,7 @@ class Numbers {
 template <class Key, class State>
 [[nodiscard]] PeerTable<Key, State> peer_table(MicroParts& parts, int times = 1) {
   return {parts.host(), parts.options.number("peers", 4096),
-          std::min<Duration>(parts.options.duration("idle", std::chrono::seconds(60)), std::chrono::hours(24 * 365)) *
-              times};
+          parts.options.duration("idle", std::chrono::seconds(60)) * times};
 }
 inline constexpr int kReceiversRemember = 4;
 /// At most an eighth of the host's buffers waits in one of them.

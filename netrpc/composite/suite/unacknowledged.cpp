@@ -11,11 +11,10 @@ namespace lrpc::netrpc::composite {
 Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
     : parts_(parts),
       timeout_(timeout),
-      interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::milliseconds(50)),
-                                     std::chrono::microseconds(100), std::chrono::hours(1))),
+      interval_(parts.options.duration("interval", std::chrono::milliseconds(50))),
       tries_(parts.options.number("tries", 8)),
       most_(parts.options.number("most", 1024)),
-      window_(std::max<std::uint64_t>(1, parts.options.number("window", 128))),
+      window_(parts.options.number("window", 128)),
       flights_(peer_table<Flow, Flight>(parts)) {}
 
 bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept {

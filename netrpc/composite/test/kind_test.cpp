@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/test/two.h"
 #include "netrpc/sim/devices.h"
+#include "netrpc/src/graph_options.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -64,6 +66,50 @@ TEST(CompositeKind, compositions_are_checked_with_the_graph) {
   std::string many = "ip = IP; cp = COMPOSITE {";
   for (int i = 0; i < 65; ++i) many += " ALONE;";
   EXPECT_EQ(errors_of(many + "} over ip;"), "1: 65 micro-protocols in 'cp', use at most 64");
+}
+
+/// A value of the option that lies `by` beyond one of its bounds.
+std::string beside(const OptionDescription& option, std::string_view bound, int by) {
+  if (option.type == OptionType::number) return std::to_string(parse_number(bound).value() + std::uint64_t(by));
+  return std::to_string((parse_duration(bound).value() + Duration(by)).count()) + "ns";
+}
+
+TEST(CompositeKind, an_option_out_of_its_range_is_refused_with_its_name_and_its_range) {
+  ProtocolKinds kinds;
+  kinds.add(composite_kind("COMPOSITE", suite_kinds()));
+  kinds.add({.name = "IP"});
+  SimHosts net(1);
+  const Shepherd inside(net[0].monitor());
+  std::size_t ranges = 0;
+  for (const MicroKind& kind : suite_kinds()) {
+    for (const OptionDescription& option : kind.options) {
+      const auto refusal = [&](const std::string& value, bool fits) {
+        const std::string name(option.name);
+        const std::string wrong = "'" + value + "' is out of range for the option '" + name + "' of " + kind.name +
+                                  ", write " + describe_range(option);
+        const std::string text =
+            "ip = IP; cp = COMPOSITE { " + kind.name + "(" + name + " = " + value + "); } over ip;";
+        const auto parsed = GraphDescription::parse(text, kinds);
+        EXPECT_NE(!parsed && parsed.error().text.find("1: " + wrong) != std::string::npos, fits) << text;
+        // Without a graph. What else is wrong with this composition does not matter here.
+        MicroKind alone = kind_of(kind.name, {}, [](MicroParts&) {});
+        alone.options = kind.options;
+        Part part{alone};
+        part.options.set(name, value);
+        const auto made = Framework::make(net[0].host(), "cp", net[0].ip(), {part});
+        EXPECT_EQ(made ? "" : made.error().text, fits ? "" : "cp: " + wrong);
+      };
+      for (const std::string_view bound : {option.least, option.most}) {
+        if (bound.empty()) continue;
+        ++ranges;
+        refusal(std::string(bound), true);
+        refusal(beside(option, bound, bound == option.least ? -1 : 1), false);
+      }
+    }
+  }
+  EXPECT_GT(ranges, 20U);
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE(threads = 65) { ALONE; } over ip;"),
+            "1: '65' is out of range for the option 'threads' of COMPOSITE, write 0 to 64");
 }
 
 TEST(CompositeKind, a_picture_shows_the_inside) {

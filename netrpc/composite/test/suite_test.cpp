@@ -15,6 +15,7 @@
 
 #include "netrpc/composite/suite/window.h"
 #include "netrpc/composite/test/two.h"
+#include "netrpc/src/graph_options.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -222,8 +223,11 @@ std::string table() {
   std::string text = "| | options | exports | imports | needs | excludes |\n| --- | --- | --- | --- | --- | --- |\n";
   for (const MicroKind& kind : suite_kinds()) {
     std::vector<std::string> options;
-    for (const OptionDescription& option : kind.options)
-      options.push_back("`" + std::string(option.name) + "`: " + std::string(option.summary));
+    for (const OptionDescription& option : kind.options) {
+      const std::string range = describe_range(option);
+      options.push_back("`" + std::string(option.name) + "`: " + std::string(option.summary) +
+                        (range.empty() ? "" : " (" + range + ")"));
+    }
     std::vector<std::string> needs;
     for (const auto& any : kind.needs) {
       std::string one;

@@ -182,11 +182,15 @@ TEST_F(TwoHosts, refuse_options_of_their_broker_that_have_no_meaning) {
     const char* name;
     BrokerOptions options;
   };
-  const Case cases[] = {
-      {"keepalive", {.keepalive = milliseconds(0)}}, {"keepalive", {.keepalive = milliseconds(-1)}},
-      {"silence", {.silence = milliseconds(0)}},     {"silence", {.silence = milliseconds(-1)}},
-      {"forget", {.forget = milliseconds(0)}},       {"max_paths", {.max_paths = 0}},
-      {"keepalive", {.keepalive = lrpc::kNoLimit}},  {"keepalive", {.keepalive = BrokerOptions::kSilence}}};
+  const Case cases[] = {{"keepalive", {.keepalive = milliseconds(0)}},
+                        {"keepalive", {.keepalive = milliseconds(-1)}},
+                        {"silence", {.silence = milliseconds(0)}},
+                        {"silence", {.silence = milliseconds(-1)}},
+                        {"forget", {.forget = milliseconds(0)}},
+                        {"forget", {.forget = milliseconds(-1)}},
+                        {"max_paths", {.max_paths = 0}},
+                        {"keepalive", {.keepalive = lrpc::kNoLimit}},
+                        {"keepalive", {.keepalive = BrokerOptions::kSilence}}};
   for (const Case& one : cases) {
     const auto started = RemoteBroker::start(there_->wire(), one.options);
     ASSERT_EQ(started.code(), Errc::invalid_argument) << one.name;

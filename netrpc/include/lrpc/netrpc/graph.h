@@ -46,9 +46,13 @@ struct OptionDescription {
   OptionType type = OptionType::text;
   std::string_view summary{};  ///< With the unit and the default.
   bool required = false;
+  /// Of a number or a duration: the range, both ends included, written as in a graph. Empty: no bound.
+  std::string_view least{};
+  std::string_view most{};
 };
 
-/// The options that a graph gives an instance. They have been checked: the types are right, none is unknown.
+/// The options that a graph gives an instance. They have been checked: the types are right, all are in
+/// their ranges, none is unknown.
 class Options {
  public:
   void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
