@@ -2,6 +2,7 @@
 // stubs consist of this.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -82,33 +83,25 @@ class CollatedReply {
   Call& call_;
 };
 
-/// Takes replies to a procedure P that has results of type bytes, of at most so many bytes each.
+/// What a member has answered to a procedure P that has results of type bytes, of at most so many bytes each, and
+/// together of `most`.
 template <class P, std::size_t... kBounds>
-class ReplyTaker {
- public:
-  using Reply = MemberReply<typename P::Result_, sizeof...(kBounds)>;
-
-  [[nodiscard]] Reply take(GroupMember who, std::uint16_t status, const CollatedReply& reply) {
-    std::array<Buffer, sizeof...(kBounds)> taken;
-    for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = Buffer(room_[i]);
-    auto result = std::apply([&](auto&... each) { return P{&each...}(status, reply); }, taken);
-    if constexpr (sizeof...(kBounds) == 0) {
-      return {who, std::move(result)};
-    } else {
-      std::array<std::vector<std::byte>, sizeof...(kBounds)> bytes;
-      for (std::size_t i = 0; i < taken.size(); ++i)
-        bytes[i].assign(taken[i].data(), taken[i].data() + taken[i].size());
-      if constexpr (sizeof...(kBounds) == 1) {
-        return {who, std::move(result), std::move(bytes[0])};
-      } else {
-        return {who, std::move(result), std::move(bytes)};
-      }
-    }
+[[nodiscard]] MemberReply<typename P::Result_, sizeof...(kBounds)> take_reply(GroupMember who, std::uint16_t status,
+                                                                              const CollatedReply& reply,
+                                                                              [[maybe_unused]] std::size_t most) {
+  std::array<std::vector<std::byte>, sizeof...(kBounds)> bytes{std::vector<std::byte>(std::min(kBounds, most))...};
+  std::array<Buffer, sizeof...(kBounds)> taken;
+  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = Buffer(bytes[i]);
+  auto result = std::apply([&](auto&... each) { return P{&each...}(status, reply); }, taken);
+  for (std::size_t i = 0; i < taken.size(); ++i) bytes[i].resize(taken[i].size());
+  if constexpr (sizeof...(kBounds) == 0) {
+    return {who, std::move(result)};
+  } else if constexpr (sizeof...(kBounds) == 1) {
+    return {who, std::move(result), std::move(bytes[0])};
+  } else {
+    return {who, std::move(result), std::move(bytes)};
   }
-
- private:
-  std::array<std::vector<std::byte>, sizeof...(kBounds)> room_{std::vector<std::byte>(kBounds)...};
-};
+}
 
 /// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
 /// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
@@ -128,11 +121,10 @@ template <class P, std::size_t... kBounds, class... A>
   const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
   MemberReplies<typename P::Result_, sizeof...(kBounds)> collated{.replies = {}, .members = replies->members()};
   try {
-    ReplyTaker<P, kBounds...> taker;
     while (const auto reply = replies->next()) {
       const std::uint16_t status =
           path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
-      auto made = taker.take({reply->host}, status, CollatedReply(object, call));
+      auto made = take_reply<P, kBounds...>({reply->host}, status, CollatedReply(object, call), reply->image.size());
       if (failure == Errc::call_failed && !made.result && made.result.code() != Errc::call_failed &&
           made.result.code() != Errc::raised)
         return made.result.error();
