@@ -112,9 +112,9 @@ struct AtRest {
   std::int64_t live = 0;
 
   template <class Life>
-  static AtRest of(const FaultyProcess& process, Life&& life) {
+  static AtRest of(const FaultyProcess& process, Life&& life, int lives = 5) {
     AtRest least{Holdings{SIZE_MAX, SIZE_MAX}, INT64_MAX};
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < lives; ++i) {
       life();
       for (int look = 0; look < 50; ++look) {
         const Holdings now = Holdings::of(std::to_string(process.pid()));
@@ -127,6 +127,35 @@ struct AtRest {
     return least;
   }
 };
+
+/// The same allocation fails in life after life: what is lost there each time, however little, adds up to more than what
+/// a life may keep.
+template <class Life>
+void fail_each_again_and_again(FaultyProcess& process, Life&& life) {
+  constexpr int kTimes = 30;
+  constexpr std::int64_t kFewer = 10;  // not each time it is the same one: the process has several threads
+  const auto at_rest = [&] { return AtRest::of(process, life, 1).live; };
+  process.count_anew();
+  life();
+  const std::uint64_t all = process.count();
+  std::int64_t most = 0;  // it may rest in several ways, with one thing more or less that is kept
+  for (int i = 0; i < 5; ++i) most = std::max(most, at_rest());
+  for (std::uint64_t number = 1; number <= all; ++number) {
+    for (int i = 0; i < kTimes; ++i) {
+      process.fail(number, number);
+      life();
+    }
+    process.recover();
+    ASSERT_TRUE(process.alive()) << number;
+    std::int64_t after = 0;
+    ASSERT_TRUE(eventually([&] {
+      after = at_rest();
+      return after < most + kFewer;
+    })) << "allocation "
+        << number << " of " << all << ": " << most << " and then " << after;
+    most = std::max(most, after);
+  }
+}
 
 /// fail_each_allocation(), and then the process comes to have no more than before: the same descriptors and regions,
 /// and at most `kept` allocations more, which are kept for the next time or until their time has come.

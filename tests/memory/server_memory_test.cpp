@@ -94,6 +94,7 @@ TEST(ServerWithoutMemory, ends_a_sealed_clients_call_or_its_binding_and_lives) {
   const auto life = [&] { (void)call_sealed(world); };
   const auto well = [&] { return eventually([&] { return call_sealed(world); }); };
   fail_each_and_leak_nothing(server, life, well, 12);
+  if (long_tests()) fail_each_again_and_again(server, life);
 }
 
 /// A client that is called back in every way, by bindings that begin and end; whether all went well. What the server
