@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon.h"
-#include "pass_rights.h"
+#include "refused_calls.h"
 #include "send_packet.h"
 #include "slow_to_close.h"
 #include "test_peer.h"

@@ -22,7 +22,6 @@
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/growth.h"
 #include "lrpc/shim/binder/peer_socket.h"
-#include "pass_rights.h"
 #include "raw_binding.h"
 #include "refused_calls.h"
 #include "world.h"
