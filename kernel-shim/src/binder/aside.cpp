@@ -84,6 +84,7 @@ struct Aside {
   [[nodiscard]] bool start_to_clear_locked() noexcept;
   [[nodiscard]] bool close_next(Closing& closing) noexcept;
   [[nodiscard]] std::size_t mark_surplus_locked();
+  [[nodiscard]] bool nothing_to_clear_locked() noexcept;
   [[nodiscard]] bool clear_surplus() noexcept;
 };
 
@@ -207,14 +208,14 @@ std::size_t Aside::mark_surplus_locked() {
   return surplus;
 }
 
-/// False: there is none, or no memory for it now.
+/// False: no memory for it, or no thread, now.
 bool Aside::clear_surplus() noexcept {
   try {
     std::vector<ToClose> cleared;
     {
       const std::lock_guard lock(mutex);
       const std::size_t surplus = mark_surplus_locked();
-      if (surplus == 0) return false;
+      if (surplus == 0) return true;
       cleared.reserve(surplus);
     }
     const auto ending = std::make_shared<Ending>();
@@ -229,10 +230,9 @@ bool Aside::clear_surplus() noexcept {
       std::move(too_many, waiting.end(), std::back_inserter(cleared));
       waiting.erase(too_many, waiting.end());
     }
-    const bool done = ending->done && !cleared.empty();
     cleared.clear();  // none of them is the last copy
     ending->closed.release();
-    return done;
+    return ending->done;
   } catch (const std::bad_alloc&) {
   }
   return false;
@@ -241,22 +241,35 @@ bool Aside::clear_surplus() noexcept {
 void* clear_main(void* argument) {
   const NoCancellation never;
   Aside& all = *static_cast<Aside*>(argument);
-  while (all.clear_surplus()) continue;
-  const std::lock_guard lock(all.mutex);
-  all.clearing = false;
-  all.closed.notify_all();
-  return nullptr;
+  for (;;) {
+    const bool could = all.clear_surplus();
+    const std::lock_guard lock(all.mutex);
+    if (could && !all.nothing_to_clear_locked()) continue;  // come since
+    all.clearing = false;
+    if (!could) {
+      all.stalled = true;
+      all.ask_again_locked();
+    }
+    all.closed.notify_all();
+    return nullptr;
+  }
+}
+
+bool Aside::nothing_to_clear_locked() noexcept {
+  try {
+    return waiting.size() <= std::min<std::size_t>(most, kMostToClose) || mark_surplus_locked() == 0;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 /// False: there is something to clear, and nobody for it.
 bool Aside::start_to_clear_locked() noexcept {
-  if (clearing || waiting.size() <= std::min<std::size_t>(most, kMostToClose)) return true;
-  try {
-    if (mark_surplus_locked() == 0) return true;
+  if (!clearing && !nothing_to_clear_locked()) {
     clearing = start_detached("lrpc-surplus", &clear_main, this);
-  } catch (const std::bad_alloc&) {
+    return clearing;
   }
-  return clearing;
+  return true;
 }
 
 struct Work {
