@@ -31,7 +31,7 @@ struct Readiness {
 
 /// Waits, in the bench's process, for a domain that it has just started.
 Status await(Readiness& readiness, std::string_view who) {
-  constexpr auto kLimit = std::chrono::seconds(10);
+  constexpr auto kLimit = std::chrono::minutes(4);
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start < kLimit) {
     switch (readiness.state.load(std::memory_order_acquire)) {
@@ -40,7 +40,7 @@ Status await(Readiness& readiness, std::string_view who) {
       default: std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
   }
-  return Error{Errc::timed_out, std::string(who) + " did not become ready within 10 s"};
+  return Error{Errc::timed_out, std::string(who) + " did not become ready within four minutes"};
 }
 
 [[noreturn]] void sleep_for_ever() {
@@ -123,7 +123,7 @@ Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, cons
 ImportOptions LrpcDomains::import_options(Gate gate) const {
   ImportOptions options;
   options.nameserver = nameserver_->socket();
-  options.timeout = std::chrono::seconds(5);
+  options.timeout = std::chrono::minutes(4);
   options.gate = gate;
   return options;
 }

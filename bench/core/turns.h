@@ -41,6 +41,6 @@ class TurnDesk {
 /// every half millisecond; gives up `patience` later. Errors: call_aborted (Ctrl-C), timed_out, and what a turn
 /// reports.
 Status await_turns(std::span<TurnDesk* const> desks, std::chrono::nanoseconds at_least,
-                   std::chrono::nanoseconds patience = std::chrono::seconds(10));
+                   std::chrono::nanoseconds patience = std::chrono::minutes(4));
 
 }  // namespace lrpc::bench

@@ -28,7 +28,7 @@ told_to_end() { # told_to_end TABLE: 0: it has ended in order; 1: not; 2: in ord
   status=$?
   took=$((($(date +%s%N) - told) / 1000000))
   printf '%s: status %d after %d ms\n' "$1" "$status" "$took"
-  for ((i = 0; i < 100; ++i)); do # what it has killed may take a moment to be gone
+  for ((i = 0; i < 2400; ++i)); do # what it has killed may take a moment to be gone
     left=$(ps -o pid=,stat=,args= -s "$session" | awk '$2 !~ /^Z/')
     [[ -n $left ]] || break
     sleep 0.1

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cctype>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -16,7 +17,9 @@
 struct WordCounter {
   lrpc::Result<std::uint64_t, Counting::Cancelled> CountWords(lrpc::CallContext& context,
                                                               const lrpc::String<65535>& text) {
-    auto client = Counting::callback(context);  // a client that does not listen is no reason not to count
+    // A client that does not listen is no reason not to count.
+    auto client =
+        Counting::callback(context, {.timeout = std::chrono::minutes(4), .call_timeout = std::chrono::minutes(4)});
     const std::string_view all = text.view();
     std::uint64_t words = 0;
     std::size_t tenths = 0;

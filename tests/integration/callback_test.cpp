@@ -158,7 +158,7 @@ TEST_F(Callbacks, a_client_that_hangs_holds_its_server_no_longer_than_the_server
   ASSERT_TRUE(listen());
   EXPECT_EQ(ask("hang", kPatienceMs, 50), Errc::call_aborted);
   listener_.let_go = true;
-  EXPECT_EQ(ask(), Errc::ok);
+  EXPECT_TRUE(eventually([&] { return ask() == Errc::ok; })) << "within 50 ms, too";
 }
 
 TEST_F(Callbacks, a_server_that_goes_does_not_wait_for_a_client_that_hangs) {

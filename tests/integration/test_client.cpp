@@ -56,12 +56,17 @@ int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
   return 0;
 }
 
-/// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in a call that sleeps, on A-stacks by need.
+/// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in one call that sleeps after the other, on
+/// A-stacks by need.
 int crowd(const std::string& nameserver, const std::string& name, int callers, std::uint32_t milliseconds) {
   auto client = Conformance::Client::import(
       name, {.nameserver = nameserver, .timeout = 4min, .supply = lrpc::AStackSupply::grow});
   if (!client) return 1;
-  for (int i = 0; i < callers; ++i) std::thread([&] { (void)client->SleepFor(milliseconds); }).detach();
+  for (int i = 0; i < callers; ++i) {
+    std::thread([&] {
+      for (;;) (void)client->SleepFor(milliseconds);
+    }).detach();
+  }
   stay();
 }
 

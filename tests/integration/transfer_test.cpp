@@ -79,11 +79,13 @@ TEST(EStackLife, an_estack_without_calls_leaves_its_astack_and_the_next_call_get
     ASSERT_EQ(in_the_call, 1U);
     ASSERT_TRUE(eventually([&] { return pair.server.statistics().estacks_associated == 0; }));
     EXPECT_EQ(pair.server.statistics().estacks_released, static_cast<std::uint64_t>(round));
+    // It looks at its A-stack once more, and would serve the next call then, associated no longer.
+    ASSERT_TRUE(eventually([&] { return pair.server.statistics().estacks == 0; }));
   }
 }
 
 TEST(EStackLife, an_idle_estack_stands_by_for_the_first_call_of_a_new_binding) {
-  Pair pair;
+  Pair pair({.kept_estacks = 1});
   {
     auto first = pair.bind();
     auto second = pair.bind();  // answered when the clerk has done all that it does for the first

@@ -6,7 +6,7 @@
 namespace lrpc::storm {
 namespace {
 
-constexpr double kMostUnbindSeconds = 30;
+constexpr double kMostUnbindSeconds = 240;
 /// E-stacks that lrpc-netd keeps, and never gives up: the others end when nobody has called for some seconds.
 constexpr std::uint64_t kKeptEStacks = 60;
 /// Times that the conductor looks into the answer to one question, a millisecond each.

@@ -59,7 +59,7 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   bound.terms.grows = options.supply == AStackSupply::grow;
   bound.terms.shared = shared;
   if (random.chance(15)) {
-    options.timeout = bound.terms.survivor ? 8s : std::chrono::milliseconds(random.between(50, 200));
+    options.timeout = bound.terms.survivor ? 240s : std::chrono::milliseconds(random.between(50, 200));
     bound.client = import_privately_or_not(name, options);
   } else {
     bound.client = import_or_not(name, options);

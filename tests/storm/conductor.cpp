@@ -26,7 +26,7 @@ constexpr std::uint64_t kServerLife = 600 * kMillisecond;
 /// A tick takes 1 ms, or some where the processors are shared. What is beyond this was no work.
 constexpr std::uint64_t kMostOfTick = 10 * kMillisecond;
 /// Of the patience that a storm has, so much has one that looks for a fault.
-constexpr double kHaste = 0.3;
+constexpr double kHaste = 0.07;
 
 bool is_client(Role role) { return role == Role::client || role == Role::sealed_client; }
 bool is_mortal(Role role) { return is_client(role) || role == Role::server; }
@@ -253,7 +253,8 @@ void Conductor::ended(pid_t pid, Process process, int status) {
 }
 
 bool Conductor::wait_until(const std::function<bool()>& done, double seconds) {
-  const std::uint64_t until = worked_ + patience(seconds);
+  // The storm has failed once something was wrong: what else is wrong is worth less of a wait.
+  const std::uint64_t until = worked_ + patience(seconds) / (wrongs_ == 0 ? 1 : 10);
   while (!done()) {
     if (worked_ > until) return false;
     tick(false);
@@ -300,14 +301,14 @@ std::optional<bool> Conductor::run() {
     return std::nullopt;
   }
   const std::uint64_t began = monotonic_ns();
-  if (!wait_until([&] { return all_up(); }, 60)) wrong("the daemons do not start; see %s", options_.directory.c_str());
+  if (!wait_until([&] { return all_up(); }, 240)) wrong("the daemons do not start; see %s", options_.directory.c_str());
   for (std::uint32_t i = 0; i < machines_.size(); ++i) (void)spawn(Role::survivor_server, i);
   // From here on the survivors have their names, but while lrpcd is away.
   const auto there = [&](const Machine& machine) {
     const auto names = names_at(machine.nameserver);
     return names && *names == names_at_rest();
   };
-  if (!wait_until([&] { return std::ranges::all_of(machines_, there); }, 60)) wrong("a survivor is not exported");
+  if (!wait_until([&] { return std::ranges::all_of(machines_, there); }, 240)) wrong("a survivor is not exported");
   (void)spawn(Role::survivor_client);
   for (bool last = false; !last && wrongs_ == 0; ++round_) {
     ledger().round.store(round_);
