@@ -128,8 +128,8 @@ struct AtRest {
   }
 };
 
-/// The same allocation fails in life after life: what is lost there each time, however little, adds up to more than what
-/// a life may keep.
+/// The same allocation fails in life after life: what is lost there each time, however little, adds up to more than
+/// what a life may keep.
 template <class Life>
 void fail_each_again_and_again(FaultyProcess& process, Life&& life) {
   constexpr int kTimes = 30;

@@ -171,8 +171,8 @@ TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_
   lrpcd.recover();
 }
 
-/// Runs `body` where an lrpcd that it starts takes descriptors from strangers, whatever the kernel. lrpcd ends with this
-/// thread.
+/// Runs `body` where an lrpcd that it starts takes descriptors from strangers, whatever the kernel. lrpcd ends with
+/// this thread.
 template <class Body>
 void where_descriptors_arrive(Body&& body) {
   bool can = false;

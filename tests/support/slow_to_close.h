@@ -30,8 +30,8 @@
 
 namespace testing_lrpc {
 
-/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own. Each kind fails
-/// the test if something has ended the wait before: whatever was done until then, nobody did it who had waited.
+/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own. Each kind
+/// fails the test if something has ended the wait before: whatever was done until then, nobody did it who had waited.
 class SlowToClose {
  public:
   SlowToClose() = default;
@@ -125,8 +125,8 @@ class LadenSocket : public SlowToClose {
 
 /// A file of a FUSE file system whose daemon answers everything but FLUSH. Needs to be root, and /dev/fuse.
 ///
-/// The daemon is a process of its own, and ends as soon as the test is being killed: whoever waits for a FLUSH cannot be
-/// killed before that.
+/// The daemon is a process of its own, and ends as soon as the test is being killed: whoever waits for a FLUSH cannot
+/// be killed before that.
 class StuckFile : public SlowToClose {
  public:
   StuckFile() {

@@ -14,8 +14,8 @@ inline constexpr std::chrono::milliseconds kClosingPause{100};
 /// For who has a loop of its own instead of a watcher. Does not wait. Thread-safe.
 [[nodiscard]] bool close_aside_again() noexcept;
 
-/// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. Makes what close_aside()
-/// needs, if it is not there. Destroyed before its watcher.
+/// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. Makes what
+/// close_aside() needs, if it is not there. Destroyed before its watcher.
 class ClosingAgain {
  public:
   explicit ClosingAgain(Watcher& watcher);  ///< Throws std::bad_alloc.
