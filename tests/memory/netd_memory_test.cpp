@@ -210,10 +210,10 @@ void send_as_stranger(HostAddress from, HostAddress to) {
 }
 
 TEST_P(NetdWithoutMemory, remembers_no_strangers_and_goes_on_with_the_calls_it_has) {
-  auto out = here_.import(there_);
-  ASSERT_TRUE(out) << out.error().message();
-  auto in = there_.import(here_);
-  ASSERT_TRUE(in) << in.error().message();
+  lrpc::Result<Distant::Client> out = lrpc::Errc::remote_unavailable;
+  ASSERT_TRUE(eventually([&] { return (out = here_.import(there_)).has_value(); })) << out.error().message();
+  lrpc::Result<Distant::Client> in = lrpc::Errc::remote_unavailable;
+  ASSERT_TRUE(eventually([&] { return (in = there_.import(here_)).has_value(); })) << in.error().message();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(out->Add(i, 1) && in->Add(i, 1));
   netd_.fail(1, UINT64_MAX);
   for (std::uint32_t i = 0; i < 4000; ++i) {

@@ -48,6 +48,9 @@ class Rpcbind : public ::testing::Test {
   pid_t rpcbind_ = 0;
 };
 
+/// A busy machine's rpcbind is waited for.
+const RpcbindOptions kPatient{.timeout = std::chrono::seconds(240)};
+
 #define START_RPCBIND() \
   start_rpcbind();      \
   if (HasFatalFailure() || IsSkipped()) return
@@ -60,7 +63,7 @@ TEST_F(Rpcbind, shows_our_server_for_as_long_as_it_is_registered) {
   const std::string question = LRPC_RPCINFO " -T udp 127.0.0.1 " + std::to_string(kCalc) + " 1";
   const std::string by_version_2 = LRPC_RPCINFO " -p 127.0.0.1";
   {
-    Result<RpcbindRegistration> registered = RpcbindRegistration::make({kCalc, 1, port, kLoopback});
+    Result<RpcbindRegistration> registered = RpcbindRegistration::make({kCalc, 1, port, kLoopback}, kPatient);
     ASSERT_TRUE(registered) << registered.error().message();
     const Said said = run(question);
     EXPECT_TRUE(said.well) << said.text;
@@ -75,11 +78,13 @@ TEST_F(Rpcbind, shows_our_server_for_as_long_as_it_is_registered) {
     const Said client = run(LRPC_CALC_CLIENT);
     EXPECT_TRUE(client.well);
     EXPECT_EQ(client.text, "add: -42\n");
-    EXPECT_EQ(RpcbindRegistration::make({kCalc, 1, 999, kLoopback}, {.replaces = false}).code(), Errc::name_taken);
+    EXPECT_EQ(
+        RpcbindRegistration::make({kCalc, 1, 999, kLoopback}, {.timeout = kPatient.timeout, .replaces = false}).code(),
+        Errc::name_taken);
     // The next server replaces it, and its end does not undo that.
     std::optional<SunHost> next;
     const std::uint16_t next_port = serve_calc(next);
-    Result<RpcbindRegistration> again = RpcbindRegistration::make({kCalc, 1, next_port, kLoopback});
+    Result<RpcbindRegistration> again = RpcbindRegistration::make({kCalc, 1, next_port, kLoopback}, kPatient);
     ASSERT_TRUE(again) << again.error().message();
     registered = Errc::ok;
     const Result<std::uint16_t> now = asks.find(kCalc, 1);

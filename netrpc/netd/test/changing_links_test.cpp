@@ -309,7 +309,7 @@ TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
   here->start_with_keys();
-  auto client = import();
+  auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
   here->where().ip("link set veth0 mtu 600");
   there->where().ip("link set veth0 mtu 600");

@@ -42,7 +42,7 @@ class GroupOfMachines : public ::testing::Test {
     std::ofstream graph(machine->file("graph"));
     graph << "udp     = UDP(address = \"" << at << "\");\n"
           << "auth    = AUTH(keys = \"" << machine->file("keys") << "\") over udp;\n"
-          << "channel = CHANNEL over auth;\n"
+          << "channel = CHANNEL(give_up = 30s, reply_life = 40s) over auth;\n"
           << "select  = SELECT over channel;\n";
     const std::map<std::string, std::string> accepts{
         {"anyone", "ONE_ACCEPT"}, {"replicas", "MAJORITY"}, {"everyone", "ALL_ACCEPT"}};

@@ -92,7 +92,7 @@ class MessageSizes : public TwoMachines, public ::testing::WithParamInterface<Li
   }
   template <class Client>
   [[nodiscard]] Result<Client> import_there(const std::string& name) const {
-    return Client::import(name + "@" + there->address(), {.nameserver = here->socket()});
+    return patiently([&] { return Client::import(name + "@" + there->address(), {.nameserver = here->socket()}); });
   }
   void expect_that_what_fits_is_carried() const {
     auto fits = import_there<Fits::Client>("fits");

@@ -62,7 +62,8 @@ TEST_F(OnOneEthernet, machines_with_addresses_of_their_own_say_nothing) {
     machine->start_netd({"--insecure", "--export", "conformance"});
   }
   const Process server = second->start({LRPC_TEST_SERVER, "--nameserver", second->socket(), "conformance"});
-  auto client = Conformance::Client::import("conformance@10.7.0.2", {.nameserver = first->socket()});
+  auto client =
+      patiently([&] { return Conformance::Client::import("conformance@10.7.0.2", {.nameserver = first->socket()}); });
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_TRUE(client->Null());
   for (Machine* const machine : {first.get(), second.get()}) EXPECT_FALSE(machine->has_logged("too, which has"));
@@ -84,7 +85,7 @@ class MovingNeighbour : public TwoMachines {
       there->in([] { (void)run("bash -c 'echo > /dev/udp/10.7.0.1/9'"); });
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
-    auto imported = import();
+    auto imported = import_patiently();
     ASSERT_TRUE(imported) << imported.error().message();
     client_.emplace(*std::move(imported));
     expect_calls("before");

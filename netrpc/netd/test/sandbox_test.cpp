@@ -162,7 +162,7 @@ TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance", "--sandbox", "off"});
   here->start_with_keys();
-  auto client = import();
+  auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->Add(1, 2).value(), 3);
   const pid_t pid = here->netd().pid();

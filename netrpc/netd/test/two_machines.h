@@ -106,6 +106,18 @@ class Machine {
   Process netd_;
 };
 
+/// What `import` comes to, again and again while no host answers.
+template <class Import>
+[[nodiscard]] auto patiently(const Import& import) {
+  auto imported = import();
+  (void)eventually([&] {
+    if (imported.code() != Errc::remote_unavailable) return true;
+    imported = import();
+    return false;
+  });
+  return imported;
+}
+
 class TwoMachines : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -126,11 +138,15 @@ class TwoMachines : public ::testing::Test {
   [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
     return Conformance::Client::import(name, {.nameserver = here->socket()});
   }
+  /// Once that host answers: lrpc-netd waits for 5 s.
+  [[nodiscard]] Result<Conformance::Client> import_patiently(const std::string& name = "conformance@10.7.0.2") const {
+    return patiently([&] { return import(name); });
+  }
   /// So many bindings to a server that then stands still, so that their calls last until it goes on.
   [[nodiscard]] std::vector<Conformance::Client> bind_and_stop(const Process& server, std::size_t count) const {
     std::vector<Conformance::Client> clients;
     for (std::size_t i = 0; i < count; ++i) {
-      auto client = import();
+      auto client = import_patiently();
       EXPECT_TRUE(client) << client.error().message();
       if (client) clients.push_back(*std::move(client));
     }
@@ -144,7 +160,7 @@ class TwoMachines : public ::testing::Test {
     exporting.insert(exporting.end(), {"--export", "conformance"});
     there->start_with_keys(exporting);
     here->start_with_keys(here_options);
-    auto client = import();
+    auto client = import_patiently();
     ASSERT_TRUE(client) << client.error().message();
     for (int i = 0; i < 100; ++i) {
       const auto sum = client->Add(i, 42);
