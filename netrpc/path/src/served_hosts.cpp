@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 
 /// The longest that one BIND waits for a name here; who is ready to wait longer asks again.
 constexpr milliseconds kLongestWait{10'000};
-/// How long a call waits for an A-stack whose earlier caller has gone on without its result.
+/// How long a call waits for an A-stack whose earlier caller has gone on without its result. A call without a limit
+/// counts its looks: a machine that stood still meanwhile has let nobody finish.
 constexpr milliseconds kAStackPatience{5'000};
 constexpr milliseconds kAStackPause{1};
 
@@ -209,7 +210,8 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
 
   const bool limited = prologue.remaining_ms != 0;
   milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;
-  std::optional<Clock::time_point> patience;  // the clock is looked at when there is something to wait for
+  std::optional<Clock::time_point> until;  // the clock is looked at when there is something to wait for
+  auto looks = kAStackPatience / kAStackPause;
   const auto room = reply.subspan(kReplyPrologue);
   std::size_t size = 0;
   std::uint16_t status = 0;
@@ -218,13 +220,13 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
                               : remote->binding.call(prologue.procedure, message.image, room, size, limit);
     if (status != failed(Errc::no_astack)) break;
     const auto now = Clock::now();
-    if (!patience) patience = now + (limited ? limit : kAStackPatience);
-    if (now >= *patience) {
+    if (limited && !until) until = now + limit;
+    if (limited ? now >= *until : looks-- == 0) {
       status = failed(limited ? Errc::call_aborted : Errc::limit_reached);
       break;
     }
     std::this_thread::sleep_for(kAStackPause);
-    if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*patience - Clock::now()));
+    if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*until - Clock::now()));
   }
   if (!remote->binding.revoked()) return answer(status, false, size);
   unbind(host, remote->key);
