@@ -67,7 +67,7 @@ void prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Reque
   curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
   const long timeout = static_cast<long>(std::max<std::chrono::milliseconds::rep>(request.timeout.count(), 1));
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, timeout);
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, 1'000L));
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, std::max(1'000L, timeout / 3)));
   if (!tls.ca.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, tls.ca.c_str());
   if (!tls.certificate.empty()) {
     curl_easy_setopt(handle, CURLOPT_SSLCERT, tls.certificate.c_str());

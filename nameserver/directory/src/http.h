@@ -44,9 +44,9 @@ class Http {
   Http(Http&&) noexcept = default;
   Http& operator=(Http&&) noexcept = default;
 
-  /// One request and its whole answer, whatever its status. Blocks at most `timeout`, and 1 s of it to connect.
-  /// Errors: remote_unavailable (no connection, no answer in time, TLS does not agree), limit_reached (the answer is
-  /// longer than `most`).
+  /// One request and its whole answer, whatever its status. Blocks at most `timeout`; a third of it to connect, but 1 s
+  /// at least. Errors: remote_unavailable (no connection, no answer in time, TLS does not agree), limit_reached (the
+  /// answer is longer than `most`).
   Result<HttpReply> post(const Request& request);
 
   /// Each line of the answer as it comes, while `on_line` returns true. Blocks until it returns false, `stop` is true

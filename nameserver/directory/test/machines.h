@@ -48,9 +48,8 @@ class Machines : public ::testing::Test {
       start_directory(i, i == 1 && lease_of_1 != 0 ? lease_of_1 : lease);
     }
   }
-  /// That notices within a second that the other host does not answer.
   void start_netd(std::size_t i, const std::string& exported = "conformance") {
-    machines[i]->start_impatient("--insecure", {"--address", machines[i]->address(), "--export", exported});
+    machines[i]->start_with_give_up(give_up, "--insecure", {"--address", machines[i]->address(), "--export", exported});
   }
   void start_directory(std::size_t i, int lease) {
     const std::string config = machines[i]->file("directory.toml");
@@ -69,12 +68,32 @@ class Machines : public ::testing::Test {
     options.nameserver = machines[i]->socket();
     return Conformance::Client::import(name, options);
   }
-  /// The process that answers, or 0.
-  [[nodiscard]] int server_of(std::size_t i, ImportOptions options = {}) const {
-    auto client = import(i, std::move(options));
-    if (!client) return 0;
-    const auto pid = client->ServerPid();
-    return pid ? *pid : 0;
+  /// What an import comes to where etcd, which has 3 s for an answer, and the hosts have answered.
+  [[nodiscard]] Errc outcome_of_import(std::size_t i, const std::string& name = "conformance@") const {
+    Errc code = Errc::remote_unavailable;
+    (void)eventually([&] { return (code = import(i, {}, name).code()) != Errc::remote_unavailable; });
+    return code;
+  }
+  /// The process that answers, as soon as one does; 0: none.
+  [[nodiscard]] int server_of(std::size_t i) const {
+    int server = 0;
+    (void)eventually([&] {
+      auto client = import(i);
+      const auto pid = client ? client->ServerPid() : Result<std::int32_t>(client.code());
+      server = pid ? *pid : 0;
+      return server != 0;
+    });
+    return server;
+  }
+  /// Ends machine 1's lrpc-directory by a signal. False: etcd has not answered it within 3 s, and still has its names;
+  /// they are those of a new one by now.
+  [[nodiscard]] bool ends_and_withdraws(int signal) {
+    directories[1].kill_and_wait(signal);
+    const std::string left = value_of_host("10.7.0.2");
+    if (left.empty()) return true;
+    start_directory(1, kLong);
+    EXPECT_TRUE(eventually([&] { return value_of_host("10.7.0.2") != left; }));
+    return false;
   }
   /// The hosts that etcd has for a name, as their keys end.
   [[nodiscard]] std::set<std::string> published(const std::string& name = "conformance") const {
@@ -122,6 +141,7 @@ class Machines : public ::testing::Test {
   }
   void link(std::size_t i, const std::string& state) const { machines[i]->where().ip("link set eth0 " + state); }
 
+  std::string give_up = "25s";  ///< Until lrpc-netd believes that a host which says nothing will not answer.
   std::optional<netrpc::test::Namespace> store;
   std::optional<netrpc::test::Bridge> bridge;
   std::optional<EtcdServer> etcd;

@@ -5,16 +5,18 @@ namespace lrpc::directory::test {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_lrpc::kPatience;
 
 TEST_F(Machines, a_name_is_found_wherever_it_is_exported) {
   start_all();
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
   for (std::size_t i = 0; i < kMachines; ++i) {
-    auto client = import(i);
+    auto client = import(i, {.timeout = kPatience});
     ASSERT_TRUE(client) << i << ": " << client.error().message();
-    EXPECT_EQ(client->Add(40, 2).value(), 42);
-    EXPECT_EQ(client->ServerPid().value(), server.pid());
+    const auto sum = client->Add(40, 2);
+    EXPECT_TRUE(sum && *sum == 42) << i << ": " << describe(sum.code());
+    EXPECT_EQ(server_of(i), server.pid());
   }
 }
 
@@ -24,7 +26,7 @@ TEST_F(Machines, only_names_that_lrpc_netd_exports_are_published) {
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
   EXPECT_EQ(published("secret"), Hosts());
-  EXPECT_EQ(import(0, {}, "secret@").code(), Errc::name_unknown);
+  EXPECT_EQ(outcome_of_import(0, "secret@"), Errc::name_unknown);
 }
 
 TEST_F(Machines, no_name_of_lrpc_itself_is_published_though_all_names_are_exported) {
@@ -44,7 +46,7 @@ TEST_F(Machines, a_server_of_this_machine_comes_first_and_is_bound_without_the_n
   const Process there = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.1", "10.7.0.2"}));
   for (int i = 0; i < 10; ++i) {
-    auto client = import(0);
+    auto client = import(0, {.timeout = kPatience});
     ASSERT_TRUE(client) << client.error().message();
     EXPECT_EQ(client->binding().server().pid, here.pid()) << "by the kernel's word: it is a local binding";
   }
@@ -63,12 +65,25 @@ TEST_F(Machines, two_servers_of_one_name_share_the_clients) {
 }
 
 TEST_F(Machines, an_import_fails_over_when_a_host_does_not_answer) {
+  give_up = "500ms";
   start_all();
   const Process one = start_server(1);
   const Process two = start_server(2);
   ASSERT_TRUE(becomes_published({"10.7.0.2", "10.7.0.3"}));
   machines[1]->netd().send(SIGKILL);  // etcd still has the name: its lease lasts, and lrpc-directory gives it some time
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(server_of(0), two.pid());
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(eventually([&] {
+      auto client = import(0);
+      const auto pid = client ? client->ServerPid() : Result<std::int32_t>(client.code());
+      EXPECT_TRUE(!pid || *pid == two.pid());
+      // On a busy machine the other one may not answer in time either: then both have been tried.
+      const std::string told = client ? "" : client.error().text;
+      EXPECT_TRUE(told.find("host '10.7.0.2'") == std::string::npos ||
+                  told.find("(the last of 2 hosts") != std::string::npos)
+          << told;
+      return pid.has_value();
+    }));
+  }
 }
 
 TEST_F(Machines, a_host_whose_lrpc_netd_stays_away_is_withdrawn) {
@@ -85,7 +100,7 @@ TEST_F(Machines, a_moved_server_is_found_where_it_is_now) {
   start_all();
   Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
-  auto before = import(0);
+  auto before = import(0, {.timeout = kPatience});
   ASSERT_TRUE(before) << before.error().message();
   server = {};
   EXPECT_TRUE(eventually([&] { return before->Null().code() != Errc::ok && before->binding().revoked(); }));
@@ -97,11 +112,12 @@ TEST_F(Machines, a_moved_server_is_found_where_it_is_now) {
 TEST_F(Machines, an_import_waits_for_a_name_to_appear_anywhere) {
   start_all();
   Result<Conformance::Client> client = Errc::name_unknown;
-  std::thread importer([&] { client = import(0, {.timeout = std::chrono::minutes(4)}); });
+  std::thread importer([&] { client = import(0, {.timeout = kPatience}); });
   const Process server = start_server(2);
   importer.join();
   ASSERT_TRUE(client) << client.error().message();
-  EXPECT_EQ(client->ServerPid().value(), server.pid());
+  const auto pid = client->ServerPid();
+  EXPECT_TRUE(pid && *pid == server.pid()) << describe(pid.code());
 }
 
 TEST_F(Machines, an_import_that_waits_for_a_name_waits_for_etcd_too) {
@@ -110,12 +126,13 @@ TEST_F(Machines, an_import_that_waits_for_a_name_waits_for_etcd_too) {
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
   etcd->kill();
   Result<Conformance::Client> client = Errc::name_unknown;
-  std::thread importer([&] { client = import(0, {.timeout = std::chrono::minutes(4)}); });
+  std::thread importer([&] { client = import(0, {.timeout = kPatience}); });
   EXPECT_EQ(import(0).code(), Errc::remote_unavailable);
   etcd->start();
   importer.join();
   ASSERT_TRUE(client) << client.error().message();
-  EXPECT_EQ(client->ServerPid().value(), server.pid());
+  const auto pid = client->ServerPid();
+  EXPECT_TRUE(pid && *pid == server.pid()) << describe(pid.code());
 }
 
 TEST_F(Machines, without_etcd_known_names_are_found_and_others_say_why_not) {
@@ -157,6 +174,7 @@ TEST_F(Machines, an_expired_lease_takes_the_names_of_a_silent_host_away_until_it
 }
 
 TEST_F(Machines, a_partitioned_machine_is_forgotten_and_comes_back_when_it_is_healed) {
+  give_up = "500ms";
   start_all(kLong, 2);
   const Process one = start_server(1);
   const Process two = start_server(2);
@@ -174,7 +192,7 @@ TEST_F(Machines, names_go_at_once_when_lrpc_directory_stops_in_order) {
   const Process server = start_server(1);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     ASSERT_TRUE(becomes_published({"10.7.0.2"}));
-    directories[1].kill_and_wait(signal);
+    EXPECT_TRUE(eventually([&] { return ends_and_withdraws(signal); })) << signal;
     EXPECT_EQ(published(), Hosts()) << signal;
     start_directory(1, kLong);
   }
@@ -199,8 +217,8 @@ TEST_F(Machines, a_directory_that_was_killed_takes_its_names_over_from_its_earli
   EXPECT_EQ(value_of_host("10.7.0.2"), before) << "the lease lasts";
   start_directory(1, kLong);
   ASSERT_TRUE(eventually([&] { return value_of_host("10.7.0.2") != before; })) << "another instance";
-  directories[1].kill_and_wait(SIGTERM);
-  EXPECT_TRUE(becomes_published({})) << "they were under the new lease";
+  EXPECT_TRUE(eventually([&] { return ends_and_withdraws(SIGTERM); }));
+  EXPECT_EQ(published(), Hosts()) << "they were under the new lease";
 }
 
 TEST_F(Machines, without_lrpc_directory_the_error_says_what_to_do) {
@@ -214,13 +232,14 @@ TEST_F(Machines, an_import_waits_for_a_server_with_an_interface_that_fits) {
   start_all();
   const PublishedName older{"conformance", 0x0a07'0003, 7, {"Conformance", 1, 0, 0}};
   write({{key_of("/lrpc", "conformance", older.host), value_of(older)}});
-  EXPECT_EQ(import(0).code(), Errc::version_mismatch);
+  EXPECT_EQ(outcome_of_import(0), Errc::version_mismatch);
   Result<Conformance::Client> client = Errc::name_unknown;
-  std::thread importer([&] { client = import(0, {.timeout = std::chrono::minutes(4)}); });
+  std::thread importer([&] { client = import(0, {.timeout = kPatience}); });
   const Process server = start_server(1);
   importer.join();
   ASSERT_TRUE(client) << client.error().message();
-  EXPECT_EQ(client->ServerPid().value(), server.pid());
+  const auto pid = client->ServerPid();
+  EXPECT_TRUE(pid && *pid == server.pid()) << describe(pid.code());
 }
 
 TEST_F(Machines, many_entries_of_others_hide_no_own_name_and_long_ones_no_name_that_is_known) {
@@ -237,11 +256,11 @@ TEST_F(Machines, many_entries_of_others_hide_no_own_name_and_long_ones_no_name_t
     }
   };
   fill(8000);
-  EXPECT_EQ(import(2).code(), Errc::limit_reached);
+  EXPECT_EQ(outcome_of_import(2), Errc::limit_reached);
   EXPECT_EQ(server_of(0), server.pid());
   EXPECT_EQ(server_of(1), server.pid());
   fill(1);
-  EXPECT_EQ(import(0).code(), Errc::name_unknown) << "others are behind the first 256";
+  EXPECT_EQ(outcome_of_import(0), Errc::name_unknown) << "others are behind the first 256";
   EXPECT_EQ(server_of(1), server.pid());
 }
 
