@@ -54,7 +54,8 @@ class Files : public testing::Test {
     root_ = pattern;
     fs::create_directories(root_ / "exported");
     socket_ = (root_ / "lrpcd.sock").string();
-    auto started = lrpc::nameserver::Nameserver::start({.socket_path = socket_});
+    auto started =
+        lrpc::nameserver::Nameserver::start({.socket_path = socket_, .bind_timeout = std::chrono::minutes(4)});
     ASSERT_TRUE(started) << started.error().message();
     nameserver_ = *std::move(started);
     start_server();

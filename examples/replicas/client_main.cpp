@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   int number = 1;
   int place = 0;
   lrpc::ImportOptions options;
-  options.call_timeout = std::chrono::seconds(10);
+  options.call_timeout = std::chrono::minutes(4);
   lrpc::command_line::Program program("Works on what a group of lrpc-replica keeps.");
   program.require_subcommand();
   program.option("--group", group, "The group's name in the graph of lrpc-netd").show_default();

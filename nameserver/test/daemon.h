@@ -25,7 +25,8 @@ class Daemon {
     EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
     output_ = UniqueFd(out[0]);
     ready_ = UniqueFd(ready[0]);
-    if (with_ready_fd) arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready[1])});
+    if (with_ready_fd)
+      arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready[1]), "--bind-timeout-ms", "240000"});
     arguments.insert(arguments.begin(), "lrpcd");
     pid_ = ::fork();
     if (pid_ == 0) {

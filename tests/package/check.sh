@@ -48,7 +48,7 @@ fi
 
 wait "$building" || { cat "$work/readme.log"; exit 1; }
 export LRPC_SOCKET=$work/lrpcd.sock
-"$work/moved/bin/lrpcd" --socket "$LRPC_SOCKET" &
+"$work/moved/bin/lrpcd" --socket "$LRPC_SOCKET" --bind-timeout-ms 240000 &
 started+=($!)
 until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
 "$work/readme/build/server" &

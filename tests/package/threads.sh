@@ -32,7 +32,7 @@ threads=("${around[@]}" "$work/build/threads")
 "${threads[@]}"  # a report is exit status 66
 
 export LRPC_SOCKET=$work/lrpcd.sock
-"$work/prefix/bin/lrpcd" --socket "$LRPC_SOCKET" &
+"$work/prefix/bin/lrpcd" --socket "$LRPC_SOCKET" --bind-timeout-ms 240000 &
 started+=($!)
 until [[ -S $LRPC_SOCKET ]]; do
   kill -0 "${started[-1]}"  # else it has ended

@@ -17,7 +17,7 @@ status_of() { local status=0; "$@" >"$work/out" 2>"$work/err" || status=$?; echo
 export LRPC_SOCKET=$work/lrpcd.sock
 [[ $(status_of "$lrpc" list) == 1 ]] || fail "list without a nameserver fails"
 grep -q "no nameserver" "$work/err" || fail "and says so"
-"$lrpcd" --socket "$LRPC_SOCKET" --log-level off &
+"$lrpcd" --socket "$LRPC_SOCKET" --log-level off --bind-timeout-ms 240000 &
 started+=($!)
 until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
 "$server" host >/dev/null &
