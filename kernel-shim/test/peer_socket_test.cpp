@@ -246,6 +246,15 @@ TEST(ClosingAside, is_tried_again_by_another_watcher_if_the_one_that_was_to_ends
   EXPECT_TRUE(eventually([&] { return held->expired(); }));
 }
 
+TEST(ClosingAside, is_tried_again_by_a_watcher_that_comes_later) {
+  const auto held = close_without_a_thread(14);
+  if (!held) GTEST_SKIP() << "no thread can be refused here";
+  Watcher watcher("lrpc-test");
+  ASSERT_TRUE(watcher.start());
+  const ClosingAgain again(watcher);
+  EXPECT_TRUE(eventually([&] { return held->expired(); }));
+}
+
 TEST(ClosingAside, is_tried_again_by_whoever_has_no_watcher) {
   const auto held = close_without_a_thread(13);
   if (!held) GTEST_SKIP() << "no thread can be refused here";

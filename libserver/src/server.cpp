@@ -72,8 +72,7 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
                           ExportOptions options) {
   const shim::NoCancellation never;
   // Whoever has the other end may have put anything into it already: it is not closed here, whatever is returned.
-  const shim::Stranger client = shim::stranger_at(socket.get());
-  shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, client);
+  shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, {});
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->private_sockets().serve_over(std::move(served), *std::move(interface));

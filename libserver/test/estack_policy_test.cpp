@@ -127,6 +127,14 @@ TEST(EStackPolicy, keeps_its_processor_as_long_as_others_have_taken_it) {
   EXPECT_EQ(busy_until_yield(policy, 5'000), 5'000 + EStackPolicy::kYieldUs) << "it has slept as long meanwhile";
 }
 
+TEST(EStackPolicy, pays_what_it_keeps_by_short_sleeps_too) {
+  EStackPolicy policy;
+  const std::uint64_t us = busy_until_yield(policy, 1'000) + 900;
+  policy.yielded(900, at(us));
+  for (int i = 0; i < 8; ++i) policy.parked(100);
+  EXPECT_EQ(busy_until_yield(policy, us + 1'000), us + 1'000 + EStackPolicy::kYieldUs);
+}
+
 TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_slice) {
   EStackPolicy policy;
   const std::uint64_t back = busy_until_yield(policy, 1'000) + 3'000;  // a hog's

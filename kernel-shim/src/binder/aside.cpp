@@ -30,12 +30,13 @@ namespace lrpc::shim {
 namespace {
 
 /// Descriptors that can wait to be closed while there is no memory, unless the process can have fewer in all.
-constexpr std::size_t kMostWithoutMemory = 65'536;
+constexpr std::size_t kMostWithoutMemory = std::size_t{4} * kMostToCloseOfAll;
 
-std::size_t most_without_memory() noexcept {
+/// How many descriptors the process can have, but no more than `most`.
+std::size_t most_descriptors(std::size_t most) noexcept {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostWithoutMemory;
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, kMostWithoutMemory));
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, most));
 }
 
 struct ToClose {
@@ -72,16 +73,20 @@ struct Aside {
   std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
   std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;
-  const std::size_t most = std::min<std::size_t>(most_without_memory() / kPartToClose, kMostToCloseOfAll);
-  bool clearing = false;                   ///< There is a thread that clears the surplus away.
-  std::vector<const ClosingAgain*> again;  ///< Any of them tries again.
-  std::atomic<bool> stalled = false;       ///< Something waits for want of a thread. Written under the lock.
+  const std::size_t most = most_descriptors(std::size_t{kPartToClose} * kMostToCloseOfAll) / kPartToClose;
+  std::vector<const ClosingAgain*> again;  ///< All of them try again: one may be busy with something else.
+  // Written under the lock.
+  std::atomic<bool> clearing = false;                ///< There is a thread that clears the surplus away.
+  std::atomic<bool> stalled = false;                 ///< Something waits for want of a thread.
+  std::chrono::steady_clock::time_point not_before;  ///< Then threads are tried for again, while it is so.
 
-  Aside() { waiting.reserve(most_without_memory()); }
+  Aside() { waiting.reserve(most_descriptors(kMostWithoutMemory)); }
   void start_threads_locked() noexcept;
+  void start_threads_in_time_locked() noexcept;
+  void stall_locked() noexcept;
   void ask_again_locked() noexcept;
   [[nodiscard]] bool start_closers_locked() noexcept;
-  [[nodiscard]] bool start_to_clear_locked() noexcept;
+  [[nodiscard]] bool start_to_clear_locked(bool some_waited) noexcept;
   [[nodiscard]] bool close_next(Closing& closing) noexcept;
   [[nodiscard]] std::size_t mark_surplus_locked();
   [[nodiscard]] bool nothing_to_clear_locked() noexcept;
@@ -119,7 +124,7 @@ void* close_main(void* argument) {
 }
 
 /// One has been closed. The thread goes on with the one that may be closed now, if there is one: another thread might
-/// not be had. If there are more, somebody tries again.
+/// not be had. If more may be, there was none for them before.
 bool Aside::close_next(Closing& closing) noexcept {
   const std::lock_guard lock(mutex);
   closers.remove(closing.one.stranger.user);
@@ -128,11 +133,14 @@ bool Aside::close_next(Closing& closing) noexcept {
   if (next == waiting.end()) {
     next = std::ranges::find_if(waiting, [this](auto& one) { return closers.room_for(one.stranger.user); });
   }
-  if (next == waiting.end()) return false;
-  closers.add(next->stranger.user);  // in the place of the one that was removed
-  closing.one = std::move(*next);
-  waiting.erase(next);
-  return true;
+  const bool found = next != waiting.end();
+  if (found) {
+    closers.add(next->stranger.user);  // in the place of the one that was removed
+    closing.one = std::move(*next);
+    waiting.erase(next);
+  }
+  if (stalled) start_threads_locked();
+  return found;
 }
 
 /// One descriptor a thread: others of this user, and of everybody, need not wait for it. False: not for all.
@@ -163,13 +171,24 @@ bool Aside::start_closers_locked() noexcept {
 
 /// For all that waits: now, or in a while.
 void Aside::start_threads_locked() noexcept {
+  const bool some_waited = stalled.exchange(false);
   const bool closers_started = start_closers_locked();
-  stalled = !start_to_clear_locked() || !closers_started;
-  if (stalled) ask_again_locked();
+  if (!start_to_clear_locked(some_waited) || !closers_started) stall_locked();
+}
+
+/// No more often than that can help where no threads can be had.
+void Aside::start_threads_in_time_locked() noexcept {
+  if (!stalled || std::chrono::steady_clock::now() >= not_before) start_threads_locked();
+}
+
+void Aside::stall_locked() noexcept {
+  stalled = true;
+  not_before = std::chrono::steady_clock::now() + kClosingPause;
+  ask_again_locked();
 }
 
 void Aside::ask_again_locked() noexcept {
-  (void)std::ranges::any_of(again, [](const ClosingAgain* one) { return one->soon(); });
+  for (const ClosingAgain* one : again) (void)one->soon();
 }
 
 // ---- More than may wait ----
@@ -246,10 +265,7 @@ void* clear_main(void* argument) {
     const std::lock_guard lock(all.mutex);
     if (could && !all.nothing_to_clear_locked()) continue;  // come since
     all.clearing = false;
-    if (!could) {
-      all.stalled = true;
-      all.ask_again_locked();
-    }
+    if (!could) all.stall_locked();
     all.closed.notify_all();
     return nullptr;
   }
@@ -264,12 +280,16 @@ bool Aside::nothing_to_clear_locked() noexcept {
 }
 
 /// False: there is something to clear, and nobody for it.
-bool Aside::start_to_clear_locked() noexcept {
-  if (!clearing && !nothing_to_clear_locked()) {
-    clearing = start_detached("lrpc-surplus", &clear_main, this);
-    return clearing;
+bool Aside::start_to_clear_locked(bool some_waited) noexcept {
+  if (clearing || waiting.empty()) return true;
+  if (!some_waited && waiting.size() <= most) {  // then only the share of the last one's user has grown
+    const uid_t last = waiting.back().stranger.user;
+    if (std::ranges::count(waiting, last, [](const ToClose& one) { return one.stranger.user; }) <= kMostToClose)
+      return true;
   }
-  return true;
+  if (nothing_to_clear_locked()) return true;
+  clearing = start_detached("lrpc-surplus", &clear_main, this);
+  return clearing;
 }
 
 struct Work {
@@ -305,7 +325,7 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
     Aside& all = aside();
     const std::lock_guard lock(all.mutex);
     all.waiting.push_back(std::move(one));
-    all.start_threads_locked();
+    all.start_threads_in_time_locked();
   } catch (const std::bad_alloc&) {
     const ForGood kept(std::move(one));
   }
@@ -322,7 +342,7 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
                                                return one.stranger.user;
                                              }) < kMostToClose;
       };
-      all.start_threads_locked();  // those for which there was none
+      all.start_threads_in_time_locked();  // those for which there was none
       if (!all.closed.wait_for(lock, patience, room)) return false;
     }
     bool started = apart && all.nursery.start(&work_main, made.get());
@@ -339,16 +359,17 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
 
 bool close_aside_again() noexcept {
   Aside* const all = aside_now.load(std::memory_order_acquire);
-  if (all == nullptr || !all->stalled) return false;
+  if (all == nullptr || (!all->stalled && !all->clearing)) return false;
   const std::lock_guard lock(all->mutex);
-  if (all->stalled) all->start_threads_locked();
-  return all->stalled;
+  if (all->stalled) all->start_threads_in_time_locked();
+  return all->stalled || all->clearing;
 }
 
 ClosingAgain::ClosingAgain(Watcher& watcher) : watcher_(watcher) {
   Aside& all = aside();
   const std::lock_guard lock(all.mutex);
   all.again.push_back(this);
+  if (all.stalled) (void)soon();
 }
 
 /// A fork child has an Aside of its own, with which this was not registered.

@@ -123,12 +123,13 @@ void EStack::after_call() {
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
       pollers_.offer(binding_, *astack_);
   }
-  if (policy_.yield_due(now)) {
+  if (poller_is_here()) {  // it stays for long, whatever it does: no measure of an offer
+    sched_yield();
+    policy_.gave_way();
+  } else if (policy_.yield_due(now)) {
     sched_yield();
     const shim::Moment ended = shim::this_moment();
     policy_.yielded(ended.since(now.ticks), ended);
-  } else if (poller_is_here()) {
-    sched_yield();
   }
   // A call that was rung for the poller says nothing about yielding.
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);

@@ -55,8 +55,8 @@ class EStackPolicy {
     if (busy_since_ == 0) busy_since_ = now.ticks;
     return now.since(busy_since_) >= keeps_us_ && !yields_.holds(now);
   }
-  /// The yield ended `now`. What others took, it keeps as long: so offers leave it half of the processor. Only the
-  /// yield itself counts: before the next call the caller may pause, and a poller have the calls.
+  /// The yield ended `now`. What others took, it keeps as long, less what it sleeps: so offers leave it half of the
+  /// processor. Only the yield itself counts: before the next call the caller may pause, and a poller have the calls.
   void yielded(std::uint64_t took_us, shim::Moment now) noexcept {
     busy_since_ = now.ticks;
     keeps_us_ = std::clamp(took_us, kYieldUs, kLongTurnUs);
@@ -67,7 +67,7 @@ class EStackPolicy {
   /// Its park took so long.
   void parked(std::uint64_t took_us) noexcept {
     if (took_us >= kGaveWayUs) gave_way();
-    if (took_us >= keeps_us_) keeps_us_ = kYieldUs;
+    keeps_us_ = std::max(kYieldUs, keeps_us_ - std::min(keeps_us_, took_us));
   }
 
   enum class Move : std::uint8_t { stay, bind, unbind };
@@ -107,8 +107,8 @@ class EStackPolicy {
 
  private:
   std::uint32_t streak_ = 0;
-  std::uint64_t busy_since_ = 0;  ///< ticks(); 0: no call since it gave way.
-  std::uint64_t keeps_us_ = kYieldUs;
+  std::uint64_t busy_since_ = 0;       ///< ticks(); 0: no call since it gave way.
+  std::uint64_t keeps_us_ = kYieldUs;  ///< Before the next offer.
   shim::Distrust<shim::CallerPolicy::kYieldSpans> yields_;
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;

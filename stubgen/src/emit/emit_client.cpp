@@ -94,7 +94,7 @@ void emit_starter(Code& code, const Interface& interface) {
       [](CallStub stub) { stub.emit_start(); });
 }
 
-/// class All_, without procedures that change what the caller passes.
+/// class All_, of the procedures that collate.
 void emit_all(Code& code, const Interface& interface) {
   code.line("/// Calls to all members of a group: each function returns what every member has answered.");
   emit_for_one_call(code, interface, "All_", collates, [](CallStub stub) { stub.emit_all(); });

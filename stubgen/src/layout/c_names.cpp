@@ -302,7 +302,7 @@ y0l y1 y1f y1f128 y1f32 y1f32x y1f64 y1f64x y1l yn ynf ynf128 ynf32 ynf32x ynf64
 )";
 
 constexpr std::string_view kRuntime = R"(
-AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
+AStackClass AStackSupply Binding Buffer BytesResults CallContext CallDeadline CallScope Cancellation ClientCredentials
 CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
 Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
 MemberReplies MemberReply NoLimit Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling Server

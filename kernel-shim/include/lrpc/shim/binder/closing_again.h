@@ -7,15 +7,17 @@
 
 namespace lrpc::shim {
 
-/// The pause before each attempt.
+/// Between two attempts.
 inline constexpr std::chrono::milliseconds kClosingPause{100};
 
-/// Tries again now. True: something still waits for want of a thread or of memory: call it again after kClosingPause.
+/// Tries again, if it is time. True: something waits for want of a thread or of memory, or may soon do so: call it
+/// again after kClosingPause.
 /// For who has a loop of its own instead of a watcher. Does not wait. Thread-safe.
 [[nodiscard]] bool close_aside_again() noexcept;
 
-/// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. Makes what
-/// close_aside() needs, if it is not there. Destroyed before its watcher.
+/// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. A process without one
+/// and without a loop tries again with the next descriptor that it closes aside. Makes what close_aside() needs, if it
+/// is not there. Destroyed before its watcher.
 class ClosingAgain {
  public:
   explicit ClosingAgain(Watcher& watcher);  ///< Throws std::bad_alloc.

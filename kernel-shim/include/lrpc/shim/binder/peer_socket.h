@@ -64,7 +64,7 @@ void prepare_to_close_aside();
 /// socket for others who hold it, too. What is too much of one user's, or of all, is closed by the end of a thread,
 /// which the kernel lets linger for nobody (Linux 5.9). Where no thread can be had, both wait for one, and
 /// closing_again.h says who tries again. As many can wait without memory as the process might have descriptors when
-/// this was prepared, up to 65,536. Any more stay for good: better than to wait here. Thread-safe.
+/// this was prepared, up to 4,096. Any more stay for good: better than to wait here. Thread-safe.
 void close_aside(UniqueFd fd, Stranger stranger) noexcept;
 
 /// Owns a descriptor that close_aside() closes, whatever becomes of it: memory of any size, for example, or a socket
