@@ -25,8 +25,8 @@ namespace lrpc::bench {
 namespace {
 
 constexpr std::array<uid_t, 4> kCrowds{0, 2, 10, 40};
-constexpr std::size_t kRounds = 300;
-constexpr std::size_t kQuickRounds = 40;
+constexpr std::size_t kRounds = 40;  // each may take seconds
+constexpr std::size_t kQuickRounds = 10;
 constexpr uid_t kHonest = 40'000;
 constexpr uid_t kHostile = 41'000;
 /// The limit of a nameserver's user that counts here. Each hostile user keeps as many connections.
