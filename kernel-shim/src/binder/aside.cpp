@@ -25,6 +25,7 @@
 #include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/system/cancellation.h"
 #include "nursery.h"
+#include "waiting_threads.h"
 
 namespace lrpc::shim {
 namespace {
@@ -45,31 +46,12 @@ struct ToClose {
   bool surplus = false;  ///< To be left to the end of a thread.
 };
 
-/// The threads that wait, each by its user.
-class Threads {
- public:
-  Threads() { of_users_.reserve(kMostAtOnce); }
-  [[nodiscard]] bool has_none(uid_t user) const noexcept { return std::ranges::count(of_users_, user) == 0; }
-  [[nodiscard]] bool room_for(uid_t user) const noexcept {
-    return has_none(user) || (of_users_.size() < kMostAside && std::ranges::count(of_users_, user) < kMostAsideOfOne);
-  }
-  void add(uid_t user) { of_users_.push_back(user); }
-  void remove(uid_t user) noexcept {
-    *std::ranges::find(of_users_, user) = of_users_.back();
-    of_users_.pop_back();
-  }
-
- private:
-  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule: that many can be added without memory.
-  std::vector<uid_t> of_users_;
-};
-
 struct Closing;
 
 struct Aside {
   std::mutex mutex;
-  Threads closers;
-  Threads porters;
+  WaitingThreads closers;
+  WaitingThreads porters;
   std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
   std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;

@@ -1,0 +1,31 @@
+// How many threads wait for strangers (aside.h), against what each user and all may hold up.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "aside.h"
+
+namespace lrpc::shim {
+
+/// The threads that wait, each by its user.
+class WaitingThreads {
+ public:
+  WaitingThreads() { of_users_.reserve(kMostAtOnce); }
+  [[nodiscard]] bool has_none(uid_t user) const noexcept { return std::ranges::count(of_users_, user) == 0; }
+  [[nodiscard]] bool room_for(uid_t user) const noexcept {
+    return has_none(user) || (of_users_.size() < kMostAside && std::ranges::count(of_users_, user) < kMostAsideOfOne);
+  }
+  void add(uid_t user) { of_users_.push_back(user); }
+  void remove(uid_t user) noexcept {
+    *std::ranges::find(of_users_, user) = of_users_.back();
+    of_users_.pop_back();
+  }
+
+ private:
+  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule: that many can be added without memory.
+  std::vector<uid_t> of_users_;
+};
+
+}  // namespace lrpc::shim
