@@ -1,5 +1,5 @@
 // What hostile users cost others at the nameserver: users who ask for all that they can get, again and again, and read
-// no answer, beside an honest user who imports and root who lists the names.
+// no answer, or who connect without a pause, beside an honest user who imports and root who lists the names.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,7 +24,13 @@
 namespace lrpc::bench {
 namespace {
 
-constexpr std::array<uid_t, 4> kCrowds{0, 2, 10, 40};
+enum class What : std::uint8_t { ask, connect };
+struct Crowd {
+  uid_t users;
+  What what;
+};
+constexpr std::array<Crowd, 6> kCrowds{
+    {{0, What::ask}, {2, What::ask}, {10, What::ask}, {40, What::ask}, {2, What::connect}, {40, What::connect}}};
 constexpr std::size_t kRounds = 40;  // each may take seconds
 constexpr std::size_t kQuickRounds = 10;
 constexpr uid_t kHonest = 40'000;
@@ -35,14 +41,14 @@ constexpr std::size_t kConnections = 64;
 /// Of one kind of user, one after the other, by one process.
 class HostileUsers {
  public:
-  HostileUsers(std::string nameserver, uid_t first, uid_t users)
-      : nameserver_(std::move(nameserver)), first_(first), connections_(users) {}
+  HostileUsers(std::string nameserver, uid_t first, uid_t users, What what)
+      : nameserver_(std::move(nameserver)), first_(first), what_(what), connections_(users) {}
 
   [[noreturn]] void live() {
     for (;;) {
       for (uid_t i = 0; i < connections_.size(); ++i) {
         if (::seteuid(first_ + i) != 0) ::_exit(1);
-        take_turn(connections_[i]);
+        what_ == What::ask ? ask(connections_[i]) : connect();
         if (::seteuid(0) != 0) ::_exit(1);
       }
     }
@@ -50,7 +56,7 @@ class HostileUsers {
 
  private:
   /// Half of its connections are new each time. All ask without reading, until no more can be sent.
-  void take_turn(std::vector<UniqueFd>& connections) {
+  void ask(std::vector<UniqueFd>& connections) {
     connections.resize(std::min(connections.size(), kConnections / 2));
     while (connections.size() < kConnections) {
       auto made = shim::connect_nameserver(nameserver_, false);
@@ -63,12 +69,20 @@ class HostileUsers {
         continue;
     }
   }
+  /// Keeps none, and leaves unread messages in half of them.
+  void connect() {
+    for (std::size_t i = 0; i < kConnections; ++i) {
+      const auto made = shim::connect_nameserver(nameserver_, false);
+      while (made && i % 2 == 0 && send(*made, shim::ListRequest{})) continue;
+    }
+  }
   bool send(const UniqueFd& to, shim::BinderBody body) {
     return shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false).has_value();
   }
 
   const std::string nameserver_;
   const uid_t first_;
+  const What what_;
   std::vector<std::vector<UniqueFd>> connections_;
   std::uint32_t request_ = 0;
 };
@@ -115,7 +129,8 @@ Status be_honest(const ImportOptions& options, std::size_t rounds, Samples& samp
   return {};
 }
 
-Status run(Session& session, const Table& table, uid_t users) {
+Status run(Session& session, const Table& table, const Crowd& crowd) {
+  const uid_t users = crowd.users;
   const Seats seats = session.cores().seats(Placement::unpinned);
   nameserver::NameserverOptions options;
   options.mode = 0666;
@@ -126,7 +141,7 @@ Status run(Session& session, const Table& table, uid_t users) {
   std::vector<Child> hostile;
   for (uid_t half = 0; half < std::min<uid_t>(users, 2); ++half) {
     auto child = Child::spawn("bench-hostile", seats.client, [&] {
-      HostileUsers(import_options.nameserver, kHostile + half * users / 2, users / 2).live();
+      HostileUsers(import_options.nameserver, kHostile + half * users / 2, users / 2, crowd.what).live();
       return 0;
     });
     if (!child) return child.error();
@@ -145,7 +160,7 @@ Status run(Session& session, const Table& table, uid_t users) {
     session.emit(table, {.bench = "hostile",
                          .gate = "adaptive",
                          .placement = "unpinned",
-                         .test = fmt::format("{}, {} users", test, users),
+                         .test = fmt::format("{}, {} {}", test, users, crowd.what == What::ask ? "users" : "connect"),
                          .figures = {.median = median(ns),
                                      .p99 = quantile(ns, 0.99),
                                      .min = quantile(ns, 0),
@@ -165,12 +180,12 @@ void hostile_users(Session& session) {
   print_intro(
       "Beside hostile users, ns",
       "Root lists the names, and an honest user imports, calls and unbinds, each time newly come, while 0, 2, 10 "
-      "and 40 other users keep as many connections as they may, ask without end and read no answer. Two "
-      "processes play them. The bar for a list and an import is 100 ms at most.");
+      "and 40 other users keep as many connections as they may, ask without end and read no answer, or 2 and 40 "
+      "connect without a pause. Two processes play them. The bar for a list and an import is 100 ms at most.");
   if (::geteuid() != 0) return fmt::print("Skipped: only root can be several users.\n");
   const Table table(row_columns());
   table.print_head();
-  for (const uid_t users : kCrowds) session.check(run(session, table, users));
+  for (const Crowd& crowd : kCrowds) session.check(run(session, table, crowd));
 }
 
 }  // namespace lrpc::bench

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +59,17 @@ TEST(APeerSocket, closes_at_once_what_holds_no_descriptors) {
   socket.reset();
   EXPECT_TRUE(held.expired());
   EXPECT_EQ(send(there.get(), "x", 1, MSG_NOSIGNAL), -1);
+}
+
+/// Somebody else may be waiting for the thread that closes it.
+TEST(APeerSocket, leaves_many_messages_to_another_thread) {
+  auto [here, there] = socket_pair();
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(send(there.get(), "x", 1, 0), 1);
+  std::atomic<std::thread::id> closed_by;
+  const auto note = [&closed_by](const void*) { closed_by = std::this_thread::get_id(); };
+  made_here(std::move(here), {.user = 1, .account = std::shared_ptr<const void>(nullptr, note)}).reset();
+  ASSERT_TRUE(eventually([&] { return closed_by.load() != std::thread::id(); }));
+  EXPECT_NE(closed_by.load(), std::this_thread::get_id());
 }
 
 TEST(APeerSocket, takes_nothing_once_it_was_told_so_and_sees_the_end_all_the_same) {

@@ -7,10 +7,14 @@
 #include <array>
 #include <atomic>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "refused_calls.h"
+#include "send_packet.h"
+#include "slow_to_close.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -179,6 +183,12 @@ class CountingPolicy final : public Policy {
   std::atomic<bool> held{false};
 };
 
+/// The nameserver does nothing else until it may go on.
+void hold(TestPeer& holder, const CountingPolicy& policy) {
+  holder.ask(shim::ExportRequest{std::string(kHold), kFiles, kClasses, "interface"});
+  ASSERT_TRUE(eventually([&] { return policy.held.load(); }));
+}
+
 /// Hostile users who do all that they can, again and again, and nobody answers for them. A thread plays several of them
 /// in turn; between two turns of a user its connections stay, with what they have sent. The first one stays for good.
 class HostileUsers {
@@ -267,8 +277,7 @@ TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {
     if (HasFatalFailure()) return;
     for (int i = 0; i < 5; ++i) {
       EXPECT_TRUE(root.is_served());
-      holder.ask(shim::ExportRequest{std::string(kHold), kFiles, kClasses, "interface"});
-      ASSERT_TRUE(eventually([&] { return policy->held.load(); }));
+      hold(holder, *policy);
       pass_a_round();  // each has sent more than its share
       if (HasFatalFailure()) return policy->go_on();
       policy->watched = true;
@@ -286,6 +295,64 @@ TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {
     }
     expect_that_others_are_served();
   }
+}
+
+TEST_P(Crowd, that_waits_to_be_accepted_keeps_others_waiting_for_a_turn_or_two) {
+  options_.limits.user.connections = 4;
+  const auto policy = std::make_shared<CountingPolicy>();
+  options_.policy = policy;
+  START_NAMESERVER();
+  TestPeer asking = connect(kHonestServer);
+  TestPeer holder = connect(0);
+  hold(holder, *policy);
+  constexpr int kTurns = 20;
+  for (int i = 0; i < kTurns; ++i) asking.ask(shim::ListRequest{});
+  for (int i = 0; i < 500; ++i) peers_.push_back(connect(kHostile));
+  TestPeer newcomer = connect(kHonestClient);
+  newcomer.ask(shim::ExportRequest{"newcomer's", kFiles, kClasses, "interface"});
+  policy->go_on();
+  ASSERT_TRUE(newcomer.next_as<shim::Exported>());
+  int turns_before = 0;  // one request is answered a turn
+  for (int i = 0; i < kTurns; ++i) {
+    const auto listed = asking.next_as<shim::Listed>();
+    ASSERT_TRUE(listed);
+    if (listed->names.empty()) ++turns_before;
+  }
+  EXPECT_LE(turns_before, 2);
+  peers_.clear();
+}
+
+/// A kernel that refuses descriptors lets nothing slow to close get here.
+TEST_P(Crowd, that_is_still_being_disconnected_gives_its_place_to_newcomers) {
+  options_.limits.max_connections = 16;
+  const auto policy = std::make_shared<CountingPolicy>();
+  options_.policy = policy;
+  bool can = true;
+  std::thread([&] {
+    can = testing_lrpc::forget_pass_rights();
+    if (can) start();
+  }).join();
+  if (!can) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
+  if (nameserver_ == nullptr) return;
+  for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
+  TestPeer holder = connect(0);
+  hold(holder, *policy);
+  std::vector<std::unique_ptr<testing_lrpc::SlowToClose>> slow;
+  for (TestPeer& peer : peers_) {
+    slow.push_back(make(testing_lrpc::Slow::lingering));
+    ASSERT_NE(slow.back(), nullptr);
+    EXPECT_TRUE(testing_lrpc::send_packet(peer.fd(), std::array{std::byte{'x'}}, std::array{slow.back()->get()}));
+    slow.back()->give_away();
+  }
+  policy->go_on();
+  for (TestPeer& peer : peers_) EXPECT_TRUE(peer.hung_up_on());
+  std::list<TestPeer> newcomers;
+  for (int i = 0; i < 7; ++i) EXPECT_TRUE(newcomers.emplace_back(connect(kHonestClient)).is_served()) << i;
+  newcomers.clear();
+  peers_.clear();
+  holder.hang_up();
+  slow.clear();
+  EXPECT_TRUE(back_to_idle());
 }
 
 TEST_P(Crowd, of_users_beyond_their_share_loses_idle_connections_first) {

@@ -13,11 +13,11 @@
 namespace lrpc::shim {
 namespace {
 
-/// More than a queue holds.
-constexpr int kMostMessages = 100'000;
+/// More than there are between peers who read. A stranger's queue may have any number, and each costs two system calls.
+constexpr int kMostMessages = 16;
 
 /// Takes everything out of a socketpair's end that is shut down and that nobody else reads from. False: there is a
-/// message with descriptors, and it is still there; or this is something else.
+/// message with descriptors, and it is still there; or there are many; or this is something else.
 bool read_out(int socket) noexcept {
   if (!is_socket_pair_end(socket)) return false;
   // Credentials tell a packet of no bytes from the end, which has none.

@@ -3,6 +3,8 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
+
 namespace lrpc::nameserver {
 
 std::uint64_t unread_bytes(int socket) noexcept {
@@ -27,6 +29,14 @@ void EndedSockets::give_back_closed() {
     accounts_.give(one.first, Quota::connections);
     return true;
   });
+}
+
+bool EndedSockets::count_one_less(uid_t user) noexcept {
+  const auto found = std::ranges::find(closing_, user, [](const auto& one) { return one.first; });
+  if (found == closing_.end()) return false;
+  closing_.erase(found);
+  accounts_.give(user, Quota::connections);
+  return true;
 }
 
 void EndedSockets::give_back_read() {

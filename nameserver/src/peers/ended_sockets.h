@@ -41,6 +41,9 @@ class EndedSockets {
   void take(Connection& peer);
   /// Some may have been closed since.
   void give_back_closed();
+  /// One of those that are being closed counts against its user no more: somebody else needs the room now. How many
+  /// wait to be closed has bounds of its own (close_aside()). False: the user has none.
+  [[nodiscard]] bool count_one_less(uid_t user) noexcept;
   /// Some may have been read since.
   void give_back_read();
   [[nodiscard]] bool any_unread() const noexcept { return !unread_.empty(); }

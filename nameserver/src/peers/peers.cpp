@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kPeersPerEvent = 32;  ///< Accepted before other events get their turn.
+/// Accepted before other events get their turn: a whole queue. Whoever is in it waits for no more than one turn.
+constexpr int kPeersPerEvent = SOMAXCONN;
 constexpr milliseconds kAcceptPause{100};
 /// Between two looks for messages that are not read. There are looks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
@@ -163,6 +164,7 @@ Status Peers::room_for_one_more(const shim::Credentials& who) {
 bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
   if (!user) return false;
+  if (ended_.count_one_less(*user)) return true;
   Connection* found = nullptr;
   std::tuple<int, std::uint32_t> least;
   for (const auto& [serial, one] : connections_) {
@@ -177,6 +179,7 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
             "disconnected " + describe_peer(found->peer) + ": its user has more connections than its share");
   doom(*found);
   reap();
+  (void)ended_.count_one_less(*user);  // its socket may be being closed
   return true;
 }
 
