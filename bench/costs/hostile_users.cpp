@@ -1,191 +1,113 @@
-// What hostile users cost others at the nameserver: users who ask for all that they can get, again and again, and read
-// no answer, or who connect without a pause, beside an honest user who imports and root who lists the names.
-#include <fmt/format.h>
+#include "hostile_users.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <optional>
-#include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
-#include "core/measured_client.h"
-#include "core/session.h"
-#include "core/statistics.h"
-#include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/peer_socket.h"
 
 namespace lrpc::bench {
 namespace {
 
-enum class What : std::uint8_t { ask, connect };
-struct Crowd {
-  uid_t users;
-  What what;
-};
-constexpr std::array<Crowd, 6> kCrowds{
-    {{0, What::ask}, {2, What::ask}, {10, What::ask}, {40, What::ask}, {2, What::connect}, {40, What::connect}}};
-constexpr std::size_t kRounds = 40;  // each may take seconds
-constexpr std::size_t kQuickRounds = 10;
-constexpr uid_t kHonest = 40'000;
-constexpr uid_t kHostile = 41'000;
-/// The limit of a nameserver's user that counts here. Each hostile user keeps as many connections.
-constexpr std::size_t kConnections = 64;
+constexpr std::size_t kLingering = 64;  ///< At a time.
 
-/// Of one kind of user, one after the other, by one process.
-class HostileUsers {
- public:
-  HostileUsers(std::string nameserver, uid_t first, uid_t users, What what)
-      : nameserver_(std::move(nameserver)), first_(first), what_(what), connections_(users) {}
-
-  [[noreturn]] void live() {
-    for (;;) {
-      for (uid_t i = 0; i < connections_.size(); ++i) {
-        if (::seteuid(first_ + i) != 0) ::_exit(1);
-        what_ == What::ask ? ask(connections_[i]) : connect();
-        if (::seteuid(0) != 0) ::_exit(1);
-      }
-    }
-  }
-
- private:
-  /// Half of its connections are new each time. All ask without reading, until no more can be sent.
-  void ask(std::vector<UniqueFd>& connections) {
-    connections.resize(std::min(connections.size(), kConnections / 2));
-    while (connections.size() < kConnections) {
-      auto made = shim::connect_nameserver(nameserver_, false);
-      if (!made) break;
-      connections.push_back(std::move(*made));
-    }
-    for (const UniqueFd& one : connections) {
-      while (send(one, shim::ImportRequest{"nobody", {"Files", 1, 0, 0}, 600'000, shim::Gate::handoff}) &&
-             send(one, shim::ListRequest{}))
-        continue;
-    }
-  }
-  /// Keeps none, and leaves unread messages in half of them.
-  void connect() {
-    for (std::size_t i = 0; i < kConnections; ++i) {
-      const auto made = shim::connect_nameserver(nameserver_, false);
-      while (made && i % 2 == 0 && send(*made, shim::ListRequest{})) continue;
-    }
-  }
-  bool send(const UniqueFd& to, shim::BinderBody body) {
-    return shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false).has_value();
-  }
-
-  const std::string nameserver_;
-  const uid_t first_;
-  const What what_;
-  std::vector<std::vector<UniqueFd>> connections_;
-  std::uint32_t request_ = 0;
-};
-
-/// Ticks.
-struct Samples {
-  std::uint64_t list[kRounds];
-  std::uint64_t import_ticks[kRounds];
-  std::uint64_t call[kRounds];
-  std::uint64_t unbind[kRounds];
-};
-
-/// Root's `lrpc list`, as a newcomer.
-Status list_names(const std::string& nameserver) {
-  auto socket = shim::connect_nameserver(nameserver);
-  if (!socket) return socket.error();
-  if (auto sent = shim::send_message(socket->get(), {1, shim::ListRequest{}, {}, {}}); !sent) return sent;
-  const auto answer = shim::receive_message(socket->get());
-  if (!answer) return answer.error();
-  return *answer && std::holds_alternative<shim::Listed>((*answer)->body) ? Status() : Errc::bad_message;
-}
-
-Status be_honest(const ImportOptions& options, std::size_t rounds, Samples& samples) {
-  const auto timed = [](std::uint64_t& ticks, auto&& body) {
-    const std::uint64_t before = ticks_begin();
-    body();
-    ticks = ticks_end() - before;
-  };
-  for (std::size_t i = 0; i < rounds; ++i) {
-    Status listed;
-    timed(samples.list[i], [&] { listed = list_names(options.nameserver); });
-    if (!listed) return listed;
-    if (::seteuid(kHonest) != 0) return system_error("seteuid", errno);
-    std::optional<Result<::Bench::Client>> client;
-    timed(samples.import_ticks[i],
-          [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
-    if (!*client) return client->error();
-    Errc called = Errc::ok;
-    timed(samples.call[i], [&] { called = client->value().Null().code(); });
-    if (called != Errc::ok) return Error{called, "a call"};
-    timed(samples.unbind[i], [&] { client.reset(); });
-    if (::seteuid(0) != 0) return system_error("seteuid", errno);
-  }
-  return {};
-}
-
-Status run(Session& session, const Table& table, const Crowd& crowd) {
-  const uid_t users = crowd.users;
-  const Seats seats = session.cores().seats(Placement::unpinned);
-  nameserver::NameserverOptions options;
-  options.mode = 0666;
-  options.policy = nameserver::default_policy(nameserver::ExportRule::anyone);
-  auto domains = LrpcDomains::start(seats.server, {}, options);
-  if (!domains) return domains.error();
-  const ImportOptions import_options = (*domains)->import_options(Gate::adaptive);
-  std::vector<Child> hostile;
-  for (uid_t half = 0; half < std::min<uid_t>(users, 2); ++half) {
-    auto child = Child::spawn("bench-hostile", seats.client, [&] {
-      HostileUsers(import_options.nameserver, kHostile + half * users / 2, users / 2, crowd.what).live();
-      return 0;
-    });
-    if (!child) return child.error();
-    hostile.push_back(std::move(*child));
-  }
-  const std::size_t rounds = session.quick() ? kQuickRounds : kRounds;
-  const auto samples = measured_by_client<Samples>(
-      seats.client, [&](Samples& ticks) { return be_honest(import_options, rounds, ticks); });
-  if (!samples) return samples.error();
-  for (Child& child : hostile)
-    if (child.wait(std::chrono::milliseconds(0)).has_value())
-      return Error{Errc::not_permitted, "this process cannot be the users that it wants"};
-  const auto emit = [&](const char* test, const std::uint64_t(&ticks)[kRounds]) {
-    std::vector<double> ns;
-    for (std::size_t i = 0; i < rounds; ++i) ns.push_back(session.clock().ns(ticks[i]));
-    session.emit(table, {.bench = "hostile",
-                         .gate = "adaptive",
-                         .placement = "unpinned",
-                         .test = fmt::format("{}, {} {}", test, users, crowd.what == What::ask ? "users" : "connect"),
-                         .figures = {.median = median(ns),
-                                     .p99 = quantile(ns, 0.99),
-                                     .min = quantile(ns, 0),
-                                     .max = quantile(ns, 1),
-                                     .calls = rounds}});
-  };
-  emit("root's list", (*samples)->list);
-  emit("import", (*samples)->import_ticks);
-  emit("first call", (*samples)->call);
-  emit("unbind", (*samples)->unbind);
-  return {};
+/// The two ends of a TCP connection. The first one waits when it is closed: it lingers, with more to send than the
+/// second one takes.
+std::pair<UniqueFd, UniqueFd> lingering_connection() {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const where = reinterpret_cast<sockaddr*>(&address);
+  constexpr int kSmall = 4096;
+  (void)::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &kSmall, sizeof kSmall);
+  UniqueFd end(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  (void)::setsockopt(end.get(), SOL_SOCKET, SO_SNDBUF, &kSmall, sizeof kSmall);
+  if (::bind(listener.get(), where, size) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), where, &size) != 0 || ::connect(end.get(), where, size) != 0)
+    return {};
+  UniqueFd other(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::array<char, 4096> bytes{};
+  while (::send(end.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) continue;
+  constexpr linger kLong{1, 3600};
+  (void)::setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &kLong, sizeof kLong);
+  return {std::move(end), std::move(other)};
 }
 
 }  // namespace
 
-void hostile_users(Session& session) {
-  print_intro(
-      "Beside hostile users, ns",
-      "Root lists the names, and an honest user imports, calls and unbinds, each time newly come, while 0, 2, 10 "
-      "and 40 other users keep as many connections as they may, ask without end and read no answer, or 2 and 40 "
-      "connect without a pause. Two processes play them. The bar for a list and an import is 100 ms at most.");
-  if (::geteuid() != 0) return fmt::print("Skipped: only root can be several users.\n");
-  const Table table(row_columns());
-  table.print_head();
-  for (const Crowd& crowd : kCrowds) session.check(run(session, table, crowd));
+void HostileUsers::live() {
+  for (;;) {
+    for (uid_t i = 0; i < connections_.size(); ++i) {
+      if (::seteuid(first_ + i) != 0) ::_exit(1);
+      attack(connections_[i]);
+      if (::seteuid(0) != 0) ::_exit(1);
+    }
+  }
+}
+
+void HostileUsers::attack(std::vector<UniqueFd>& connections) {
+  switch (attack_) {
+    case Attack::ask: return ask(connections);
+    case Attack::connect: return connect();
+    case Attack::close: return leave_what_lingers();
+  }
+}
+
+/// Half of its connections are new each time. They ask until no more can be sent.
+void HostileUsers::ask(std::vector<UniqueFd>& connections) {
+  connections.resize(std::min(connections.size(), kConnections / 2));
+  while (connections.size() < kConnections) {
+    auto made = shim::connect_nameserver(nameserver_, false);
+    if (!made) break;
+    connections.push_back(std::move(*made));
+  }
+  for (const UniqueFd& one : connections) {
+    while (send(one, shim::ImportRequest{"nobody", {"Files", 1, 0, 0}, 600'000, shim::Gate::handoff}) &&
+           send(one, shim::ListRequest{}))
+      continue;
+  }
+}
+
+void HostileUsers::connect() {
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    const auto made = shim::connect_nameserver(nameserver_, false);
+    while (made && i % 2 == 0 && send(*made, shim::ListRequest{})) continue;
+  }
+}
+
+/// Each time on a new binding's bell.
+void HostileUsers::leave_what_lingers() {
+  const auto socket = shim::connect_nameserver(nameserver_, false);
+  const InterfaceId& id = ::Bench::kPdl.interface;
+  if (!socket || !send(*socket, shim::ImportRequest{LrpcDomains::kExportedName,
+                                                    {std::string(id.name), id.major, id.minor, id.hash},
+                                                    0,
+                                                    shim::Gate::adaptive}))
+    return;
+  const auto answer = shim::receive_message(socket->get(), std::chrono::seconds(10));
+  if (!answer || !*answer || !std::holds_alternative<shim::Bound>((*answer)->body)) return;
+  auto [end, other] = lingering_connection();
+  if (!end) return;
+  (void)shim::offer_on_bell((*answer)->fds.back().get(), shim::BellMessage::callback, end.get(),
+                            std::chrono::milliseconds(0));
+  shim::close_aside(std::move(end), {});  // it may be the last
+  others_.push_back(std::move(other));
+  if (others_.size() > kLingering) others_.pop_front();
+}
+
+bool HostileUsers::send(const UniqueFd& to, shim::BinderBody body) {
+  return shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false).has_value();
 }
 
 }  // namespace lrpc::bench
