@@ -61,15 +61,25 @@ TEST(APeerSocket, closes_at_once_what_holds_no_descriptors) {
   EXPECT_EQ(send(there.get(), "x", 1, MSG_NOSIGNAL), -1);
 }
 
-/// Somebody else may be waiting for the thread that closes it.
-TEST(APeerSocket, leaves_many_messages_to_another_thread) {
+/// Whether this thread closes it.
+bool closes_here(PeerSocket::Made made, int messages) {
   auto [here, there] = socket_pair();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(send(there.get(), "x", 1, 0), 1);
+  for (int i = 0; i < messages; ++i) EXPECT_EQ(send(there.get(), "x", 1, 0), 1);
   std::atomic<std::thread::id> closed_by;
   const auto note = [&closed_by](const void*) { closed_by = std::this_thread::get_id(); };
-  made_here(std::move(here), {.user = 1, .account = std::shared_ptr<const void>(nullptr, note)}).reset();
-  ASSERT_TRUE(eventually([&] { return closed_by.load() != std::thread::id(); }));
-  EXPECT_NE(closed_by.load(), std::this_thread::get_id());
+  PeerSocket(std::move(here), made, {.user = 1, .account = std::shared_ptr<const void>(nullptr, note)}).reset();
+  EXPECT_TRUE(eventually([&] { return closed_by.load() != std::thread::id(); }));
+  return closed_by.load() == std::this_thread::get_id();
+}
+
+/// Somebody else may be waiting for the thread that closes it.
+TEST(APeerSocket, leaves_many_messages_to_another_thread) {
+  EXPECT_TRUE(closes_here(PeerSocket::Made::here, 16));
+  EXPECT_FALSE(closes_here(PeerSocket::Made::here, 17));
+}
+
+TEST(APeerSocket, that_refuses_descriptors_is_closed_at_once_with_all_that_is_in_it) {
+  EXPECT_TRUE(closes_here(PeerSocket::Made::refusing, 100));
 }
 
 TEST(APeerSocket, takes_nothing_once_it_was_told_so_and_sees_the_end_all_the_same) {

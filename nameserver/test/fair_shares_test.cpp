@@ -146,9 +146,9 @@ TEST(FairShares, do_not_lift_a_quota) {
 TEST(DaemonLimits, fit_the_descriptors_that_there_are) {
   for (const std::uint64_t descriptors : {256U, 1024U, 4096U}) {
     const Limits limits = within_descriptors({}, descriptors);
-    const std::uint64_t waiting_to_be_closed = descriptors / 8;
+    const std::uint64_t to_be_closed = descriptors / 8 + std::min<std::uint64_t>(descriptors / 16, 64);
     EXPECT_LE(2 * limits.max_connections + 2 * limits.max_binds + limits.max_fds_in_flight + 64,
-              descriptors - waiting_to_be_closed);
+              descriptors - to_be_closed);
     EXPECT_GE(limits.max_connections, descriptors / 8);
     EXPECT_GE(limits.max_fds_in_flight, 6U);
   }

@@ -25,12 +25,9 @@ namespace {
 
 using testing_lrpc::Slow;
 
-class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
- protected:
-  void SetUp() override {
-    if (make(GetParam()) == nullptr) GTEST_SKIP() << "cannot be made here: " << testing_lrpc::name_of(GetParam());
-  }
-  /// Starts lrpcd, on this kernel or as on one without SO_PASSRIGHTS. Skips the test if that cannot be had here.
+class SandboxedLrpcd {
+ public:
+  /// Starts it, on this kernel or as on one without SO_PASSRIGHTS. Skips the test if that cannot be had here.
   void start(bool refuses) {
     bool can = true;
     std::thread([&] {
@@ -42,9 +39,28 @@ class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
     (void)daemon_->end(0);
     GTEST_SKIP() << "lrpcd has no whole sandbox here: " << daemon_->output;
   }
+  void end() { EXPECT_EQ(daemon_->end(SIGTERM), 0) << daemon_->output; }
+  [[nodiscard]] std::string path() const { return directory_ / "s"; }
+  /// None where only root may count them.
+  [[nodiscard]] std::size_t descriptors() const {
+    std::error_code may_not;
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon_->pid()) + "/fd", may_not);
+    return may_not ? 0 : static_cast<std::size_t>(std::distance(all, std::filesystem::directory_iterator()));
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::optional<Daemon> daemon_;
+};
+
+class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
+ protected:
+  void SetUp() override {
+    if (make(GetParam()) == nullptr) GTEST_SKIP() << "cannot be made here: " << testing_lrpc::name_of(GetParam());
+  }
   /// Sends `messages`, with something slow in each, and hangs up; `refused`: the kernel may take none.
   void attack(int messages, bool refused) {
-    const TestPeer attacker(path());
+    const TestPeer attacker(lrpcd_.path());
     for (int i = 0; i < messages; ++i) {
       slow_.push_back(make(GetParam()));
       ASSERT_NE(slow_.back(), nullptr);
@@ -54,32 +70,24 @@ class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
       if (sent) slow_.back()->give_away_meanwhile();
     }
   }
-  /// None where only root may count them.
-  [[nodiscard]] std::size_t descriptors_of_lrpcd() const {
-    std::error_code may_not;
-    const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon_->pid()) + "/fd", may_not);
-    return may_not ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
-  }
   void expect_service_beside_attacks(bool refuses) {
-    start(refuses);
+    lrpcd_.start(refuses);
     if (IsSkipped()) return;
-    TestPeer bystander(path());
+    TestPeer bystander(lrpcd_.path());
     ASSERT_TRUE(bystander.is_served());
-    const std::size_t before = descriptors_of_lrpcd();
+    const std::size_t before = lrpcd_.descriptors();
     for (const int messages : {1, 2, 1}) {
       attack(messages, refuses);
       ASSERT_TRUE(bystander.is_served());
-      ASSERT_TRUE(TestPeer(path()).is_served());
+      ASSERT_TRUE(TestPeer(lrpcd_.path()).is_served());
     }
     slow_.clear();
-    EXPECT_TRUE(eventually([&] { return descriptors_of_lrpcd() == before; })) << "it has closed what it was sent";
-    EXPECT_EQ(daemon_->end(SIGTERM), 0) << daemon_->output;
+    EXPECT_TRUE(eventually([&] { return lrpcd_.descriptors() == before; })) << "it has closed what it was sent";
+    lrpcd_.end();
   }
-  [[nodiscard]] std::string path() const { return directory_ / "s"; }
 
  private:
-  TemporaryDirectory directory_;
-  std::optional<Daemon> daemon_;
+  SandboxedLrpcd lrpcd_;
   std::vector<std::unique_ptr<testing_lrpc::SlowToClose>> slow_;  ///< Ends first: else lrpcd might not.
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, LrpcdInItsSandbox, testing::ValuesIn(testing_lrpc::kSlow),
@@ -89,6 +97,25 @@ TEST_P(LrpcdInItsSandbox, serves_others_whatever_is_sent_to_it) { expect_service
 
 TEST_P(LrpcdInItsSandbox, serves_others_whatever_is_sent_to_it_on_a_kernel_that_refuses_no_descriptors) {
   expect_service_beside_attacks(false);
+}
+
+/// It has threads that close only where it needs them.
+TEST(LrpcdOfManyMessages, keeps_nothing_of_who_has_gone) {
+  for (const bool refuses : {true, false}) {
+    SandboxedLrpcd lrpcd;
+    lrpcd.start(refuses);
+    if (testing::Test::IsSkipped()) return;
+    TestPeer bystander(lrpcd.path());
+    ASSERT_TRUE(bystander.is_served());
+    const std::size_t before = lrpcd.descriptors();
+    for (int i = 0; i < 300; ++i) {
+      const TestPeer peer(lrpcd.path());
+      for (int message = 0; message < 100; ++message) (void)::send(peer.fd(), "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    EXPECT_TRUE(eventually([&] { return lrpcd.descriptors() == before; })) << lrpcd.descriptors() - before;
+    EXPECT_TRUE(bystander.is_served());
+    lrpcd.end();
+  }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ bool read_out(int socket) noexcept {
   constexpr int kOn = 1;
   (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
   bool was_reset = false;
-  for (int i = 0; i < kMostMessages; ++i) {
+  for (int messages = 0;;) {
     std::byte byte{};
     const Peeked next = peek(socket, {&byte, 1}, MSG_DONTWAIT, true);
     if (next.size < 0) {
@@ -33,9 +33,14 @@ bool read_out(int socket) noexcept {
     }
     if (next.laden) return false;
     if (!next.carries) return true;
+    if (messages++ == kMostMessages) return false;
     (void)::recv(socket, &byte, 1, MSG_DONTWAIT);
   }
-  return false;
+}
+
+/// Whether it can be closed here.
+bool holds_nothing(int socket, PeerSocket::Made made) noexcept {
+  return made == PeerSocket::Made::refusing || (made == PeerSocket::Made::here && read_out(socket));
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ void PeerSocket::reset() noexcept {
   Stranger stranger = std::move(stranger_);
   const bool ours = owner_ == this_process();
   hang_up();  // from here on nothing is added
-  if (!ours || (made_ == Made::here && read_out(fd_.get()))) {
+  if (!ours || holds_nothing(fd_.get(), made_)) {
     fd_.reset();
     return;
   }

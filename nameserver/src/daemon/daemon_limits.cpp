@@ -13,11 +13,15 @@ constexpr std::uint64_t kOwn = 64;
 /// Sockets that wait to be closed aside have this part at most, or so many (kernel-shim's aside.h).
 constexpr std::uint64_t kPartToClose = 8;
 constexpr std::uint64_t kMostToClose = 1024;
+/// Those that a thread is closing.
+constexpr std::uint64_t kPartBeingClosed = 16;
+constexpr std::uint64_t kMostBeingClosed = 64;
 
 }  // namespace
 
 Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept {
-  const std::uint64_t not_there = kOwn + std::min(descriptors / kPartToClose, kMostToClose);
+  const std::uint64_t not_there = kOwn + std::min(descriptors / kPartToClose, kMostToClose) +
+                                  std::min(descriptors / kPartBeingClosed, kMostBeingClosed);
   const std::uint64_t there = descriptors > not_there ? descriptors - not_there : 0;
   const auto at_most = [](auto& limit, std::uint64_t most) {
     limit = std::max<std::uint64_t>(1, std::min<std::uint64_t>(most, limit));

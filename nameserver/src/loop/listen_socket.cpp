@@ -168,7 +168,7 @@ Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode, int stop_
   if (::chmod(made.path_.c_str(), mode) != 0) return system_error("chmod " + made.path_, errno);
   // No message to a nameserver carries descriptors. Sockets that are accepted inherit this; where the kernel cannot
   // refuse them, they are never received.
-  (void)shim::refuse_descriptors(made.fd());
+  if (shim::refuse_descriptors(made.fd())) made.made_ = shim::PeerSocket::Made::refusing;
   if (::listen(made.fd(), SOMAXCONN) != 0) return system_error("listen", errno);
   return made;
 }
@@ -190,8 +190,7 @@ void ListenSocket::turn_away_backlog() noexcept {
     ucred who{};
     socklen_t size = sizeof who;
     const bool known = accepted && ::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
-    const shim::PeerSocket turned_away(std::move(accepted), shim::PeerSocket::Made::here,
-                                       known ? shim::Stranger{who.uid} : shim::Stranger{});
+    const shim::PeerSocket turned_away(std::move(accepted), made_, known ? shim::Stranger{who.uid} : shim::Stranger{});
   }
   if (err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS) shim::close_aside(std::move(socket_), {});
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/system/fd.h"
 
@@ -26,6 +27,8 @@ class ListenSocket {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// What the sockets that it accepts are.
+  [[nodiscard]] shim::PeerSocket::Made made() const noexcept { return made_; }
 
  private:
   ListenSocket() = default;
@@ -33,6 +36,7 @@ class ListenSocket {
 
   std::string path_;
   UniqueFd socket_;
+  shim::PeerSocket::Made made_ = shim::PeerSocket::Made::here;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -24,7 +24,8 @@ void make_room(std::vector<T>& vector, std::size_t wanted) {
   if (vector.capacity() < wanted) vector.reserve(2 * wanted);
 }
 
-/// A connection counts until its socket is closed, which can wait for its peer, on another thread. If its peer has not
+/// A connection counts until its socket is closed, which can wait for its peer, on another thread, or until a newcomer
+/// needs its place. If its peer has not
 /// read all descriptors, the socket is kept, and those count in place of the connection until they are read or the
 /// peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
 class EndedSockets {

@@ -18,17 +18,17 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted before other events get their turn: a whole queue. Whoever is in it waits for no more than one turn.
+/// Accepted before other events get their turn: the whole queue. So whoever is in it waits for one turn.
 constexpr int kPeersPerEvent = SOMAXCONN;
 constexpr milliseconds kAcceptPause{100};
 /// Between two looks for messages that are not read. There are looks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
 
-/// What the loss of a connection costs its user, the least first: one that is not read, an idle one, one with imports,
-/// a server. Of those that cost the same the youngest.
+/// What the loss of a connection costs its user, the least first: one that was not read at the last look, an idle one,
+/// one with imports, a server. Of those that cost the same the youngest.
 auto cost(const Connection& one) {
   int kind = 3;
-  if (one.unread.any() && unread_bytes(one.socket.get()) > 0) {  // at the last look, and now
+  if (one.unread.any()) {
     kind = 0;
   } else if (one.exports.empty()) {
     kind = one.imports.empty() ? 1 : 2;
@@ -74,9 +74,11 @@ void Peers::accept_peers() {
   for (int i = 0; i < kPeersPerEvent; ++i) {
     // Whatever becomes of it: who has connected may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
-                            shim::PeerSocket::Made::here, {});
+                            listener_.made(), {});
     if (socket) {
       admit(std::move(socket));
+      // No more come than can be closed, if that takes threads.
+      if (listener_.made() == shim::PeerSocket::Made::here && shim::close_aside_again()) return;
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -100,7 +102,7 @@ void Peers::pause_accepting() {
 void Peers::admit(shim::PeerSocket socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
-  socket = shim::PeerSocket(socket.release(), shim::PeerSocket::Made::here, {who->uid});
+  socket = shim::PeerSocket(socket.release(), listener_.made(), {who->uid});
   ended_.give_back_closed();
   if (short_of_memory()) return;
   if (Status room = room_for_one_more(*who); !room) {
@@ -120,7 +122,7 @@ void Peers::admit(shim::PeerSocket socket) {
     groups = std::vector(groups->begin(), groups->begin() + kMostGroupsKept);
   auto hold = std::make_shared<const int>();
   peer->open = hold;
-  peer->socket = shim::PeerSocket(socket.release(), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});
+  peer->socket = shim::PeerSocket(socket.release(), listener_.made(), {who->uid, std::move(hold)});
   const std::uint32_t serial = peer->serial;
   const auto put = connections_.emplace(serial, std::move(peer)).first;
   try {
@@ -169,10 +171,13 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   std::tuple<int, std::uint32_t> least;
   for (const auto& [serial, one] : connections_) {
     if (one->peer.uid != *user || one->closing) continue;
-    const std::tuple<int, std::uint32_t> its = cost(*one);
-    if (found != nullptr && its >= least) continue;
+    if (found != nullptr && cost(*one) >= least) continue;
+    if (one->unread.any() && unread_bytes(one->socket.get()) == 0) {
+      one->unread.has_been_read();
+      if (found != nullptr && cost(*one) >= least) continue;
+    }
     found = one.get();
-    least = its;
+    least = cost(*one);
   }
   if (found == nullptr) return false;
   log_about(found->peer, LogLevel::warning,

@@ -23,6 +23,8 @@ class Unread {
     bytes_ = bytes;
     return since_ && now - *since_ >= patience;
   }
+  /// All of it, since the last look.
+  void has_been_read() noexcept { since_.reset(); }
   /// There was something to read at the last look.
   [[nodiscard]] bool any() const noexcept { return since_.has_value(); }
 

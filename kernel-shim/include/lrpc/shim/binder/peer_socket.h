@@ -28,8 +28,9 @@ class PeerSocket {
  public:
   /// Who made the socket, and may have kept a copy of this very end.
   enum class Made : std::uint8_t {
-    here,     ///< This process, or one that it trusts: nobody else reads from this end.
-    by_peer,  ///< The stranger.
+    here,      ///< This process, or one that it trusts: nobody else reads from this end.
+    refusing,  ///< The same, and it has refused descriptors (refuse_descriptors()) before anybody could send any.
+    by_peer,   ///< The stranger.
   };
 
   PeerSocket() noexcept = default;
@@ -46,7 +47,8 @@ class PeerSocket {
   /// The other end sees the end at once, whoever else holds this one. It stays open here. Not in a fork child.
   void hang_up() noexcept;
   /// Hangs up and closes, without waiting for anything that is left in the socket: what has descriptors in it, or may
-  /// have, is closed on another thread, at some time. A fork child only lets go of its copy.
+  /// have, or has many messages, is closed on another thread, at some time. A refusing socket is closed at once, and
+  /// needs no thread. A fork child only lets go of its copy.
   void reset() noexcept;
   /// Hands the socket over to the caller, who closes it as this would have.
   [[nodiscard]] UniqueFd release() noexcept;
