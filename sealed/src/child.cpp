@@ -65,7 +65,7 @@ struct Kept {
 Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   std::array<int, Inheritance::kFds> fds{};
   const ssize_t got = shim::receive_packet(plan.control, room_of(inheritance), fds);
-  if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why
+  if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why, or is gone
   std::array<int, 4> moved{};
   const std::array<int, 4> wanted{fds[0], fds[1], fds[2], plan.program};
   for (std::size_t i = 0; i < moved.size(); ++i) {
@@ -96,6 +96,7 @@ void forget_handlers() noexcept {
 }  // namespace
 
 void run_child(ChildPlan& plan) noexcept {
+  close(plan.launchers_control);
   ask(plan);
   Inheritance inheritance;
   const Kept kept = arrange(plan, inheritance);

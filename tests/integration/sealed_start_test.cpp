@@ -1,11 +1,20 @@
 // What a sealed program gets from the process that starts it.
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +63,60 @@ TEST_F(SealedStart, leaves_a_program_no_core_file) {
   EXPECT_EQ(run({"core-limit", "host"}), 0);
   EXPECT_EQ(run({"abort", "host"}), -1000 - SIGABRT);
   EXPECT_FALSE(allowed.some_were_written());
+}
+
+constexpr int kNotHere = 77;
+
+/// A process of its own: kills a launcher while the process of its program waits to be let in by the nameserver, and
+/// then lets that one in. Exits with 0 if it ends, with kNotHere if nothing can be started sealed.
+[[noreturn]] void kill_a_launcher() {
+  const TemporaryDirectory directory;
+  sockaddr_un address{AF_UNIX, {}};
+  const std::string path = directory.path() / "s";
+  path.copy(std::begin(address.sun_path), sizeof address.sun_path - 1);
+  const auto* const where = reinterpret_cast<const sockaddr*>(&address);
+  const lrpc::UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const lrpc::UniqueFd first(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (bind(listener.get(), where, sizeof address) != 0 || listen(listener.get(), 0) != 0) std::_Exit(1);
+  if (connect(first.get(), where, sizeof address) != 0) std::_Exit(1);  // the next one waits
+
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    SealedOptions options;
+    options.name = "host";
+    options.nameserver = path;
+    options.pdl = &Conformance::kPdl;
+    (void)lrpc::SealedDomain::start({LRPC_TEST_SEALED, "status", "0"}, std::move(options));
+    std::_Exit(0);
+  }
+  pid_t child = 0;
+  while (child == 0) {
+    if (waitpid(launcher, nullptr, WNOHANG) != 0) std::_Exit(kNotHere);
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(launcher) + "/task"))
+      if (child == 0) std::ifstream(thread.path() / "children") >> child;
+  }
+  const lrpc::UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  const lrpc::UniqueFd accepted(accept(listener.get(), nullptr, nullptr));
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  const bool has_ended = poll(&ended, 1, 240'000) == 1;
+  kill(child, SIGKILL);
+  std::filesystem::remove_all(directory.path());
+  std::_Exit(has_ended ? 0 : 1);
+}
+
+TEST(SealedLauncher, that_dies_early_takes_the_process_of_its_program_with_it) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  int status = -1;
+  EXPECT_EXIT(
+      kill_a_launcher(),
+      [&](int now) {
+        status = WIFEXITED(now) ? WEXITSTATUS(now) : -1;
+        return status == 0 || status == kNotHere;
+      },
+      "");
+  if (status == kNotHere) GTEST_SKIP() << "nothing can be started sealed here";
 }
 
 /// A variable of this process for as long as a test runs.
