@@ -4,9 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +18,7 @@
 #include "chatter_service.h"
 #include "eventually.h"
 #include "faulty_process.h"
+#include "holdings.h"
 #include "lrpc/sealed.h"
 #include "lrpc/server.h"
 #include "world.h"
@@ -146,26 +151,67 @@ TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
   EXPECT_TRUE(hung_up);
 }
 
-/// As a process that may have no more data: neither stacks nor anything else.
-TEST(ServerWithoutMemory, lives_while_many_calls_sleep) {
+/// More of them than a process has at first on many systems. False: more than it can have.
+bool have_descriptors_for(std::size_t bindings) {
+  const rlim_t wanted = 2 * bindings + 1'000;  // of the client, and of the server
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < wanted) return false;
+  limit.rlim_cur = std::max(limit.rlim_cur, wanted);
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+std::size_t threads_of(const FaultyProcess& process) {
+  const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(process.pid()) + "/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+/// A call over each of them, all at once, that takes its time: how many succeed.
+std::size_t sleep_in_all(std::vector<Conformance::Client>& clients) {
+  std::vector<decltype(clients.front().start().SleepFor(1))> sleeping;
+  for (auto& client : clients) sleeping.push_back(client.start().SleepFor(1));
+  return static_cast<std::size_t>(std::ranges::count_if(sleeping, [](auto& call) { return bool(call.finish()); }));
+}
+
+TEST(ServerWithoutMemory, lives_while_many_calls_sleep_and_many_bindings_end) {
+  constexpr std::size_t kBindings = 2'000;
+  constexpr std::size_t kMore = 20;  // that nobody can have
+  constexpr std::size_t kSleepers = 8;
+  if (!have_descriptors_for(kBindings + kMore)) GTEST_SKIP() << "too few descriptors can be had here";
   const World world;
-  const Process server = world.start_server({"memory"}, {"--max-bindings-per-client", "1000"});
-  ASSERT_TRUE(world.import("memory")->Null());
+  const std::string most = std::to_string(kBindings + kMore);
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "--max-bindings-per-client", most,
+                        "--max-descriptors-per-user", std::to_string(2 * (kBindings + kMore)), "memory"});
+  std::vector<Conformance::Client> clients;
+  const auto bind = [&](std::size_t bindings) {
+    while (clients.size() < bindings) {
+      auto client = world.import("memory");
+      ASSERT_TRUE(client) << client.error().message();
+      clients.push_back(*std::move(client));
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(bind(kSleepers));
+  EXPECT_EQ(sleep_in_all(clients), kSleepers);  // the E-stacks that there are from now on
+  ASSERT_NO_FATAL_FAILURE(bind(kBindings));
+
+  // Of a process that may have no more data each stack is refused.
   rlimit before{};
   const rlimit none{1, RLIM_INFINITY};
+  const std::size_t threads = threads_of(server);
   ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &none, &before), 0);
-  {
-    std::vector<Conformance::Client> clients;
-    for (int i = 0; i < 400; ++i) {
-      auto client = world.import("memory");
-      if (client) clients.push_back(*std::move(client));
-    }
-    std::vector<decltype(clients.front().start().SleepFor(1))> sleeping;
-    for (auto& client : clients) sleeping.push_back(client.start().SleepFor(1));
-    std::this_thread::sleep_for(100ms);
-    ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &before, nullptr), 0);
-    for (auto& call : sleeping) (void)call.finish();  // each ends, in one way or the other
-  }
+  EXPECT_EQ(sleep_in_all(clients), kBindings);
+  EXPECT_LE(threads_of(server), threads);
+
+  // And now everything else.
+  server.fail(1, UINT64_MAX);
+  EXPECT_EQ(sleep_in_all(clients), kBindings);
+  EXPECT_GE(server.failed(), kBindings);
+  for (std::size_t i = 0; i < kMore; ++i) EXPECT_FALSE(world.import("memory"));
+  clients.clear();
+  EXPECT_TRUE(eventually([&] { return Holdings::of(std::to_string(server.pid())).regions == 0; }));
+  ASSERT_TRUE(server.alive());
+
+  server.recover();
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &before, nullptr), 0);
   EXPECT_TRUE(serves(world));
 }
 
