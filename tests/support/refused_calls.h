@@ -3,25 +3,35 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <future>
+#include <thread>
 
 namespace testing_lrpc {
 
 inline constexpr auto kNoSuchKernel =
     "no filters of seccomp can be set: no kernel without SO_PASSRIGHTS to be had here";
 
-/// What this thread starts, processes too, has it as well. False: no filter can be had here.
+/// What this thread starts, processes too, has it as well. Negative: no filter can be had here.
 template <std::size_t N>
-[[nodiscard]] bool filter_this_thread(std::array<sock_filter, N> code) {
+[[nodiscard]] int set_filter(std::array<sock_filter, N> code, unsigned long flags) {
   const sock_fprog program{static_cast<unsigned short>(N), code.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
+}
+template <std::size_t N>
+[[nodiscard]] bool filter_this_thread(const std::array<sock_filter, N>& code) {
+  return set_filter(code, 0) == 0;
 }
 
 /// A kernel without SO_PASSRIGHTS (Linux 6.16), whatever this one can.
@@ -35,12 +45,60 @@ template <std::size_t N>
        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
 }
 
-/// No thread can be started.
-[[nodiscard]] inline bool refuse_threads() {
-  return filter_this_thread(std::array<sock_filter, 5>{
-      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+/// What becomes of each start of a thread.
+constexpr std::array<sock_filter, 5> at_each_thread(std::uint32_t action) {
+  return {{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+           BPF_STMT(BPF_RET | BPF_K, action), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
 }
+
+/// No thread can be started.
+[[nodiscard]] inline bool refuse_threads() { return filter_this_thread(at_each_thread(SECCOMP_RET_ERRNO | EAGAIN)); }
+
+/// This thread can start others, which can start none: from here on, and for ever. It starts none itself once this is
+/// gone.
+class NoThreadsOfThreads {
+ public:
+  NoThreadsOfThreads()
+      : answers_([this, starter = ::gettid()] { answer(starter); }),
+        listener_(set_filter(at_each_thread(SECCOMP_RET_USER_NOTIF), SECCOMP_FILTER_FLAG_NEW_LISTENER)) {
+    begun_.set_value();
+  }
+  NoThreadsOfThreads(const NoThreadsOfThreads&) = delete;
+  NoThreadsOfThreads& operator=(const NoThreadsOfThreads&) = delete;
+  ~NoThreadsOfThreads() {
+    over_ = true;
+    answers_.join();
+    if (can_be_had()) ::close(listener_);
+  }
+  [[nodiscard]] bool can_be_had() const noexcept { return listener_ >= 0; }
+  /// Threads that have been refused.
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+ private:
+  void answer(pid_t starter) {
+    begun_.get_future().wait();
+    while (can_be_had() && !over_) {
+      pollfd entry{listener_, POLLIN, 0};
+      seccomp_notif asked{};
+      if (::poll(&entry, 1, 5) <= 0 || ::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) continue;
+      seccomp_notif_resp answer{};
+      answer.id = asked.id;
+      if (asked.pid == static_cast<std::uint32_t>(starter)) {
+        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+      } else {
+        answer.error = -EAGAIN;
+        ++count_;
+      }
+      (void)::ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    }
+  }
+
+  std::promise<void> begun_;
+  std::atomic<bool> over_ = false;
+  std::atomic<std::size_t> count_ = 0;
+  std::thread answers_;  ///< Started before the filter is there.
+  const int listener_;
+};
 
 }  // namespace testing_lrpc
