@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,18 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <numeric>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "distant.client.h"
-#include "distant.server.h"
 #include "eventually.h"
 #include "faulty_process.h"
-#include "lrpc/server.h"
 #include "lrpc/shim/system/fd.h"
+#include "netd_machine.h"
 #include "netrpc/protocols/fragment/header.h"
 #include "world.h"
 
@@ -37,30 +33,11 @@ constexpr std::uint16_t kPort = 24000 + lrpc::netrpc::protocol_numbers::kFragmen
 constexpr std::uint32_t kLoopback = 127U << 24;
 constexpr std::uint32_t kStrangers = kLoopback | 1U << 23;  ///< From here on: addresses of nobody else.
 
-class DistantService {
- public:
-  using CallContext = lrpc::CallContext;
-  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
-  std::uint64_t Sum(CallContext&, std::span<const std::byte> data) {
-    return std::accumulate(data.begin(), data.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, std::byte b) { return sum + std::to_integer<std::uint64_t>(b); });
-  }
-  void Tell(CallContext&, std::uint32_t) {}
-};
-
-/// One of two machines on this one: an address of the loopback network that no
-/// other test has, an lrpcd, and a server of "distant". Its lrpc-netd is
-/// started with arguments().
-class Machine {
+/// One of the machines, at an address of the loopback network that no other test has.
+class Machine : public NetdMachine {
  public:
   Machine()
-      : address_{kLoopback | (static_cast<std::uint32_t>(::getpid()) << 3 | ++made) % (kStrangers - kLoopback)},
-        server_({.nameserver = world_.nameserver()}),
-        exported_(Distant::export_to(server_, "distant", service_)) {
-    EXPECT_TRUE(exported_);
-    std::ofstream(file("keys")) << "* ARyn8oOMfjQEWrP6dR/UC+54bRcJb68G/LOs+8nIL5Q=\n";
-    ::chmod(file("keys").c_str(), 0600);
-  }
+      : NetdMachine({kLoopback | (static_cast<std::uint32_t>(::getpid()) << 3 | ++made) % (kStrangers - kLoopback)}) {}
   /// With a group "others" of two.
   void write_graph(const Machine& one, const Machine& another) const {
     std::ofstream(file("graph"))
@@ -75,31 +52,16 @@ class Machine {
   /// Of an lrpc-netd, which makes its rings while it begins: its descriptors do
   /// not depend on its threads.
   [[nodiscard]] std::vector<std::string> arguments(const std::string& backend) const {
-    return {LRPC_NETD, "--nameserver", world_.nameserver(), "--graph",     file("graph"), "--backend",
-            backend,   "--export",     "distant",           "--log-level", "off"};
+    return {LRPC_NETD, "--nameserver", nameserver(), "--graph",     file("graph"), "--backend",
+            backend,   "--export",     "distant",    "--log-level", "off"};
   }
-  [[nodiscard]] HostAddress address() const { return address_; }
-  [[nodiscard]] std::string name() const { return lrpc::netrpc::to_string(address_); }
-  /// A binding of a client of this machine to the server of the other one.
-  [[nodiscard]] lrpc::Result<Distant::Client> import(const Machine& other, const std::string& name = "distant",
-                                                     std::chrono::milliseconds timeout = 0ms) const {
-    return Distant::Client::import(name + "@" + other.name(), {.nameserver = world_.nameserver(), .timeout = timeout});
-  }
-  /// The same, to the servers of the other two.
+  /// A binding to the servers of the other two.
   [[nodiscard]] lrpc::Result<Distant::Client> import_group() const {
-    return Distant::Client::import("distant@others", {.nameserver = world_.nameserver()});
+    return Distant::Client::import("distant@others", {.nameserver = nameserver()});
   }
 
  private:
-  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
-
   static inline std::uint32_t made = 0;
-  const HostAddress address_;
-  TemporaryDirectory directory_;
-  World world_;
-  DistantService service_;
-  lrpc::Server server_;
-  lrpc::Result<lrpc::ExportId> exported_;
 };
 
 /// Three of them, each with a group of the other two.
@@ -116,24 +78,7 @@ struct Machines {
 
 class NetdWithoutMemory : public testing::TestWithParam<const char*> {
  protected:
-  static void call_everything(const Machine& from, const Machine& to) {
-    auto client = from.import(to);
-    if (!client) return;
-    (void)client->Add(1, 2);
-    const std::array<std::byte, 12'000> bytes{};
-    (void)client->Sum(bytes);
-    (void)client->Tell(3);
-    (void)client->Add(3, 4);
-  }
-  static bool serves(const Machine& from, const Machine& to) {
-    return eventually([&] {
-      auto client = from.import(to);
-      const auto sum = client ? client->Add(20, 22) : lrpc::Result<std::int32_t>(client.error());
-      return sum && *sum == 42;
-    });
-  }
-
-  static void call_everything(const Machine& from) {
+  static void call_everything_of_group(const Machine& from) {
     auto client = from.import_group();
     if (!client) return;
     (void)client->Add(1, 2);
@@ -142,7 +87,7 @@ class NetdWithoutMemory : public testing::TestWithParam<const char*> {
     (void)client->all().Add(3, 4);
   }
   /// Both members of the group of `from` answer.
-  static bool serves(const Machine& from) {
+  static bool serves_group(const Machine& from) {
     return eventually([&] {
       auto client = from.import_group();
       if (!client) return false;
@@ -177,10 +122,10 @@ TEST_P(NetdWithoutMemory, ends_a_call_or_a_binding_and_lives) {
 /// It is the client of one group, and a member of another.
 TEST_P(NetdWithoutMemory, ends_a_call_of_a_group_or_its_binding_and_lives) {
   const auto life = [&] {
-    call_everything(here_);
-    call_everything(there_);
+    call_everything_of_group(here_);
+    call_everything_of_group(there_);
   };
-  const auto well = [&] { return serves(here_) && serves(there_); };
+  const auto well = [&] { return serves_group(here_) && serves_group(there_); };
   fail_each_and_leak_nothing(netd_, life, well, 100);
 }
 

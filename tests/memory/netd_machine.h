@@ -1,0 +1,84 @@
+// One of the machines between which lrpc-netds carry calls: an lrpcd and a server of "distant" in the test's process.
+// Its lrpc-netd is the test's.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <span>
+#include <string>
+
+#include "distant.client.h"
+#include "distant.server.h"
+#include "eventually.h"
+#include "lrpc/netrpc/address.h"
+#include "lrpc/server.h"
+#include "world.h"
+
+namespace testing_lrpc {
+
+class DistantService {
+ public:
+  using CallContext = lrpc::CallContext;
+  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
+  std::uint64_t Sum(CallContext&, std::span<const std::byte> data) {
+    return std::accumulate(data.begin(), data.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, std::byte b) { return sum + std::to_integer<std::uint64_t>(b); });
+  }
+  void Tell(CallContext&, std::uint32_t) {}
+};
+
+class NetdMachine {
+ public:
+  /// `address`: of its lrpc-netd.
+  explicit NetdMachine(lrpc::netrpc::HostAddress address)
+      : address_(address),
+        server_({.nameserver = world_.nameserver()}),
+        exported_(Distant::export_to(server_, "distant", service_)) {
+    EXPECT_TRUE(exported_);
+    std::ofstream(file("keys")) << "* ARyn8oOMfjQEWrP6dR/UC+54bRcJb68G/LOs+8nIL5Q=\n";
+    ::chmod(file("keys").c_str(), 0600);
+  }
+  [[nodiscard]] const std::string& nameserver() const { return world_.nameserver(); }
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+  [[nodiscard]] lrpc::netrpc::HostAddress address() const { return address_; }
+  [[nodiscard]] std::string name() const { return lrpc::netrpc::to_string(address_); }
+  /// A binding of a client of this machine to the server of the other one.
+  [[nodiscard]] lrpc::Result<Distant::Client> import(const NetdMachine& other, const std::string& name = "distant",
+                                                     std::chrono::milliseconds timeout = {}) const {
+    return Distant::Client::import(name + "@" + other.name(), {.nameserver = nameserver(), .timeout = timeout});
+  }
+
+ private:
+  const lrpc::netrpc::HostAddress address_;
+  TemporaryDirectory directory_;
+  World world_;
+  DistantService service_;
+  lrpc::Server server_;
+  lrpc::Result<lrpc::ExportId> exported_;
+};
+
+inline void call_everything(const NetdMachine& from, const NetdMachine& to) {
+  auto client = from.import(to);
+  if (!client) return;
+  (void)client->Add(1, 2);
+  const std::array<std::byte, 12'000> bytes{};
+  (void)client->Sum(bytes);
+  (void)client->Tell(3);
+  (void)client->Add(3, 4);
+}
+inline bool serves(const NetdMachine& from, const NetdMachine& to) {
+  return eventually([&] {
+    auto client = from.import(to);
+    const auto sum = client ? client->Add(20, 22) : lrpc::Result<std::int32_t>(client.error());
+    return sum && *sum == 42;
+  });
+}
+
+}  // namespace testing_lrpc
