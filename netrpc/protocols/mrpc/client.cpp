@@ -14,7 +14,6 @@ using std::chrono::milliseconds;
 
 // The step function: what is waited for a reply at least, while packets are lost, and while none are.
 constexpr Duration kLeastTimeout = microseconds(30);
-constexpr Duration kLeastTimeoutOfFragments = microseconds(100);
 constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
 /// What a server may say in place of a reply: it is not believed to name just anything.
@@ -60,9 +59,8 @@ ClientPeer::ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower)
       boot_id_(mrpc.host().peers().boot_id(host)),
       ready_(boot_id_ != 0),
       all_free_(~std::uint64_t{0} >> (kMaxChannels - mrpc.settings().channels)),
-      round_trips_{
-          RetryTimer(kFirstTimeout, kLeastTimeout, kCalmTimeout, kLongestTimeout),
-          RetryTimer(kFirstTimeoutOfFragments, kLeastTimeoutOfFragments, kCalmTimeoutOfFragments, kLongestTimeout)},
+      round_trips_{RetryTimer(kFirstTimeout, kLeastTimeout, kCalmTimeout, kLongestTimeout),
+                   RetryTimer(kFirstTimeoutOfFragments, kLeastTimeout, kCalmTimeoutOfFragments, kLongestTimeout)},
       waiting_timer_([this] { on_waiting_timer(); }) {
   free_ = all_free_;
   for (std::size_t i = 0; i < mrpc.settings().channels; ++i)
@@ -105,7 +103,7 @@ void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& tr
   channel.acknowledged = 0;
   channel.reply_fragments = 0;
   channel.tries = 0;
-  channel.sampled = false;
+  channel.sampled = channel.lacked = false;
   channel.started = channel.heard = now;
   channel.request.set(std::move(request), single_);
   arm(channel, now, now + round_trip(channel).timeout());
@@ -203,7 +201,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
 /// The call has its reply.
 void ClientPeer::measure(ClientChannel& channel, Time now) noexcept {
   if (!channel.sampled) [[likely]]
-    return round_trip(channel).sample(now - channel.started);
+    return channel.lacked ? round_trip(channel).lost() : round_trip(channel).sample(now - channel.started);
   if (at_work(channel)) return round_trip(channel).needless(now - channel.started);
   round_trip(channel).ambiguous();
   channel.repeated = {channel.sequence, boot_id_, channel.request.fragments - std::size_t{1}, now - channel.started};
@@ -229,6 +227,8 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   channel->acknowledged = header.mask & all;
   const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
   if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
+  // What was lost in part measures only until its loss is known.
+  if (!channel->sampled && !std::exchange(channel->lacked, true)) round_trip(*channel).sample(now - channel->started);
   channel->tries = 0;
   arm(*channel, now, now + round_trip(*channel).timeout());
   mrpc_.counters().retransmissions += static_cast<unsigned>(std::popcount(missing));

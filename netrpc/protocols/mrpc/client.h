@@ -44,6 +44,7 @@ struct ClientChannel {
   std::uint16_t reply_fragments = 0;  ///< Of the last reply, when idle: not acknowledged yet if more than one.
   std::uint8_t tries = 0;             ///< Timeouts in a row, as the back-off counts them.
   bool sampled = true;                ///< Its round trip is no sample any more.
+  bool lacked = false;                ///< The server has said that it has only a part of the request.
   Outgoing request;
   Incoming reply;
   Time started{};
