@@ -131,7 +131,9 @@ void ClientChannel::expired() noexcept {
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
   // While the server is at it nothing need be sent again soon: the pause is doubled each time.
   again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
-  const Duration first = state_ == State::querying ? interval_ : asking_after_;
+  const Duration first = state_ == State::querying ? interval_
+                         : more_in_request_ != 0   ? answered_after()
+                                                   : asking_after_;
   send_due_ = now + RetryTimer::pause_after(again_, first, channels().options_.longest_pause());
   arm(now);
   send_again(now);
@@ -182,7 +184,7 @@ void ClientChannel::lacking(Time now) noexcept {
   lacked_ = true;
   const Duration longest = channels().options_.longest_pause();
   lacking_ = now - requested_ >= RetryTimer::pause_after(2U * resent_, interval_, longest);
-  send_due_ = lacking_ ? now : now + std::min(std::max<Duration>(asking_after_, (now - requested_) / 2), longest);
+  send_due_ = lacking_ ? now : now + std::min(std::max<Duration>(answered_after(), (now - requested_) / 2), longest);
   arm(now);
 }
 

@@ -142,6 +142,8 @@ class ClientChannel final : public Session {
   /// The server says that it lacks the request.
   void lacking(Time now) noexcept;
   void arm(Time now) noexcept;
+  /// How long the answer to a question takes: one packet, or the reply.
+  [[nodiscard]] Duration answered_after() const noexcept { return peer_.round_trip.until_asked(more_in_reply_); }
   void expired() noexcept;
   void measure(Time now) noexcept;
   void answered_twice() noexcept;

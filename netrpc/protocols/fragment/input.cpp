@@ -177,7 +177,7 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
     pop(std::move(whole));
     return;
   }
-  look_for_gaps(*reassembly);
+  look_for_gaps(*reassembly, header);
 }
 
 /// Two answers to two requests: the first request had not been lost, so answers take longer than was waited.
@@ -196,26 +196,39 @@ void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexce
     reordering_ = std::min(std::max(reordering_, kLate * since), answer_time_.timeout());
     return;
   }
-  if (!reassembly.ambiguous) answer_time_.sample(since);
+  if ((reassembly.asked_last & header.frag_mask) == 0) return;
+  if ((reassembly.asked_twice & header.frag_mask) == 0) answer_time_.sample(since);
   reassembly.asked_at = Time::zero();
 }
 
-void FragmentSession::look_for_gaps(Reassembly& reassembly) noexcept {
-  EventManager& events = fragments().host().events();
+/// What is missing although things that were sent later have arrived.
+std::uint16_t FragmentSession::overtaken(const Reassembly& reassembly, const Header& header) const noexcept {
+  const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
+  // The fragments of an answer are sent in their order, after the burst and after the answers to earlier requests.
+  const bool answer = header.type == kAgain && (reassembly.asked_last & header.frag_mask) != 0;
+  if (answer && reordering_ == Duration::zero())
+    return static_cast<std::uint16_t>(missing & ~(reassembly.asked_last & ~(header.frag_mask - 1U)));
   const int highest = std::bit_width(reassembly.received) - 1;
-  const auto gaps = static_cast<std::uint16_t>(((1U << highest) - 1) & ~reassembly.received & ~reassembly.asked);
-  const bool lost =
-      gaps != 0 && (highest + 1 == reassembly.num_frag || highest - std::countr_zero(gaps) >= kReordering);
-  Duration wait = answer_time_.timeout();
-  if (lost && reordering_ == Duration::zero()) {
-    events.schedule(reassembly.silence, wait);
-    ask_for(reassembly, gaps);
+  const auto gaps = static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked);
+  const bool enough = highest + 1 == reassembly.num_frag || highest - std::countr_zero(gaps) >= kReordering;
+  return enough ? gaps : std::uint16_t{0};
+}
+
+void FragmentSession::look_for_gaps(Reassembly& reassembly, const Header& header) noexcept {
+  EventManager& events = fragments().host().events();
+  const Time now = events.now();
+  const std::uint16_t lost = overtaken(reassembly, header);
+  if (lost != 0 && reordering_ == Duration::zero()) {
+    events.schedule(reassembly.silence, answer_time_.timeout());
+    ask_for(reassembly, lost);
     return;
   }
-  if (!lost) {
+  // The next one follows closely, unless it is an answer that is still to come.
+  Duration wait = answer_time_.lateness();
+  if (reassembly.asked_at != Time::zero()) wait = std::max(wait, reassembly.asked_at + answer_time_.timeout() - now);
+  if (lost == 0) {
     reassembly.gap_since = Time::zero();
   } else {
-    const Time now = events.now();
     if (reassembly.gap_since == Time::zero()) reassembly.gap_since = now;
     wait = std::min(wait, std::max(reassembly.gap_since + reordering_ - now, Duration::zero()));
   }
@@ -225,11 +238,9 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly) noexcept {
 void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept {
   FragmentProtocol& all = fragments();
   ++reassembly.requests;
-  if (reassembly.asked_at != Time::zero()) {
-    reassembly.ambiguous = true;
-    asked_again_ = reassembly.sequence;
-  }
+  reassembly.asked_twice |= reassembly.asked & missing;
   reassembly.asked |= missing;
+  reassembly.asked_last = missing;
   reassembly.asked_at = all.host().now();
   reassembly.gap_since = Time::zero();
   Header header;
@@ -261,11 +272,12 @@ Reassembly* FragmentProtocol::begin(FragmentSession& session, const Header& head
   reassembly.num_frag = header.num_frag;
   reassembly.received = 0;
   reassembly.asked = 0;
+  reassembly.asked_last = 0;
   reassembly.fragment_size = 0;
   reassembly.last_size = 0;
   reassembly.bytes = 0;
   reassembly.requests = 0;
-  reassembly.ambiguous = false;
+  reassembly.asked_twice = 0;
   reassembly.asked_at = Time::zero();
   reassembly.gap_since = Time::zero();
   session.incomplete_.push_back(reassembly);
@@ -312,10 +324,11 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
     finish(reassembly);
     return;
   }
+  if ((reassembly.asked & missing) != 0) session.asked_again_ = reassembly.sequence;
   // Other messages do not wait longer for that: it is more likely lost than late.
   const Duration timeout = session.answer_time_.timeout();
   host().events().schedule(reassembly.silence,
-                           RetryTimer::pause_after(reassembly.requests + 1, timeout, std::max(timeout, kLongestWait)));
+                           RetryTimer::pause_after(reassembly.requests, timeout, std::max(timeout, kLongestWait)));
   session.ask_for(reassembly, missing);
 }
 

@@ -69,7 +69,10 @@ Errc FragmentSession::control(control::Request& request) noexcept {
   if (control::answered(request, control::MaximumMessage{fragment_size_ * fragments().options_.fragments}))
     return Errc::ok;
   if (control::answered(request, control::OptimumMessage{fragment_size_})) return Errc::ok;
-  if (control::answered(request, control::RoundTrip{answer_time_.smoothed(), answer_time_.timeout()})) return Errc::ok;
+  // Who only sends large messages has never asked, but has measured when it is asked.
+  const bool only_sends = !answer_time_.measured() && request_time_.measured();
+  const RoundTripEstimate& time = only_sends ? request_time_ : answer_time_;
+  if (control::answered(request, control::RoundTrip{time.smoothed(), time.timeout()})) return Errc::ok;
   if (control::answered(request, control::LocalHost{local_})) return Errc::ok;
   const Errc own = Session::control(request);
   return own == Errc::not_supported ? lower_->control(request) : own;

@@ -40,12 +40,13 @@ struct Reassembly {
   std::uint32_t sequence = 0;
   std::uint16_t num_frag = 0;
   std::uint16_t received = 0;     ///< Mask.
-  std::uint16_t asked = 0;        ///< Mask: asked for since the timer last ran.
+  std::uint16_t asked = 0;        ///< Mask: asked for at least once.
+  std::uint16_t asked_twice = 0;  ///< Mask: more than once; what arrives of it measures nothing (Karn).
+  std::uint16_t asked_last = 0;   ///< Mask: by the last request.
   std::size_t fragment_size = 0;  ///< Of all but the last; 0: only the last has been seen.
   std::size_t last_size = 0;      ///< Of the last; 0: not seen.
   std::size_t bytes = 0;          ///< Of what has arrived.
   unsigned requests = 0;          ///< Since something new has arrived.
-  bool ambiguous = false;         ///< Asked again without an answer: what arrives measures nothing (Karn).
   Time asked_at{};                ///< Zero: not asked, or answered.
   Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
   std::array<Message, Header::kMaxFragments> fragments;
@@ -88,7 +89,8 @@ class FragmentSession final : public CachedSession {
   void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
   void learn(Reassembly& reassembly, const Header& header) noexcept;
   void duplicate_arrived(const Header& header) noexcept;
-  void look_for_gaps(Reassembly& reassembly) noexcept;
+  [[nodiscard]] std::uint16_t overtaken(const Reassembly& reassembly, const Header& header) const noexcept;
+  void look_for_gaps(Reassembly& reassembly, const Header& header) noexcept;
   [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
 
   void learn_fragment_size();

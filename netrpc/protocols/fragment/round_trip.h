@@ -23,7 +23,10 @@ class RoundTripEstimate {
   void back_off() noexcept {
     if (timeout() < ceiling_) backed_off_ *= 2;
   }
+  [[nodiscard]] bool measured() const noexcept { return time_.measured(); }
   [[nodiscard]] Duration smoothed() const noexcept { return time_.smoothed(); }
+  /// How much later than expected something may come.
+  [[nodiscard]] Duration lateness() const noexcept { return timeout() - smoothed(); }
   [[nodiscard]] Duration timeout() const noexcept {
     const Duration once = time_.measured() ? time_.bound(std::max(margin_, time_.smoothed())) : initial_;
     return std::min(once * backed_off_, ceiling_);

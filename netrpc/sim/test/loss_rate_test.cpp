@@ -2,6 +2,7 @@
 // on one that loses none. The waits for lost packets are all that there is to it.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
@@ -57,8 +58,8 @@ struct Rate {
   std::uint64_t calls = 0;
   double packets = 0;
 };
-Rate rate(std::string_view stack, double loss, std::size_t callers, std::size_t size = 0) {
-  SimHosts net(2);
+Rate rate(std::string_view stack, double loss, std::size_t callers, std::size_t size = 0, std::uint64_t seed = 1) {
+  SimHosts net(2, 1, {.seed = seed, .link = {}, .routers = {}});
   const Result<ComposeStack> compose = stack_of(stack, simulated_kinds());
   EXPECT_TRUE(compose);
   std::vector<Protocol*> all[2];
@@ -107,8 +108,11 @@ Rate rate(std::string_view stack, double loss, std::size_t callers, std::size_t 
   return made;
 }
 double share(std::string_view stack, double loss, std::size_t callers, std::size_t size = 0) {
-  return static_cast<double>(rate(stack, loss, callers, size).calls) /
-         static_cast<double>(rate(stack, 0, callers, size).calls);
+  const double kept = static_cast<double>(rate(stack, loss, callers, size).calls) /
+                      static_cast<double>(rate(stack, 0, callers, size).calls);
+  std::printf("%zu bytes, callers: %zu: %.*s keeps %.2f\n", size, callers, static_cast<int>(stack.size()), stack.data(),
+              kept);
+  return kept;
 }
 
 TEST(LossRateTest, half_the_rate_is_left_where_a_tenth_of_all_packets_is_lost) {
@@ -118,25 +122,33 @@ TEST(LossRateTest, half_the_rate_is_left_where_a_tenth_of_all_packets_is_lost) {
   }
 }
 
+/// Where both send the same packets, which of them are lost still differs: by chance one makes a hundredth more calls.
 TEST(LossRateTest, layers_lose_no_more_than_one_protocol_where_three_tenths_are_lost) {
-  for (const std::size_t callers : {1U, 8U}) {
-    const double layered = share(kLayered, 0.3, callers);
-    const double monolithic = share(kMonolithic, 0.3, callers);
-    EXPECT_GE(layered, 0.9 * monolithic) << "callers: " << callers;
-    EXPECT_GE(layered, 0.15) << "callers: " << callers;
+  for (const std::size_t size : {0U, 16000U}) {
+    for (const std::size_t callers : {1U, 8U}) {
+      std::uint64_t layered = 0;
+      std::uint64_t monolithic = 0;
+      for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        layered += rate(kLayered, 0.3, callers, size, seed).calls;
+        monolithic += rate(kMonolithic, 0.3, callers, size, seed).calls;
+      }
+      const std::uint64_t calm = 4 * rate(kLayered, 0, callers, size).calls;
+      std::printf("%zu bytes, callers: %zu: layered %.3f, M_RPC %.3f\n", size, callers,
+                  static_cast<double>(layered) / static_cast<double>(calm),
+                  static_cast<double>(monolithic) / static_cast<double>(calm));
+      EXPECT_GE(static_cast<double>(layered), 0.98 * static_cast<double>(monolithic))
+          << size << " bytes, callers: " << callers;
+      EXPECT_GE(layered, calm / (size == 0 ? 5 : 10)) << size << " bytes, callers: " << callers;
+    }
   }
 }
 
+/// A half cannot be had (docs/PROTOCOLS.md): seven of ten such requests lose a packet.
 TEST(LossRateTest, large_requests_are_recovered_without_long_waits_where_a_tenth_of_all_packets_is_lost) {
-  EXPECT_GE(share(kMonolithic, 0.1, 1, 16000), 0.2);
-  EXPECT_GE(share(kLayered, 0.1, 1, 16000), 0.33);
-  EXPECT_GE(share(kLayered, 0.1, 8, 16000), 0.28);
-}
-
-/// Nearly every request and many an answer to a question for the rest of it lose something. Nobody waits longer because
-/// others have waited in vain.
-TEST(LossRateTest, large_requests_are_recovered_where_three_tenths_of_all_packets_are_lost) {
-  for (const std::size_t callers : {1U, 8U}) EXPECT_GE(share(kLayered, 0.3, callers, 16000), 0.04) << callers;
+  for (const std::size_t callers : {1U, 8U}) {
+    EXPECT_GE(share(kLayered, 0.1, callers, 16000), 0.39) << callers;
+    EXPECT_GE(share(kMonolithic, 0.1, callers, 16000), 0.37) << callers;
+  }
 }
 
 /// Of the twelve packets of such a call each is sent once and a ninth; what else is sent asks for them.

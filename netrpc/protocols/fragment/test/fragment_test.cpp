@@ -170,6 +170,47 @@ TEST_F(Fragment, a_message_that_is_asked_for_in_vain_does_not_make_others_wait_l
   EXPECT_EQ(b.sink->received.size(), 21U);
 }
 
+/// The round trip is 20 us, and known: what arrives first time takes 10 us, and each request for more 20.
+TEST_F(Fragment, what_is_lost_is_asked_for_as_soon_as_something_that_was_sent_later_has_arrived) {
+  struct Case {
+    std::set<unsigned> lost;  ///< In the order of sending: fragments 0 to 5, then those sent again.
+    Duration takes;
+  };
+  const Case cases[] = {
+      {{2}, 30us},           // a gap
+      {{5}, 50us},           // the last one, which may be late by a round trip: then it is asked for
+      {{1, 3, 6}, 50us},     // of an answer the first half: when the other arrives
+      {{1, 2, 5, 6}, 50us},  // the last one is asked for then, too: what answers has been sent after it
+      {{1, 5, 6}, 70us},     // all of an answer: it is waited for two round trips
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(testing::PrintToString(one.lost));
+    SimHosts pair(2);
+    FragmentHost a(pair[0]), b(pair[1]);
+    b.enable();
+    SessionRef session;
+    const auto push_without = [&](const std::set<unsigned>& lost) {
+      const Shepherd inside(pair[0].monitor());
+      if (!session) session = *a.fragment->open(*a.sink, pair.to(1));
+      a.tap.on_push = [&lost, at = 0U](Session& lower, Message fragment) mutable {
+        if (!lost.contains(at++)) (void)lower.push(std::move(fragment));
+      };
+      EXPECT_EQ(session->push(pair.message(0, text(6 * kCut))), Errc::ok);
+    };
+    const std::set<unsigned> gap{1};
+    for (int i = 0; i < 20; ++i) {
+      push_without(gap);
+      pair.world.run_for(1ms);
+    }
+    ASSERT_EQ(b.sink->received.size(), 20U);
+    push_without(one.lost);
+    pair.world.run_for(one.takes - 1us);
+    EXPECT_EQ(b.sink->received.size(), 20U);
+    pair.world.run_for(2us);
+    EXPECT_EQ(b.sink->received.size(), 21U);
+  }
+}
+
 TEST_F(Fragment, nothing_is_ever_acknowledged) {
   FragmentHost a(net[0]), b(net[1]);
   b.enable();
