@@ -41,7 +41,7 @@ Result<Graph> Graph::compose(Host& host, const GraphDescription& description, co
     const ProtocolKind* const kind = kinds.find(instance.kind);
     if (kind == nullptr || !kind->make)
       return failed({Errc::invalid_argument, "there is no kind of protocol " + instance.kind + " to compose with"});
-    InstanceParts parts{host, instance.name, {}, instance.options, instance.inside};
+    InstanceParts parts{host, instance.name, {}, instance.options, instance.inside, instance.many_ports_below};
     for (const std::string& lower : instance.below) parts.below.push_back(made.at(lower));
     Result<std::unique_ptr<Protocol>> protocol = kind->make(parts);
     if (!protocol) return failed(protocol.error());

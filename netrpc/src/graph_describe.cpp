@@ -74,6 +74,7 @@ class Checker {
     std::optional<Service> gives;
     bool many_ports = false;
     bool repeats = false;
+    bool needs_port = false;
   };
 
   void check(const GraphStatement& statement) {
@@ -85,12 +86,19 @@ class Checker {
     instance.kind = statement.kind;
     instance.line = statement.line;
     std::optional<Service> gives;
+    bool needs_port = false;
     if (const ProtocolKind* const kind = kinds_.find(statement.kind); kind != nullptr) {
       check_options(kind->name, kind->options, statement.options, statement.damaged ? 0 : statement.line,
                     instance.options);
       const std::optional<ProtocolKind::Given> inside = check_inside(statement, *kind, instance);
       gives = check_below(statement, *kind);
-      instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) || check_ports(statement, *kind);
+      instance.many_ports_below = check_ports(statement, *kind);
+      instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) ||
+                            (instance.many_ports_below && !kind->identifies_hosts);
+      needs_port = kind->needs_port || std::ranges::any_of(statement.below, [&](const GraphStatement::Lower& lower) {
+                     const auto known = known_.find(lower.name);
+                     return known != known_.end() && known->second.needs_port;
+                   });
       instance.repeats = kind->repeats || stands_on_repeating(statement);
       if (inside) {
         gives = inside->gives;
@@ -107,7 +115,7 @@ class Checker {
     }
     for (const GraphStatement::Lower& lower : statement.below) instance.below.push_back(lower.name);
     instance.gives = gives.value_or(Service::datagram);
-    known_.emplace(statement.name, Known{statement.line, gives, instance.many_ports, instance.repeats});
+    known_.emplace(statement.name, Known{statement.line, gives, instance.many_ports, instance.repeats, needs_port});
     instances_.push_back(std::move(instance));
   }
 
@@ -221,10 +229,14 @@ class Checker {
       const auto known = known_.find(lower.name);
       if (known == known_.end() || !known->second.many_ports) continue;
       many = true;
-      if (kind.transparent || kind.tells_ports_apart) continue;
+      if (kind.identifies_hosts && known->second.needs_port)
+        errors_.add(lower.line, fmt::format("'{}' has to be told the port of each peer, and {} knows hosts alone, "
+                                            "use UDP",
+                                            lower.name, kind.name));
+      if (kind.transparent || kind.tells_ports_apart || kind.identifies_hosts) continue;
       std::vector<std::string_view> right;
       for (const ProtocolKind& each : kinds_.all())
-        if (each.tells_ports_apart) right.push_back(each.name);
+        if (each.tells_ports_apart || each.identifies_hosts) right.push_back(each.name);
       errors_.add(lower.line,
                   fmt::format("'{}' has peers at any port, and {} does not tell two ports of one host apart, "
                               "use one of {}, or take 'peer_ports = any' out",

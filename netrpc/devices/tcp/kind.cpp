@@ -15,6 +15,7 @@ ProtocolKind tcp_kind() {
       {"idle", OptionType::duration, "after which a connection that nothing moves on ends; default 5 minutes"},
   };
   kind.many_ports = [](const Options&) { return true; };
+  kind.needs_port = true;
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     TcpOptions options;
     if (parts.options.has("port")) {

@@ -28,10 +28,11 @@ Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; 
 /// What calls between lrpc-netds need of an instance.
 Status fit_for_calls(const InstanceDescription& one) {
   if (one.many_ports)
-    return wrong(fmt::format(
-        "'{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: take 'peer_ports = any' "
-        "out",
-        one.name));
+    return wrong(
+        fmt::format("'{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: put AUTH "
+                    "over the UDP, or "
+                    "take 'peer_ports = any' out",
+                    one.name));
   if (one.repeats)
     return wrong(fmt::format(
         "'{}' may execute a call several times, and lrpc-netd promises at most once: use CHANNEL, PAIRED or M_RPC in "

@@ -63,6 +63,21 @@ TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
 }
 
+TEST(NetdCommandLine, takes_a_graph_whose_peers_may_have_any_port_where_auth_knows_them_by_their_keys) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  const std::string above =
+      "auth = AUTH(keys = \"/nonexistent\") over device;\npaired = PAIRED over auth;\n"
+      "select = SELECT over paired;\n";
+  std::ofstream(file) << "device = UDP(peer_ports = any);\n" << above;
+  const Ran good = run(kNetd + " --check --graph " + file);
+  EXPECT_EQ(good.status, 0) << good.output;
+  std::ofstream(file) << "tcp = TCP;\ndevice = TRACE over tcp;\n" << above;
+  const Ran bad = run(kNetd + " --check --graph " + file);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.output.find(":3: 'device' has to be told the port of each peer"), std::string::npos) << bad.output;
+}
+
 TEST(NetdCommandLine, refuses_a_graph_that_may_execute_a_call_twice) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "graph").string();

@@ -15,6 +15,7 @@ class ReplayWindow {
   [[nodiscard]] bool fresh(std::uint64_t counter) const noexcept;
   /// Only with an authenticated counter that is fresh.
   void accept(std::uint64_t counter) noexcept;
+  [[nodiscard]] std::uint64_t highest() const noexcept { return highest_; }
 
  private:
   static constexpr std::uint64_t kWords = 32;
@@ -69,6 +70,7 @@ class Association {
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] bool initiator() const noexcept { return initiator_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  [[nodiscard]] std::uint64_t highest_opened() const noexcept { return window_.highest(); }  ///< Of the counters.
   [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }  ///< As KeyLimits counts them.
   /// Its key has sealed as much as it may: seal() is not for it any more.
   [[nodiscard]] bool spent() const noexcept { return blocks_ >= limits.blocks || sent_ >= kMostSent; }

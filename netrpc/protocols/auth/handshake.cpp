@@ -61,6 +61,8 @@ void Peer::try_again() noexcept {
     drop_pending();
     end_handshake();
     no_cipher_ = false;  // whatever it is now: the peer does not say
+    // It is not where it was heard last: what is sent next seeks it at its address.
+    if (settings_.anywhere) forget_place();
     // The peer may have been wrong about these, or somebody keeps us from telling it.
     for (Association& association : associations_) association.doubted = false;
     return;
@@ -93,7 +95,7 @@ void Peer::challenge(const Challenge& challenge) noexcept {
   begin_handshake();
 }
 
-void Peer::hello_reply(const HelloReply& reply) noexcept {
+void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
   if (!running_ || !equal(reply.echo, hello_.salt)) {
     ++counted_.duplicates;
     return;
@@ -103,6 +105,7 @@ void Peer::hello_reply(const HelloReply& reply) noexcept {
     return;
   }
   heard(reply.hello.boot_id);
+  heard_through(lower);
   Association* const association = establish(hello_, reply, ephemeral_, true);
   const Time now = self_.host().now();
   known_challenge_ = reply.hello.challenge;
@@ -186,7 +189,12 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
     ++counted_.duplicates;
     std::array<std::byte, HelloReply::kSize> packet;
     encode(reply_, key_.mac, packet.data());
-    (void)send(packet);
+    if (!settings_.anywhere) {
+      (void)send(packet);
+    } else if (Message message = Message::copy_of(self_.host().pool(), packet); message.allocated()) {
+      ++counted_.sent;
+      (void)lower.push(std::move(message));  // it may be somebody's repetition: the peer is not believed to be there
+    }
     return;
   }
   if (!known(challenge_)) randombytes_buf(challenge_.data(), challenge_.size());
@@ -203,7 +211,12 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
     return;
   }
   // Fresh, and from somebody who has the key: worth a key exchange, and there the peer can be reached.
-  if (!lower_) lower_ = SessionRef(&lower);
+  if (settings_.anywhere) {
+    if (place_ == Place::home && lower_.get() != &lower) place_ = Place::sought;
+    heard_through(lower);
+  } else if (!lower_) {
+    lower_ = SessionRef(&lower);
+  }
   heard(hello.boot_id);
   EphemeralKey mine;
   const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);

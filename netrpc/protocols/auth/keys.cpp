@@ -118,6 +118,11 @@ Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
   }
   std::stable_sort(ring.keys_.begin(), ring.keys_.end(),
                    [](const Key& a, const Key& b) { return a.prefix > b.prefix; });
+  std::vector<Key*> by_secret;
+  for (Key& key : ring.keys_) by_secret.push_back(&key);
+  std::sort(by_secret.begin(), by_secret.end(), [](const Key* a, const Key* b) { return a->mac < b->mac; });
+  for (std::size_t i = 1; i < by_secret.size(); ++i)
+    if (by_secret[i - 1]->same_secret(*by_secret[i])) by_secret[i - 1]->shared = by_secret[i]->shared = true;
   return ring;
 }
 

@@ -5,7 +5,9 @@
 //     10.1.0.0/16      k3J…=
 //     *                9vQ…=
 //
-// The most specific line counts. All who have the key of a network can pretend to each other to be any host of it.
+// The most specific line counts. All who have the key of a network can pretend to each other to be any host of it, and
+// the same goes for several lines with one key; so such a key does not let a host speak from another address than its
+// own (Settings::anywhere).
 #pragma once
 
 #include <optional>
@@ -24,6 +26,7 @@ struct Key {
   std::string name;  ///< As the file says: host, network or "*".
   std::uint32_t network = 0;
   unsigned prefix = 0;  ///< Bits of `network` that count.
+  bool shared = false;  ///< Another line has the same key.
   MacKey mac{};         ///< Signs the handshake.
   MacKey derive{};      ///< Goes into the keys of associations.
 
@@ -33,6 +36,8 @@ struct Key {
   Key(Key&&) = default;
   Key& operator=(Key&&) = default;
   ~Key();
+  /// Who has it is this host, and no other one.
+  [[nodiscard]] bool of_one_host() const noexcept { return prefix == 32 && !shared; }
   [[nodiscard]] bool same_secret(const Key& other) const noexcept;
 };
 

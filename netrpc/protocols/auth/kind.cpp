@@ -19,6 +19,7 @@ ProtocolKind auth_kind() {
   kind.name = "AUTH";
   kind.summary = "authentication and privacy: hosts without the key get nothing";
   kind.gives = Service::datagram;
+  kind.identifies_hosts = true;
   kind.below = {{"the protocol that carries sealed messages", Service::datagram}};
   kind.options = {
       {"keys", OptionType::text, "the file of keys, one line a host or network", true},
@@ -35,6 +36,7 @@ ProtocolKind auth_kind() {
     options.keys = parts.options.text("keys");
     options.settings.rekey_messages = parts.options.number("rekey_messages", options.settings.rekey_messages);
     options.settings.rekey_after = parts.options.duration("rekey_after", options.settings.rekey_after);
+    options.settings.anywhere = parts.many_ports_below;
     options.settings.pending = parts.options.number("pending", options.settings.pending);
     options.peers = parts.options.number("peers", options.peers);
     options.sessions = parts.options.number("sessions", options.sessions);

@@ -84,7 +84,8 @@ Errc Peer::send(Message message) noexcept {
   if (session == nullptr) return Errc::host_unreachable;
   ++counted_.sent;
   const Errc sent = session->push(std::move(message));
-  if (sent == Errc::host_unreachable) lower_ = {};  // perhaps there is another way by the next time
+  // Perhaps there is another way by the next time.
+  if (sent == Errc::host_unreachable && place_ != Place::found) forget_place();
   return sent;
 }
 
@@ -104,13 +105,28 @@ Session* Peer::lower() noexcept {
   auto opened = below_.open(self_, participants);
   if (!opened) return nullptr;
   lower_ = std::move(opened).value();
+  place_ = Place::sought;
   return lower_.get();
+}
+
+/// Something of the peer's has come through `lower` that is no repetition: where peers may be anywhere, the peer is
+/// there. Who can hold up a packet on its way can send it on from elsewhere, once, before the peer's next one comes. A
+/// peer that is where its address says is not taken away from there so.
+void Peer::heard_through(Session& lower) noexcept {
+  if (!settings_.anywhere) return;
+  if (lower_.get() == &lower) {
+    if (place_ == Place::sought) place_ = Place::home;
+  } else if (place_ != Place::home) {
+    lower_ = SessionRef(&lower);
+    place_ = Place::found;
+  }
 }
 
 Ends Peer::ends() const noexcept { return {self_.host().address(), host_}; }
 
-bool Peer::open(Association& association, const DataHeader& header, const std::byte* sealed,
-                Message& message) noexcept {
+bool Peer::open(Association& association, const DataHeader& header, const std::byte* sealed, Message& message,
+                Session& lower) noexcept {
+  const bool newest = header.counter > association.highest_opened();
   switch (association.open(header, sealed, message)) {
     case Opened::ok: break;
     case Opened::replayed: ++counted_.duplicates; return false;
@@ -121,6 +137,7 @@ bool Peer::open(Association& association, const DataHeader& header, const std::b
   association.confirmed = true;
   association.doubted = false;
   unanswered_ = 0;
+  if (newest && sending() == &association) heard_through(lower);
   if (!pending_.empty()) send_pending();
   return true;
 }
@@ -157,7 +174,7 @@ void Peer::heard(BootId boot_id) noexcept {
 
 void Peer::rekeyed(const Key* key) noexcept {
   if (key != nullptr && has_key_ && key->same_secret(key_)) {
-    key_.name = key->name;
+    key_ = *key;  // the line may be another one
     return;
   }
   for (Association& association : associations_) association.wipe();

@@ -18,6 +18,9 @@ struct Settings {
   std::uint64_t rekey_messages = std::uint64_t{1} << 30;
   Duration rekey_after = std::chrono::hours(1);
   std::size_t pending = 16;
+  /// Below, a peer is a host and a port. A peer that has a key of its own may be anywhere there, behind an address
+  /// translation for example: its key says who it is, and what it sends says where it is.
+  bool anywhere = false;
   Ciphers ciphers = available_ciphers();              ///< Those to be used, of those that this machine has.
   KeyLimits limits{.forgeries = KeyLimits{}.blocks};  ///< For tests: less than the ciphers allow.
   /// An association that a better one has replaced is kept as long as messages may still be on their way.
@@ -44,7 +47,7 @@ class Peer {
   /// `lower`: through which it came.
   void hello(const Hello& hello, Session& lower) noexcept;
   void challenge(const Challenge& challenge) noexcept;
-  void hello_reply(const HelloReply& reply) noexcept;
+  void hello_reply(const HelloReply& reply, Session& lower) noexcept;
   /// The association that packets name so; null: there is none.
   [[nodiscard]] Association* find(std::uint32_t association) noexcept {
     for (Association& known : associations_)
@@ -52,9 +55,9 @@ class Peer {
     return nullptr;
   }
   /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `association`: what
-  /// find() has found by `header`; `sealed`: the header's bytes.
-  [[nodiscard]] bool open(Association& association, const DataHeader& header, const std::byte* sealed,
-                          Message& message) noexcept;
+  /// find() has found by `header`; `sealed`: the header's bytes; `lower`: through which it came.
+  [[nodiscard]] bool open(Association& association, const DataHeader& header, const std::byte* sealed, Message& message,
+                          Session& lower) noexcept;
   [[nodiscard]] bool handshaking() const noexcept { return running_; }
   /// Whether the peer has shown, in this life of ours, that it has the key.
   [[nodiscard]] bool associated() const noexcept {
@@ -97,6 +100,11 @@ class Peer {
   void send_hello() noexcept;
   void try_again() noexcept;
   void heard(BootId boot_id) noexcept;
+  void heard_through(Session& lower) noexcept;
+  void forget_place() noexcept {
+    lower_ = {};
+    place_ = Place::sought;
+  }
   void send_pending() noexcept;
   void drop_pending() noexcept;
   [[nodiscard]] Association* establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
@@ -114,6 +122,13 @@ class Peer {
   Key key_;
   bool has_key_ = true;
   SessionRef lower_;
+  /// What is known of `lower_`, where peers may be anywhere.
+  enum class Place : std::uint8_t {
+    sought,  ///< It leads to the peer's address.
+    home,    ///< The same, and the peer has been heard there: only a handshake that the peer begins moves it.
+    found,   ///< It leads to where the peer was heard last.
+  };
+  Place place_ = Place::sought;
   BootId boot_id_ = 0;
   std::uint32_t unanswered_ = 0;  ///< Messages sealed since the peer last showed that it has our keys, ...
   Time unanswered_since_{};       ///< ... and when the first of them was.

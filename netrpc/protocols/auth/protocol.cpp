@@ -15,6 +15,11 @@ void notice(Host& host, HostAddress about, std::string_view what) noexcept {
   host.notice([&] { return "host " + to_string(about) + " " + std::string(what); });
 }
 
+/// Whether `sender` is not where the layer below says that its packet came from.
+bool elsewhere(const Session& lower, HostAddress sender) noexcept {
+  return lower.peer().known() && lower.peer() != sender;
+}
+
 /// What goes through AUTH when `size` bytes go through the layer below.
 std::size_t without_overhead(std::size_t size) noexcept {
   size = std::min(size, Message::kMaxContiguous);
@@ -166,9 +171,9 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
     });
     return;
   }
-  // Who the layer below says it is must be who it says it is, where that layer knows.
-  const HostAddress seen = lower.peer();
-  if (prefix->ends.receiver != host().address() || (seen.known() && seen != prefix->ends.sender)) {
+  // Who the layer below says it is must be who it says it is, where that layer knows; or its key says it.
+  const HostAddress sender = prefix->ends.sender;
+  if (prefix->ends.receiver != host().address() || (elsewhere(lower, sender) && !options_.settings.anywhere)) {
     ++counted.refused;
     return;
   }
@@ -176,10 +181,19 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
     data(lower, head.bytes, std::move(message));
     return;
   }
-  const Key* const key = keys_.find(prefix->ends.sender);
+  const Key* const key = keys_.find(sender);
   if (key == nullptr) {
     ++counted.refused;
-    notice(host(), prefix->ends.sender, "wants to be heard, and there is no key for it here");
+    notice(host(), sender, "wants to be heard, and there is no key for it here");
+    return;
+  }
+  if (elsewhere(lower, sender) && !key->of_one_host()) {
+    ++counted.refused;
+    host().notice([&] {
+      return fmt::format(
+          "host {} wants to be heard from {}, which takes a line and a key of its own: '{}' has not both",
+          to_string(sender), to_string(lower.peer()), key->name);
+    });
     return;
   }
   handshake(lower, *prefix, *key, std::span<const std::byte, kLeast>(head.bytes, kLeast), message);
@@ -220,7 +234,7 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
       return;
     }
   } else if (const auto reply = decode_hello_reply(packet.data(), key.mac)) {
-    (*peer)->hello_reply(*reply);
+    (*peer)->hello_reply(*reply, lower);
     return;
   }
   ++counted.refused;
@@ -238,7 +252,11 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
     return;
   }
   Peer& peer = **known;
-  if (peer.open(*association, header, head, message)) deliver(peer, std::move(message));
+  if (elsewhere(lower, sender) && !peer.key().of_one_host()) {
+    ++counted.refused;
+    return;
+  }
+  if (peer.open(*association, header, head, message, lower)) deliver(peer, std::move(message));
 }
 
 /// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so

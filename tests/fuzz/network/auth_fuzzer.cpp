@@ -26,7 +26,7 @@ using lrpc::fuzz::Input;
 using lrpc::fuzz::require;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kKeys = "10.0.0.0/8 AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
+constexpr std::string_view kKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 constexpr ProtocolNumber kNumber = protocol_numbers::kFirstOfTests;
 constexpr std::size_t kPeers = 3;
 constexpr std::size_t kSessions = 3;
@@ -86,10 +86,16 @@ class User final : public Protocol {
 HostAddress address_of(std::size_t side) { return {side == 0 ? 0x0a000002U : 0x0a000003U}; }
 /// As FuzzDevice numbers peers.
 std::uint8_t peer_of(std::size_t side) { return static_cast<std::uint8_t>(side); }
+constexpr std::uint8_t kAttacker = 2;
+
+Result<auth::KeyRing> keys_for(const std::string& who) {
+  return auth::KeyRing::parse(who + " " + std::string(kKey) + "\n", "keys");
+}
 
 struct Side {
-  /// `ciphers`: what it may use of those that the machine has; `limited`: its keys go a short way only.
-  Side(std::size_t self, auth::Ciphers ciphers, bool limited, StepClock& clock, Engine& engine,
+  /// `ciphers`: what it may use of those that the machine has; `limited`: its keys go a short way only; `anywhere`: the
+  /// other host may be behind an address translation.
+  Side(std::size_t self, auth::Ciphers ciphers, bool limited, bool anywhere, StepClock& clock, Engine& engine,
        std::map<std::uint32_t, std::size_t>& sent, std::vector<Packet>& wire)
       : host(host_options(address_of(self)), clock, engine) {
     const Shepherd inside(host.monitor());
@@ -106,7 +112,8 @@ struct Side {
     options.settings.rekey_messages = 6;
     options.settings.ciphers &= ciphers;
     if (limited) options.settings.limits = {.blocks = 64, .forgeries = 3};
-    auto keys = auth::KeyRing::parse(kKeys, "keys");
+    options.settings.anywhere = anywhere;
+    auto keys = keys_for(anywhere ? to_string(address_of(1 - self)) : "10.0.0.0/8");
     require(bool(keys), "the keys can be read");
     auto made = std::make_unique<auth::AuthProtocol>(host, "auth", *device, options, std::move(*keys));
     require(bool(made->enable_below()), "AUTH can be enabled");
@@ -123,11 +130,13 @@ struct Side {
 
 class World {
  public:
-  /// `kind`: bits of who has ChaCha20-Poly1305 alone, and of whose keys are limited.
+  /// `kind`: bits of who has ChaCha20-Poly1305 alone, and of whose keys are limited, and one of hosts that may be
+  /// anywhere.
   explicit World(unsigned kind) {
     for (std::size_t i = 0; i < 2; ++i) {
       const auto ciphers = (kind >> i & 1) != 0 ? kChacha : auth::Ciphers{0xff};
-      sides_[i] = std::make_unique<Side>(i, ciphers, (kind >> i & 4) != 0, clock_, engine_, sent_, wire_);
+      sides_[i] =
+          std::make_unique<Side>(i, ciphers, (kind >> i & 4) != 0, (kind & 16) != 0, clock_, engine_, sent_, wire_);
     }
   }
   ~World() {
@@ -149,7 +158,9 @@ class World {
 
  private:
   void push(std::size_t from, std::size_t size);
-  void deliver(std::size_t to, std::span<const std::byte> bytes, std::span<const std::size_t> pieces = {});
+  /// `from_attacker`: it is the attacker's address that it comes from.
+  void deliver(std::size_t to, std::span<const std::byte> bytes, std::span<const std::size_t> pieces = {},
+               bool from_attacker = false);
   void pass(Duration time);
   void check();
 
@@ -176,10 +187,11 @@ void World::push(std::size_t from, std::size_t size) {
   if ((*session)->push(std::move(message)) != Errc::ok) sent_.erase(numbered_);
 }
 
-void World::deliver(std::size_t to, std::span<const std::byte> bytes, std::span<const std::size_t> pieces) {
+void World::deliver(std::size_t to, std::span<const std::byte> bytes, std::span<const std::size_t> pieces,
+                    bool from_attacker) {
   Side& side = *sides_[to];
   const Shepherd inside(side.host.monitor());
-  side.device->arrive(peer_of(1 - to), 0, bytes, pieces);
+  side.device->arrive(from_attacker ? kAttacker : peer_of(1 - to), 0, bytes, pieces);
 }
 
 void World::pass(Duration time) {
@@ -203,7 +215,7 @@ void World::check() {
 
 /// Gives the packet a MAC that is right, if it is one of the handshake's.
 void sign(std::vector<std::byte>& packet) {
-  static const auto keys = auth::KeyRing::parse(kKeys, "keys");
+  static const auto keys = keys_for("*");
   if (packet.size() < auth::kPrefix) return;
   const auto prefix = auth::decode_prefix(packet.data());
   if (!prefix || prefix->type == auth::Type::data) return;
@@ -237,7 +249,8 @@ void World::step(Input& input) {
       const Packet packet = wire_[which];
       const std::uint8_t how = input.byte();
       const std::array<std::size_t, 2> pieces{input.byte(), input.byte()};
-      deliver((how & 1) != 0 ? packet.from : 1 - packet.from, packet.bytes, std::span(pieces).first((how >> 1) % 3));
+      deliver((how & 1) != 0 ? packet.from : 1 - packet.from, packet.bytes, std::span(pieces).first((how >> 1) % 3),
+              (how & 128) != 0);
       break;
     }
     case 5:
@@ -257,7 +270,7 @@ void World::step(Input& input) {
         std::ranges::swap_ranges(std::span(packet.bytes).subspan(0, packet.bytes.size() / 2),
                                  std::span(packet.bytes).subspan(packet.bytes.size() / 2));
       if (what % 10 == 7) sign(packet.bytes);
-      deliver((how & 64) != 0 ? packet.from : 1 - packet.from, packet.bytes);
+      deliver((how & 64) != 0 ? packet.from : 1 - packet.from, packet.bytes, {}, (how & 128) != 0);
       break;
     }
     case 8: {  // out of nothing, from anybody

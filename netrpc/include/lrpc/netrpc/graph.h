@@ -86,6 +86,7 @@ struct InstanceParts {
   std::vector<Protocol*> below;  ///< As the graph names them; outlive the instance.
   Options options;
   std::vector<MicroDescription> inside{};
+  bool many_ports_below = false;  ///< What it stands on has peers that are hosts and ports.
 };
 
 /// A kind of protocol that graphs can name. Each protocol's folder has one function that returns its own.
@@ -99,6 +100,10 @@ struct ProtocolKind {
   std::function<bool(const Options&)> many_ports{};
   /// Distinguishes two ports of one host. Other kinds cannot stand on a protocol with many ports.
   bool tells_ports_apart = false;
+  /// The same, but its own peers are hosts alone: they show who they are, wherever they are.
+  bool identifies_hosts = false;
+  /// `open` needs the peer's port: there is no usual one.
+  bool needs_port = false;
   /// May execute a request any number of times. So may a protocol that passes calls on to it.
   bool repeats = false;
   struct Below {
@@ -154,6 +159,7 @@ struct InstanceDescription {
   int line = 0;
   Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
   bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
+  bool many_ports_below = false;      ///< The same of what it stands on.
   bool repeats = false;               ///< It may execute a request several times.
 };
 
