@@ -50,7 +50,7 @@ wait "$building" || { cat "$work/readme.log"; exit 1; }
 export LRPC_SOCKET=$work/lrpcd.sock
 "$work/moved/bin/lrpcd" --socket "$LRPC_SOCKET" --bind-timeout-ms 240000 &
 started+=($!)
-until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
+until "$work/moved/bin/lrpc" list >/dev/null 2>&1; do sleep 0.02; done
 "$work/readme/build/server" &
 started+=($!)
 until "$work/moved/bin/lrpc" list 2>/dev/null | grep -q '^hello '; do sleep 0.02; done

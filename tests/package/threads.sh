@@ -34,7 +34,7 @@ threads=("${around[@]}" "$work/build/threads")
 export LRPC_SOCKET=$work/lrpcd.sock
 "$work/prefix/bin/lrpcd" --socket "$LRPC_SOCKET" --bind-timeout-ms 240000 &
 started+=($!)
-until [[ -S $LRPC_SOCKET ]]; do
+until "$work/prefix/bin/lrpc" list >/dev/null 2>&1; do
   kill -0 "${started[-1]}"  # else it has ended
   sleep 0.02
 done

@@ -19,7 +19,7 @@ export LRPC_SOCKET=$work/lrpcd.sock
 grep -q "no nameserver" "$work/err" || fail "and says so"
 "$lrpcd" --socket "$LRPC_SOCKET" --log-level off --bind-timeout-ms 240000 &
 started+=($!)
-until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
+until "$lrpc" list >/dev/null 2>&1; do sleep 0.02; done
 "$server" host >/dev/null &
 started+=($!)
 until "$lrpc" list 2>/dev/null | grep -q '^host '; do sleep 0.02; done
