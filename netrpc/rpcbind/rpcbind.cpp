@@ -105,7 +105,8 @@ class LocalCall {
       if (count < 0) continue;
       std::span<const std::byte> bytes(area.data(), static_cast<std::size_t>(count));
       const RecordReader::State state = reader.feed(bytes);
-      if (state == RecordReader::State::record) return reader.record();
+      const auto record = reader.record();
+      if (state == RecordReader::State::record) return std::vector(record.begin(), record.end());
       if (state == RecordReader::State::wrong) return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
     }
   }

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "from_malloc.h"
+
 namespace lrpc::netrpc {
 
 inline constexpr std::size_t kRecordMark = 4;
@@ -29,11 +31,11 @@ class RecordReader {
   /// Takes bytes off the front of `bytes`. Throws std::bad_alloc.
   [[nodiscard]] State feed(std::span<const std::byte>& bytes);
   /// After State::record, until the next feed().
-  [[nodiscard]] const std::vector<std::byte>& record() const noexcept { return record_; }
+  [[nodiscard]] std::span<const std::byte> record() const noexcept { return record_; }
 
  private:
   std::size_t longest_;
-  std::vector<std::byte> record_;
+  std::vector<std::byte, FromMalloc<std::byte>> record_;
   std::byte mark_[kRecordMark] = {};
   std::size_t marked_ = 0;  ///< Bytes of the mark that are there.
   std::size_t left_ = 0;    ///< Bytes of the fragment that are not.

@@ -241,4 +241,31 @@ TEST_F(NetdWithoutMemoryOnEthernet, remembers_no_strangers_and_goes_on_with_the_
   EXPECT_TRUE(well());
 }
 
+/// What strangers' records need does not come from the reserve.
+TEST_F(NetdWithoutMemoryOnEthernet, ends_the_connections_of_records_that_are_never_whole) {
+  ASSERT_TRUE(well());
+  netd_->fail(1, UINT64_MAX);
+  there([&] {
+    std::vector<lrpc::UniqueFd> sockets;
+    for (int i = 0; i < 8; ++i) {
+      sockets.push_back(connect_to_sun(SOCK_STREAM));
+      ASSERT_TRUE(sockets.back());
+      std::vector<std::byte> part(30'000);
+      const std::uint32_t mark = htonl(1U << 31 | 40'000U);
+      std::memcpy(part.data(), &mark, sizeof mark);
+      (void)::send(sockets.back().get(), part.data(), part.size(), MSG_NOSIGNAL);
+    }
+    for (const lrpc::UniqueFd& one : sockets) {
+      std::byte byte{};
+      EXPECT_TRUE(eventually([&] {
+        const ssize_t size = ::recv(one.get(), &byte, 1, 0);
+        return size == 0 || (size < 0 && errno != EAGAIN);
+      }));
+    }
+  });
+  EXPECT_TRUE(netd_->alive());
+  netd_->recover();
+  EXPECT_TRUE(well());
+}
+
 }  // namespace
