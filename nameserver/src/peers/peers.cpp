@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "loop/no_memory.h"
+#include "lrpc/shim/binder/closing_again.h"
 
 namespace lrpc::nameserver {
 
