@@ -151,7 +151,11 @@ TEST(ClosingAside, is_tried_again_by_whoever_has_no_watcher) {
 TEST(ClosingAside, keeps_what_is_over_the_bound_and_closes_it_later_where_no_thread_could_be_had_for_that) {
   constexpr uid_t kUser = 16;
   constexpr std::size_t kOver = 100;
-  auto closers = std::make_unique<testing_lrpc::BusyClosers>(kUser);
+  auto slow = make(Slow::stuck_file);  // its wait no freezer ends
+  if (slow == nullptr) GTEST_SKIP() << "cannot be made here: a FUSE file";
+  for (unsigned i = 0; i < kMostAsideOfOne; ++i)
+    close_aside(UniqueFd(fcntl(slow->get(), F_DUPFD_CLOEXEC, 0)), {.user = kUser});
+  EXPECT_TRUE(eventually([] { return testing_lrpc::threads_in_close() >= kMostAsideOfOne; }));
   std::vector<std::weak_ptr<const void>> held;
   std::thread closer([&] {
     const testing_lrpc::NoThreadsOfThreads refused;
@@ -172,7 +176,7 @@ TEST(ClosingAside, keeps_what_is_over_the_bound_and_closes_it_later_where_no_thr
   Watcher watcher("lrpc-test");
   const ClosingAgain again(watcher);
   EXPECT_TRUE(eventually([&] { return waiting() <= kMostToClose; })) << waiting();
-  closers.reset();
+  slow.reset();
   EXPECT_TRUE(eventually([&] { return waiting() == 0; })) << waiting();
 }
 

@@ -1,94 +1,19 @@
 // Many hostile users at once, each with all that it can get: root and honest users are served at once. Needs root, to
 // be several users.
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-
 #include <array>
 #include <atomic>
 #include <fstream>
-#include <list>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "refused_calls.h"
-#include "send_packet.h"
-#include "slow_to_close.h"
-#include "test_peer.h"
+#include "crowd.h"
 
 namespace lrpc::nameserver::test {
 namespace {
 
-constexpr uid_t kHonestServer = 40'001;
-constexpr uid_t kHonestClient = 40'002;
-constexpr uid_t kHostile = 41'000;
-
-/// This thread, and no other, is another user for as long as it connects.
-class AsUser {
- public:
-  explicit AsUser(uid_t user) { (void)::syscall(SYS_setresuid, -1, user, -1); }
-  ~AsUser() { (void)::syscall(SYS_setresuid, -1, 0, -1); }
-  AsUser(const AsUser&) = delete;
-  AsUser& operator=(const AsUser&) = delete;
-};
-
-/// How many hostile users there are, one crowd after the other; few for ThreadSanitizer, which more show nothing new.
-#ifdef __SANITIZE_THREAD__
-constexpr std::array<uid_t, 2> kCrowds{2, 10};
-#else
-constexpr std::array<uid_t, 3> kCrowds{2, 10, 40};
-#endif
-
-class Crowd : public WithNameserver {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can be several users";
-    WithNameserver::SetUp();
-    ::chmod((directory_ / ".").c_str(), 0711);
-    options_.mode = 0666;
-    options_.policy = default_policy(ExportRule::anyone);
-    options_.allocator_tick = kNoLimit;  // its pages are descriptors, too
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  void TearDown() override {
-    if (::geteuid() == 0) WithNameserver::TearDown();
-  }
-  /// Also where others keep the queue of the socket full.
-  TestPeer connect(uid_t user) {
-    const AsUser as(user);
-    Result<UniqueFd> socket = Errc::no_nameserver;
-    EXPECT_TRUE(eventually([&] { return (socket = shim::connect_nameserver(path())).code() != Errc::no_nameserver; }));
-    EXPECT_TRUE(socket) << socket.error().message();
-    return TestPeer(socket ? std::move(*socket) : UniqueFd());
-  }
-  /// Root lists names, and somebody imports what somebody else exports, all of them newly come.
-  void expect_that_others_are_served() {
-    TestPeer root = connect(0);
-    EXPECT_TRUE(root.is_served());
-    TestPeer server = connect(kHonestServer);
-    EXPECT_NE(server.export_name("honest"), 0U);
-    TestPeer client = connect(kHonestClient);
-    client.import("honest");
-    EXPECT_TRUE(server.answer_bind());
-    EXPECT_TRUE(client.next_as<shim::Bound>());
-    EXPECT_EQ(client.fds.size(), 3U);
-  }
-
-  std::list<TestPeer> peers_;
-};
 LRPC_ON_BOTH_BACKENDS(Crowd);
-
-/// True if the nameserver answers; false if it turned the peer away.
-bool is_admitted(TestPeer& peer) {
-  (void)shim::send_message(peer.fd(), {1, shim::ListRequest{}, {}, {}});
-  const auto answer = shim::receive_message(peer.fd(), kPatience);
-  return answer && *answer && std::holds_alternative<shim::Listed>((*answer)->body);
-}
 
 TEST_P(Crowd, that_takes_all_connections_leaves_some_to_others) {
   options_.limits.max_connections = 128;
@@ -143,51 +68,6 @@ TEST_P(Crowd, of_servers_that_do_not_read_leaves_descriptors_in_flight_to_others
     expect_that_others_are_served();
   }
   peers_.clear();
-}
-
-constexpr std::string_view kFlood = "flood";
-constexpr std::string_view kHold = "hold";
-constexpr std::size_t kMostHostile = kCrowds.back();
-
-/// Lets everybody do everything, but export the name of the flood; counts how often each hostile user has tried, and
-/// how often each had when the honest client's import was heard. The export of another name holds the nameserver until
-/// the test lets it go on.
-class CountingPolicy final : public Policy {
- public:
-  using Counts = std::array<std::atomic<std::uint64_t>, kMostHostile>;
-
-  Status may_export(const Peer& server, std::string_view name) override {
-    if (name == kHold) {
-      held = true;
-      held.wait(true);
-      return Errc::not_permitted;
-    }
-    if (name != kFlood) return {};
-    if (server.uid >= kHostile) ++floods.at(server.uid - kHostile);
-    return Errc::not_permitted;
-  }
-  Status may_import(const Peer& client, std::string_view name, const shim::Credentials* /*server*/) override {
-    if (client.uid == kHonestClient && name == "long.lived" && watched.exchange(false))
-      for (std::size_t i = 0; i < kMostHostile; ++i) floods_before[i] = floods[i].load();
-    return {};
-  }
-
-  /// Lets the nameserver go on that is held.
-  void go_on() {
-    held = false;
-    held.notify_all();
-  }
-
-  Counts floods{};
-  Counts floods_before{};
-  std::atomic<bool> watched{false};
-  std::atomic<bool> held{false};
-};
-
-/// The nameserver does nothing else until it may go on.
-void hold(TestPeer& holder, const CountingPolicy& policy) {
-  holder.ask(shim::ExportRequest{std::string(kHold), kFiles, kClasses, "interface"});
-  ASSERT_TRUE(eventually([&] { return policy.held.load(); }));
 }
 
 /// Hostile users who do all that they can, again and again, and nobody answers for them. A thread plays several of them
@@ -330,74 +210,6 @@ TEST_P(Crowd, that_waits_to_be_accepted_keeps_others_waiting_for_a_turn_or_two) 
   }
   EXPECT_LE(turns_before, 2);
   peers_.clear();
-}
-
-/// A kernel that refuses descriptors lets nothing slow to close get to a nameserver.
-class SlowCrowd : public Crowd {
- protected:
-  /// Skips the test if it cannot be started as on a kernel that does not.
-  void start_without_pass_rights() {
-    bool can = true;
-    std::thread([&] {
-      can = testing_lrpc::forget_pass_rights();
-      if (can) start();
-    }).join();
-    if (!can) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
-  }
-  /// Sends something slow to close, which `peer` holds alone then.
-  void send_slow(TestPeer& peer) {
-    slow_.push_back(make(testing_lrpc::Slow::lingering));
-    ASSERT_NE(slow_.back(), nullptr);
-    ASSERT_TRUE(eventually([&] {
-      return testing_lrpc::send_packet(peer.fd(), std::array{std::byte{'x'}}, std::array{slow_.back()->get()});
-    }));
-    slow_.back()->give_away();
-  }
-  void TearDown() override {
-    peers_.clear();
-    slow_.clear();
-    if (nameserver_ != nullptr) {
-      EXPECT_TRUE(back_to_idle());
-    }
-    Crowd::TearDown();
-  }
-
-  std::vector<std::unique_ptr<testing_lrpc::SlowToClose>> slow_;
-};
-LRPC_ON_BOTH_BACKENDS(SlowCrowd);
-
-TEST_P(SlowCrowd, that_is_still_being_disconnected_gives_its_place_to_newcomers) {
-  options_.limits.max_connections = 16;
-  const auto policy = std::make_shared<CountingPolicy>();
-  options_.policy = policy;
-  start_without_pass_rights();
-  if (nameserver_ == nullptr) return;
-  for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
-  TestPeer holder = connect(0);
-  hold(holder, *policy);
-  for (TestPeer& peer : peers_) send_slow(peer);
-  policy->go_on();
-  for (TestPeer& peer : peers_) EXPECT_TRUE(peer.hung_up_on());
-  std::list<TestPeer> newcomers;
-  for (int i = 0; i < 7; ++i) EXPECT_TRUE(newcomers.emplace_back(connect(kHonestClient)).is_served()) << i;
-}
-
-TEST_P(SlowCrowd, loses_a_connection_to_a_newcomer_also_where_that_is_slow_to_close) {
-  options_.limits.max_connections = 16;
-  start_without_pass_rights();
-  if (nameserver_ == nullptr) return;
-  for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
-  TestPeer& deaf = peers_.back();  // its last message is not read, for it does not read its answers
-  const auto ask = [&] { return shim::send_message(deaf.fd(), {1, shim::ListRequest{}, {}, {}}, false).has_value(); };
-  TestPeer other = connect(0);
-  do {  // until the nameserver hears nothing of it in a whole turn
-    while (ask()) continue;
-    ASSERT_TRUE(other.is_served() && other.is_served());
-  } while (ask());
-  while (!ask()) (void)shim::receive_message(deaf.fd(), milliseconds(1));
-  send_slow(deaf);
-  TestPeer newcomer = connect(kHonestClient);
-  EXPECT_TRUE(newcomer.is_served());
 }
 
 TEST_P(Crowd, of_users_beyond_their_share_loses_idle_connections_first) {

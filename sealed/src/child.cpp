@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -65,7 +66,7 @@ struct Kept {
 Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   std::array<int, Inheritance::kFds> fds{};
   const ssize_t got = shim::receive_packet(plan.control, room_of(inheritance), fds);
-  if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why, or is gone
+  if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why
   std::array<int, 4> moved{};
   const std::array<int, 4> wanted{fds[0], fds[1], fds[2], plan.program};
   for (std::size_t i = 0; i < moved.size(); ++i) {
@@ -96,7 +97,8 @@ void forget_handlers() noexcept {
 }  // namespace
 
 void run_child(ChildPlan& plan) noexcept {
-  close(plan.launchers_control);
+  // It ends with the thread that launches it. Other ends of sockets would not tell: all children have copies of them.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.launcher) _exit(1);
   ask(plan);
   Inheritance inheritance;
   const Kept kept = arrange(plan, inheritance);

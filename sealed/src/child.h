@@ -42,8 +42,8 @@ struct Inheritance {
 
 /// What the child needs, made before the fork. Nothing in it is changed or allocated after that.
 struct ChildPlan {
-  int control = -1;                      ///< Its end of the control socket.
-  int launchers_control = -1;            ///< The other one: while the child had a copy, it would not see the end.
+  int control = -1;  ///< Its end of the control socket.
+  pid_t launcher = 0;
   int program = -1;                      ///< To execute.
   int socket = -1;                       ///< To ask on (a private binding), or -1:
   std::vector<std::string> nameservers;  ///< the paths to connect to, in order.

@@ -89,7 +89,7 @@ Status Launcher::prepare() {
   childs_control_ = std::move(control->second);
 
   plan_.control = childs_control_.get();
-  plan_.launchers_control = control_.get();
+  plan_.launcher = getpid();
   plan_.program = program_.get();
   plan_.socket = socket_.get();
   plan_.nameservers = options_.nameserver.empty() ? shim::nameserver_sockets() : std::vector{options_.nameserver};

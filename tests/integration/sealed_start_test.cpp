@@ -101,7 +101,7 @@ constexpr int kNotHere = 77;
   const lrpc::UniqueFd accepted(accept(listener.get(), nullptr, nullptr));
   pollfd ended{pidfd.get(), POLLIN, 0};
   const bool has_ended = poll(&ended, 1, 240'000) == 1;
-  kill(child, SIGKILL);
+  if (!has_ended) kill(child, SIGKILL);
   std::filesystem::remove_all(directory.path());
   std::_Exit(has_ended ? 0 : 1);
 }

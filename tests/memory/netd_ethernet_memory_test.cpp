@@ -248,8 +248,9 @@ TEST_F(NetdWithoutMemoryOnEthernet, ends_the_connections_of_records_that_are_nev
   there([&] {
     std::vector<lrpc::UniqueFd> sockets;
     for (int i = 0; i < 8; ++i) {
-      sockets.push_back(connect_to_sun(SOCK_STREAM));
-      ASSERT_TRUE(sockets.back());
+      lrpc::UniqueFd socket;
+      ASSERT_TRUE(eventually([&] { return static_cast<bool>(socket = connect_to_sun(SOCK_STREAM)); }));
+      sockets.push_back(std::move(socket));
       std::vector<std::byte> part(30'000);
       const std::uint32_t mark = htonl(1U << 31 | 40'000U);
       std::memcpy(part.data(), &mark, sizeof mark);

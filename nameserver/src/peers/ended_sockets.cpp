@@ -33,7 +33,9 @@ void EndedSockets::give_back_closed() {
 
 bool EndedSockets::count_one_less(uid_t user) noexcept {
   const auto found = std::ranges::find(closing_, user, [](const auto& one) { return one.first; });
-  if (found == closing_.end()) return false;
+  std::erase_if(uncounted_, [](const auto& one) { return one.expired(); });
+  if (found == closing_.end() || uncounted_.size() >= kMostUncounted) return false;
+  uncounted_.push_back(std::move(found->second));
   closing_.erase(found);
   accounts_.give(user, Quota::connections);
   return true;

@@ -36,20 +36,23 @@ class EndedSockets {
   void make_room_for(std::size_t connections) {
     make_room(unread_, unread_.size() + connections);
     make_room(closing_, closing_.size() + unread_.size() + connections);
+    make_room(uncounted_, kMostUncounted);
   }
   /// The connection ends: takes over what it counts for, and its socket if it has descriptors in flight. Their number
   /// must be that of now. Else the socket is closed with the connection.
   void take(Connection& peer);
   /// Some may have been closed since.
   void give_back_closed();
-  /// One of those that are being closed counts against its user no more: somebody else needs the room now. How many
-  /// wait to be closed has bounds of its own (close_aside()). False: the user has none.
+  /// One of those that are being closed counts against its user no more: somebody else needs the room now. False: the
+  /// user has none, or as many as may be so are not closed yet.
   [[nodiscard]] bool count_one_less(uid_t user) noexcept;
   /// Some may have been read since.
   void give_back_read();
   [[nodiscard]] bool any_unread() const noexcept { return !unread_.empty(); }
 
  private:
+  /// daemon_limits.cpp keeps descriptors for them.
+  static constexpr std::size_t kMostUncounted = 64;
   struct LeftUnread {
     shim::PeerSocket socket;
     std::weak_ptr<const void> open;
@@ -60,6 +63,7 @@ class EndedSockets {
   UserAccounts& accounts_;
   std::vector<LeftUnread> unread_;
   std::vector<std::pair<uid_t, std::weak_ptr<const void>>> closing_;  ///< Not closed yet, and whose.
+  std::vector<std::weak_ptr<const void>> uncounted_;                  ///< The same, but nobody's.
 };
 
 }  // namespace lrpc::nameserver

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "loop/no_memory.h"
-#include "lrpc/shim/binder/closing_again.h"
 
 namespace lrpc::nameserver {
 
@@ -19,8 +18,10 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted before other events get their turn: the whole queue. So whoever is in it waits for one turn.
+/// Accepted before other events get their turn: the whole queue, so that whoever is in it waits for one turn; fewer where
+/// it takes threads to close them, for those need their turns, too.
 constexpr int kPeersPerEvent = SOMAXCONN;
+constexpr int kClosedAsidePerEvent = 256;
 constexpr milliseconds kAcceptPause{100};
 /// Between two looks for messages that are not read. There are looks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
@@ -72,14 +73,13 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
 // ---- They come ----
 
 void Peers::accept_peers() {
-  for (int i = 0; i < kPeersPerEvent; ++i) {
+  const int most = listener_.made() == shim::PeerSocket::Made::refusing ? kPeersPerEvent : kClosedAsidePerEvent;
+  for (int i = 0; i < most; ++i) {
     // Whatever becomes of it: who has connected may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
                             listener_.made(), {});
     if (socket) {
       admit(std::move(socket));
-      // No more come than can be closed, if that takes threads.
-      if (listener_.made() == shim::PeerSocket::Made::here && shim::close_aside_again()) return;
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
