@@ -12,6 +12,7 @@ namespace {
 constexpr int kReordering = 3;
 /// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
 constexpr int kLate = 2;
+constexpr Duration kShortest = std::chrono::microseconds(1);
 /// Between two requests for the same fragments, at most.
 constexpr Duration kLongestWait = std::chrono::seconds(1);
 }  // namespace
@@ -180,24 +181,35 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   look_for_gaps(*reassembly, header);
 }
 
-/// Two answers to two requests: the first request had not been lost, so answers take longer than was waited.
+/// Two answers to two requests: the first request had not been lost, so answers take longer than was waited; or an
+/// answer that others had overtaken was only late.
 void FragmentSession::duplicate_arrived(const Header& header) noexcept {
   ++fragments().counted.duplicates;
-  if (header.type != kAgain || asked_again_ != header.sequence_num) return;
-  answer_time_.back_off();
-  asked_again_.reset();
+  if (header.type != kAgain) return;
+  if (asked_again_ == header.sequence_num) {
+    answer_time_.back_off();
+    asked_again_.reset();
+  } else if (guessed_ == header.sequence_num) {
+    was_late(answer_time_.smoothed());
+    guessed_.reset();
+  }
+}
+
+/// A gap would have closed by itself in `time`.
+void FragmentSession::was_late(Duration time) noexcept {
+  reordering_ = std::min(std::max({reordering_, time, kShortest}), answer_time_.timeout());
 }
 
 /// From an answer, how long answers take; from what was asked for and had only been late, how late things come.
 void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexcept {
   if (reassembly.asked_at == Time::zero() || (reassembly.asked & header.frag_mask) == 0) return;
   const Duration since = fragments().host().now() - reassembly.asked_at;
-  if (header.type == kData) {
-    reordering_ = std::min(std::max(reordering_, kLate * since), answer_time_.timeout());
-    return;
-  }
+  if (header.type == kData) return was_late(kLate * since);
   if ((reassembly.asked_last & header.frag_mask) == 0) return;
-  if ((reassembly.asked_twice & header.frag_mask) == 0) answer_time_.sample(since);
+  const bool twice = (reassembly.asked_twice & header.frag_mask) != 0;
+  // Within half a round trip it answers an earlier request: it had been overtaken.
+  if (twice && 2 * since < answer_time_.smoothed()) return was_late(kLate * since);
+  if (!twice) answer_time_.sample(since);
   reassembly.asked_at = Time::zero();
 }
 
@@ -220,10 +232,11 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly, const Header& header
   const std::uint16_t lost = overtaken(reassembly, header);
   if (lost != 0 && reordering_ == Duration::zero()) {
     events.schedule(reassembly.silence, answer_time_.timeout());
+    if ((lost & reassembly.asked) != 0) guessed_ = reassembly.sequence;
     ask_for(reassembly, lost);
     return;
   }
-  // The next one follows closely, unless it is an answer that is still to come.
+  // Wait as long as the next fragment may be late; if an answer is due, until it is.
   Duration wait = answer_time_.lateness();
   if (reassembly.asked_at != Time::zero()) wait = std::max(wait, reassembly.asked_at + answer_time_.timeout() - now);
   if (lost == 0) {
@@ -313,7 +326,7 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
   const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
   if (reassembly.gap_since != Time::zero()) {
     session.reordering_ -= session.reordering_ / 16;
-    if (session.reordering_ < std::chrono::microseconds(1)) session.reordering_ = Duration::zero();
+    if (session.reordering_ < kShortest) session.reordering_ = Duration::zero();
     const int highest = std::bit_width(reassembly.received) - 1;
     host().events().schedule(reassembly.silence, session.answer_time_.timeout());
     session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));

@@ -50,7 +50,7 @@ struct Reassembly {
   Time asked_at{};                ///< Zero: not asked, or answered.
   Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
   std::array<Message, Header::kMaxFragments> fragments;
-  Event silence;  ///< Nothing has arrived for a round trip.
+  Event silence;  ///< Nothing has arrived for as long as it should take, or a gap has not closed by itself.
   Link<Reassembly> of_session;
   Link<Reassembly> of_protocol;
 };
@@ -89,6 +89,7 @@ class FragmentSession final : public CachedSession {
   void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
   void learn(Reassembly& reassembly, const Header& header) noexcept;
   void duplicate_arrived(const Header& header) noexcept;
+  void was_late(Duration time) noexcept;
   [[nodiscard]] std::uint16_t overtaken(const Reassembly& reassembly, const Header& header) const noexcept;
   void look_for_gaps(Reassembly& reassembly, const Header& header) noexcept;
   [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
@@ -113,12 +114,13 @@ class FragmentSession final : public CachedSession {
   /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
   std::array<std::uint32_t, 32> finished_{};
   std::size_t finished_count_ = 0;
-  /// How long a gap is given to close by itself: nothing, until a packet was asked for that was only late.
+  /// How long a gap is given to close by itself: nothing, until something was asked for that was only late.
   Duration reordering_{};
   RoundTripEstimate answer_time_;  ///< From a request for fragments to the first of them.
-  /// The message that was asked for again last, without an answer, until that is known to have been in vain.
+  /// The message of which something was asked for again last after silence, until that is known to have been in vain.
   std::optional<std::uint32_t> asked_again_;
-  RoundTripEstimate request_time_;  ///< From a burst to the first request for a part of it.
+  std::optional<std::uint32_t> guessed_;  ///< The same, because later answers had come.
+  RoundTripEstimate request_time_;        ///< From a burst to the first request for a part of it.
   Event expiry_;
 };
 

@@ -16,7 +16,7 @@ class RoundTripEstimate {
       : initial_(initial), margin_(margin), ceiling_(ceiling) {}
 
   void sample(Duration measured) noexcept {
-    time_.sample(measured);
+    time_.sample(std::min(measured, ceiling_));  // this host may have stood still
     backed_off_ = 1;
   }
   /// Nothing came in time: wait twice as long from now on, until something has been measured.
@@ -25,8 +25,8 @@ class RoundTripEstimate {
   }
   [[nodiscard]] bool measured() const noexcept { return time_.measured(); }
   [[nodiscard]] Duration smoothed() const noexcept { return time_.smoothed(); }
-  /// How much later than expected something may come.
-  [[nodiscard]] Duration lateness() const noexcept { return timeout() - smoothed(); }
+  /// How much later than expected something may come; `margin` at least.
+  [[nodiscard]] Duration lateness() const noexcept { return std::max(timeout() - smoothed(), margin_); }
   [[nodiscard]] Duration timeout() const noexcept {
     const Duration once = time_.measured() ? time_.bound(std::max(margin_, time_.smoothed())) : initial_;
     return std::min(once * backed_off_, ceiling_);

@@ -1,0 +1,117 @@
+// FRAGMENT where the answers to a request arrive in another order than they were sent; and how long it waits.
+#include "netrpc/protocols/fragment/round_trip.h"
+#include "netrpc/protocols/fragment/test/fragment_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+/// Messages of which only the first and the last of 16 fragments arrive. The answers to the request for the others wait
+/// until all have been sent. The round trip is 20 us, and known.
+struct HeldAnswers {
+  using Answers = std::vector<std::pair<Session*, Message>>;
+  static constexpr std::size_t kAnswers = 14;
+
+  HeldAnswers() {
+    b.enable();
+    const Shepherd inside(pair[0].monitor());
+    session = *a.fragment->open(*a.sink, pair.to(1));
+  }
+  void learn_round_trip() {
+    for (int i = 0; i < 20; ++i) {
+      push(6, [](unsigned at) { return at != 1; });
+      pair.world.run_for(1ms);
+    }
+  }
+  /// The answers arrive in the order that `reorder` gives them, with `apart` between them.
+  template <typename Reorder>
+  void push_and_answer(Reorder reorder, Duration apart) {
+    push(kAnswers + 2, [](unsigned at) { return at == 0 || at == kAnswers + 1; });
+    Answers held;
+    a.tap.on_push = [&held](Session& lower, Message fragment) { held.emplace_back(&lower, std::move(fragment)); };
+    for (int i = 0; i < 1000 && held.size() < kAnswers; ++i) pair.world.run_for(1us);
+    a.tap.on_push = nullptr;
+    ASSERT_EQ(held.size(), kAnswers);
+    reorder(held);
+    for (auto& answer : held) {
+      {
+        const Shepherd inside(pair[0].monitor());
+        EXPECT_EQ(answer.first->push(std::move(answer.second)), Errc::ok);
+      }
+      if (apart != Duration::zero()) pair.world.run_for(apart);
+    }
+    pair.world.run_for(10ms);
+  }
+  std::uint64_t requests() { return b.statistics().sent; }
+  std::uint64_t sent_again() { return a.statistics().retransmissions; }
+  std::size_t received() { return b.sink->received.size(); }
+
+  template <typename Arrives>
+  void push(std::size_t fragments, Arrives arrives) {
+    const Shepherd inside(pair[0].monitor());
+    a.tap.on_push = [&arrives, at = 0U](Session& lower, Message fragment) mutable {
+      if (arrives(at++)) (void)lower.push(std::move(fragment));
+    };
+    Message message = pair.message(0, text(kCut));
+    for (std::size_t i = 1; i < fragments; ++i) EXPECT_TRUE(message.append(pair.message(0, text(kCut))));
+    EXPECT_EQ(session->push(std::move(message)), Errc::ok);
+    a.tap.on_push = nullptr;
+  }
+  SimHosts pair{2};
+  FragmentHost a{pair[0]};
+  FragmentHost b{pair[1]};
+  SessionRef session;
+};
+
+void reverse(HeldAnswers::Answers& answers) { std::reverse(answers.begin(), answers.end()); }
+void swap_neighbours(HeldAnswers::Answers& answers) {
+  for (std::size_t i = 1; i < answers.size(); i += 2) std::swap(answers[i - 1], answers[i]);
+}
+
+TEST(FragmentAnswersTest, answers_that_arrive_in_another_order_are_asked_for_once_more_at_most) {
+  for (const auto reorder : {reverse, swap_neighbours}) {
+    for (const Duration apart : {Duration(0us), Duration(1us), Duration(4us)}) {
+      SCOPED_TRACE(testing::Message() << (reorder == reverse ? "reversed, " : "swapped, ") << apart.count());
+      HeldAnswers hosts;
+      hosts.learn_round_trip();
+      const std::uint64_t requests = hosts.requests();
+      const std::uint64_t sent_again = hosts.sent_again();
+      hosts.push_and_answer(reorder, apart);
+      EXPECT_EQ(hosts.received(), 21U);
+      EXPECT_LE(hosts.requests() - requests, 2U);
+      EXPECT_LE(hosts.sent_again() - sent_again, 2 * HeldAnswers::kAnswers - 1);
+      // The order is known now.
+      const std::uint64_t requests_then = hosts.requests();
+      hosts.push_and_answer(reorder, apart);
+      EXPECT_EQ(hosts.received(), 22U);
+      EXPECT_EQ(hosts.requests() - requests_then, 1U);
+    }
+  }
+}
+
+TEST(FragmentAnswersTest, answers_that_come_later_than_half_a_round_trip_teach_by_coming_twice) {
+  HeldAnswers hosts;
+  hosts.learn_round_trip();
+  hosts.push_and_answer(reverse, 15us);
+  EXPECT_EQ(hosts.received(), 21U);
+  const std::uint64_t requests = hosts.requests();
+  hosts.push_and_answer(reverse, 15us);
+  EXPECT_EQ(hosts.received(), 22U);
+  EXPECT_EQ(hosts.requests() - requests, 1U);
+}
+
+TEST(FragmentAnswersTest, nothing_is_waited_for_longer_than_the_ceiling_and_all_for_the_margin_at_least) {
+  fragment::RoundTripEstimate time(5ms, 20us, 1s);
+  time.sample(5s);  // the host stood still
+  EXPECT_EQ(time.smoothed(), 1s);
+  EXPECT_EQ(time.timeout(), 1s);
+  EXPECT_EQ(time.lateness(), 20us);
+  for (int i = 0; i < 100; ++i) {
+    time.sample(40us);
+    EXPECT_GE(time.lateness(), 20us);
+    EXPECT_LE(time.timeout(), 1s);
+  }
+  EXPECT_LE(time.timeout(), 100us) << "it is forgotten";
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc
