@@ -169,8 +169,12 @@ void ClientChannel::send_request_again(Time now) noexcept {
   }
   Message again = request_.share();
   if (again.size() != request_.size()) return;
+  const std::uint64_t sequence = sequence_;
   ++channels().counted.sent;
-  (void)peer_.lower->push(std::move(again));
+  const Errc outcome = peer_.lower->push(std::move(again));
+  // The way has become too narrow for it. An earlier copy may be executed.
+  if (outcome == Errc::message_too_long && state_ == State::waiting && sequence_ == sequence)
+    finish(Errc::call_failed, {});
 }
 
 /// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still

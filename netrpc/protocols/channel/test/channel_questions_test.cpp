@@ -153,5 +153,23 @@ TEST(ChannelQuestionsTest, a_large_request_that_never_arrives_fails_its_call_tho
   EXPECT_EQ(pair.executions(kLarge), 0U);
 }
 
+/// A link below has shrunk: what once went through the layer below is too long for it now.
+TEST(ChannelQuestionsTest, a_request_that_cannot_be_sent_again_any_more_ends_its_call_at_once) {
+  LargeCall pair;
+  pair.wire.take();
+  const std::size_t maximum = std::exchange(pair.wire[0].end.maximum, 600);
+  pair.wire.deliver(next_packet(pair));
+  EXPECT_EQ(pair.wire.packets.at(0).flags(), flags::kLacking);
+  for (int i = 0; i < 100 && !pair.call.done(); ++i) {
+    pair.wire.deliver_all();
+    pair.wire.pass(1ms);
+  }
+  EXPECT_EQ(pair.call.outcome, Errc::call_failed) << "the first copy may still arrive";
+  EXPECT_EQ(pair.call.completions, 1);
+  pair.wire.packets.clear();
+  pair.wire[0].end.maximum = maximum;
+  pair.expect_ok(kLarge);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
