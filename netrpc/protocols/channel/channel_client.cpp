@@ -84,6 +84,7 @@ void ClientChannel::start(Message&& request) noexcept {
   asking_after_ = more == 0 ? interval_ : peer_.round_trip.until_asked(more + more_in_reply_);
   requested_ = sent_;
   asked_ = 0;
+  one_question_ = true;
   lacking_ = lacked_ = ambiguous_ = false;
   resent_ = 0;
   send_due_ = sent_ + asking_after_;
@@ -148,6 +149,7 @@ void ClientChannel::send_again(Time now) noexcept {
   } else if (state_ == State::executing || transaction_ == nullptr) {
     (void)send(flags::kPleaseAck);
   } else if (more_in_request_ != 0 && !lacking_ && (asked_ < kQuestions || peer_.answers_questions)) {
+    if (asked_ != 0) one_question_ = false;
     if (asked_ < 100) ++asked_;
     asked_at_ = now;
     (void)send(flags::kDoYouHave);
@@ -158,6 +160,7 @@ void ClientChannel::send_again(Time now) noexcept {
 
 void ClientChannel::send_request_again(Time now) noexcept {
   requested_ = now;
+  if (asked_ != 0) one_question_ = false;
   asked_ = 0;
   lacking_ = false;
   if (resent_ < 100) ++resent_;
@@ -183,7 +186,7 @@ void ClientChannel::send_request_again(Time now) noexcept {
 void ClientChannel::lacking(Time now) noexcept {
   if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
   peer_.answers_questions = true;
-  if (asked_ == 1) peer_.round_trip.answered(now - asked_at_);
+  if (asked_ == 1 && one_question_) peer_.round_trip.answered(now - asked_at_);
   asked_ = again_ = 0;
   lacked_ = true;
   const Duration longest = channels().options_.longest_pause();

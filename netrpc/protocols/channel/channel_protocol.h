@@ -165,14 +165,15 @@ class ClientChannel final : public Session {
   Duration interval_{};
   Time timer_due_{};
   // A request of several packets is not sent again before the server has said that it lacks it.
-  Time requested_{};         ///< When the request was sent last.
-  Duration asking_after_{};  ///< How long after that the server is asked.
-  std::uint8_t asked_ = 0;   ///< Questions since the last answer to one.
-  Time asked_at_{};          ///< When the last of them was sent.
-  bool lacking_ = false;     ///< The server lacks what was sent then, and is to be sent it again.
-  bool lacked_ = false;      ///< It has said so in this call.
-  std::uint8_t resent_ = 0;  ///< How often the request has been sent again.
-  bool ambiguous_ = false;   ///< The reply may answer something that was sent later than the request.
+  Time requested_{};          ///< When the request was sent last.
+  Duration asking_after_{};   ///< How long after that the server is asked.
+  std::uint8_t asked_ = 0;    ///< Questions since the last answer to one.
+  Time asked_at_{};           ///< When the last of them was sent.
+  bool one_question_ = true;  ///< In this call none was sent while another had no answer: answers measure (Karn).
+  bool lacking_ = false;      ///< The server lacks what was sent then, and is to be sent it again.
+  bool lacked_ = false;       ///< It has said so in this call.
+  std::uint8_t resent_ = 0;   ///< How often the request has been sent again.
+  bool ambiguous_ = false;    ///< The reply may answer something that was sent later than the request.
   Repeated repeated_;
   Event timer_;
 };

@@ -171,5 +171,38 @@ TEST(ChannelQuestionsTest, a_request_that_cannot_be_sent_again_any_more_ends_its
   pair.expect_ok(kLarge);
 }
 
+TEST(ChannelQuestionsTest, an_answer_that_may_belong_to_an_older_question_measures_nothing) {
+  ChannelPair pair;
+  for (int i = 0; i < 5; ++i) {
+    TestCall small;
+    pair.call(small, "small");
+    while (!small.done()) {
+      pair.wire.pass(100us);
+      pair.wire.deliver_next();
+    }
+  }
+  const auto round_trip = [&pair] {
+    control::RoundTrip time;
+    EXPECT_EQ(control::ask(*pair.session, time), Errc::ok);
+    return time.smoothed;
+  };
+  TestCall call;
+  pair.call(call, kLarge);
+  pair.wire.take();
+  const auto answer_to = [&pair](const PacketWire::Packet& question) {
+    pair.wire.deliver(question);
+    EXPECT_EQ(pair.wire.packets.at(0).flags(), flags::kLacking);
+    return pair.wire.take();
+  };
+  const PacketWire::Packet first = answer_to(next_packet(pair));
+  const PacketWire::Packet second = answer_to(next_packet(pair));
+  pair.wire.deliver(first);
+  const Duration before = round_trip();
+  EXPECT_GT(before, Duration::zero());
+  for (PacketWire::Packet sent = next_packet(pair); sent.flags() != flags::kDoYouHave;) sent = next_packet(pair);
+  pair.wire.deliver(second);  // to a question that was asked before the last one
+  EXPECT_EQ(round_trip(), before);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
