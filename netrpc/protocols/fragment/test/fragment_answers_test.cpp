@@ -88,7 +88,7 @@ TEST(FragmentAnswersTest, answers_that_arrive_in_another_order_are_asked_for_onc
   }
 }
 
-TEST(FragmentAnswersTest, answers_that_come_later_than_half_a_round_trip_teach_by_coming_twice) {
+TEST(FragmentAnswersTest, answers_that_come_most_of_a_round_trip_after_each_other_are_waited_for_the_next_time) {
   HeldAnswers hosts;
   hosts.learn_round_trip();
   hosts.push_and_answer(reverse, 15us);
