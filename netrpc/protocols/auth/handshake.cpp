@@ -105,7 +105,9 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
     return;
   }
   heard(reply.hello.boot_id);
-  heard_through(lower);
+  // While the peer is sought, all HELLOs have gone to its address. What comes from elsewhere moves nothing: whoever has
+  // passed on our HELLO, and passes on the reply, is not the peer.
+  if (settings_.anywhere && place_ == Place::sought && lower_.get() == &lower) place_ = Place::home;
   Association* const association = establish(hello_, reply, ephemeral_, true);
   const Time now = self_.host().now();
   known_challenge_ = reply.hello.challenge;
@@ -179,13 +181,15 @@ Association* Peer::establish(const Hello& hello, const HelloReply& reply, const 
 
 // ---- the responder ----
 
+bool Peer::accepted(const Hello& hello) const noexcept { return known(accepted_) && equal(hello.salt, accepted_); }
+
 void Peer::hello(const Hello& hello, Session& lower) noexcept {
   last_used = self_.host().now();
   if (hello.association == 0 || hello.boot_id == 0) {
     ++counted_.malformed;
     return;
   }
-  if (known(accepted_) && equal(hello.salt, accepted_)) {  // our reply got lost
+  if (accepted(hello)) {  // our reply got lost
     ++counted_.duplicates;
     std::array<std::byte, HelloReply::kSize> packet;
     encode(reply_, key_.mac, packet.data());

@@ -110,16 +110,20 @@ Session* Peer::lower() noexcept {
 }
 
 /// Something of the peer's has come through `lower` that is no repetition: where peers may be anywhere, the peer is
-/// there. Who can hold up a packet on its way can send it on from elsewhere, once, before the peer's next one comes. A
-/// peer that is where its address says is not taken away from there so.
+/// there. Whoever sends a copy of a packet from elsewhere, and is faster than the packet, is taken for the peer until
+/// the peer's next one comes. A peer that has answered at its own address is not taken away from there so.
 void Peer::heard_through(Session& lower) noexcept {
-  if (!settings_.anywhere) return;
-  if (lower_.get() == &lower) {
-    if (place_ == Place::sought) place_ = Place::home;
-  } else if (place_ != Place::home) {
-    lower_ = SessionRef(&lower);
-    place_ = Place::found;
-  }
+  if (!settings_.anywhere || place_ == Place::home || lower_.get() == &lower) return;
+  lower_ = SessionRef(&lower);
+  place_ = Place::found;
+  tries_ = std::min(tries_, 1);  // a handshake that runs has gone to another place; not 0: it was sent more than once
+}
+
+/// Whether `association` is the best one that the peer uses: a better one it may not have yet.
+bool Peer::best_in_use(const Association& association) const noexcept {
+  return std::ranges::none_of(associations_, [&](const Association& other) {
+    return other.alive() && !other.doubted && other.highest_opened() != 0 && other.better_than(association);
+  });
 }
 
 Ends Peer::ends() const noexcept { return {self_.host().address(), host_}; }
@@ -137,7 +141,7 @@ bool Peer::open(Association& association, const DataHeader& header, const std::b
   association.confirmed = true;
   association.doubted = false;
   unanswered_ = 0;
-  if (newest && sending() == &association) heard_through(lower);
+  if (newest && best_in_use(association)) heard_through(lower);
   if (!pending_.empty()) send_pending();
   return true;
 }
@@ -174,11 +178,13 @@ void Peer::heard(BootId boot_id) noexcept {
 
 void Peer::rekeyed(const Key* key) noexcept {
   if (key != nullptr && has_key_ && key->same_secret(key_)) {
+    if (key_.of_one_host() && !key->of_one_host()) leave_place();
     key_ = *key;  // the line may be another one
     return;
   }
   for (Association& association : associations_) association.wipe();
   end_handshake();
+  leave_place();
   pending_.clear();
   accepted_ = {};
   no_cipher_ = false;

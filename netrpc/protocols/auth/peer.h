@@ -59,6 +59,12 @@ class Peer {
   [[nodiscard]] bool open(Association& association, const DataHeader& header, const std::byte* sealed, Message& message,
                           Session& lower) noexcept;
   [[nodiscard]] bool handshaking() const noexcept { return running_; }
+  /// Whether what is sent to the peer goes to where `lower` leads.
+  [[nodiscard]] bool sends_through(const Session& lower) const noexcept {
+    return !settings_.anywhere || lower_.get() == &lower;
+  }
+  /// Whether it is the one that was accepted last, once more.
+  [[nodiscard]] bool accepted(const Hello& hello) const noexcept;
   /// Whether the peer has shown, in this life of ours, that it has the key.
   [[nodiscard]] bool associated() const noexcept {
     return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
@@ -101,9 +107,16 @@ class Peer {
   void try_again() noexcept;
   void heard(BootId boot_id) noexcept;
   void heard_through(Session& lower) noexcept;
+  [[nodiscard]] bool best_in_use(const Association& association) const noexcept;
   void forget_place() noexcept {
     lower_ = {};
     place_ = Place::sought;
+  }
+  /// The key does not say any more that the peer is there.
+  void leave_place() noexcept {
+    if (!settings_.anywhere) return;
+    forget_place();
+    if (running_) begin_handshake();  // its HELLO has gone there
   }
   void send_pending() noexcept;
   void drop_pending() noexcept;
@@ -125,7 +138,7 @@ class Peer {
   /// What is known of `lower_`, where peers may be anywhere.
   enum class Place : std::uint8_t {
     sought,  ///< It leads to the peer's address.
-    home,    ///< The same, and the peer has been heard there: only a handshake that the peer begins moves it.
+    home,    ///< The same, and the peer has answered a HELLO there: only a handshake that the peer begins moves it.
     found,   ///< It leads to where the peer was heard last.
   };
   Place place_ = Place::sought;

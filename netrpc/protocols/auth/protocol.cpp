@@ -190,9 +190,8 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   if (elsewhere(lower, sender) && !key->of_one_host()) {
     ++counted.refused;
     host().notice([&] {
-      return fmt::format(
-          "host {} wants to be heard from {}, which takes a line and a key of its own: '{}' has not both",
-          to_string(sender), to_string(lower.peer()), key->name);
+      return fmt::format("host {} wants to be heard from {}, which takes a line and a key of its own: '{}' is not both",
+                         to_string(sender), to_string(lower.peer()), key->name);
     });
     return;
   }
@@ -217,6 +216,11 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
     if (peer == nullptr) {
       ++counted.refused;
+      return;
+    }
+    // A repetition from where the peer is not: the answer is no shorter.
+    if (peer->accepted(*hello) && !peer->sends_through(lower) && !may_nudge()) {
+      ++counted.duplicates;
       return;
     }
     peer->hello(*hello, lower);
@@ -247,8 +251,9 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
   Association* const association = known != nullptr ? (*known)->find(header.association) : nullptr;
   if (association == nullptr) {
     ++counted.refused;
-    // While our own handshake runs the peer is being told anyway.
-    if (known == nullptr || !(*known)->handshaking()) nudge(lower, sender, header.association);
+    // While our own handshake runs the peer is being told anyway, if that goes to where it is.
+    if (known == nullptr || !(*known)->handshaking() || !(*known)->sends_through(lower))
+      nudge(lower, sender, header.association);
     return;
   }
   Peer& peer = **known;
@@ -261,10 +266,10 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
 
 /// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so
 /// it is rate-limited; it is signed, so that nobody else can say it; and it is shorter than the smallest sealed message
-/// with its headers.
+/// with its headers. A key that several hosts have signs nothing for another address.
 void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t association) noexcept {
   const Key* const key = keys_.find(remote);
-  if (key == nullptr || !may_nudge()) return;
+  if (key == nullptr || (elsewhere(lower, remote) && !key->of_one_host()) || !may_nudge()) return;
   Challenge challenge;
   challenge.ends = {host().address(), remote};
   WireWriter(reinterpret_cast<std::byte*>(challenge.echo.data())).put(association);
