@@ -1,5 +1,5 @@
-// Many hostile users whose connections are slow to close. Needs root, to be several users, and a nameserver that is told
-// that its kernel cannot refuse descriptors.
+// Many hostile users whose connections are slow to close. Needs root, to be several users. The nameserver is told that
+// its kernel cannot refuse descriptors.
 #include <array>
 #include <cstddef>
 #include <memory>

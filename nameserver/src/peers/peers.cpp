@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted before other events get their turn: the whole queue, so that whoever is in it waits for one turn; fewer where
-/// it takes threads to close them, for those need their turns, too.
+/// Accepted before other events get their turn: the whole queue, so that whoever is in it waits for one turn. Fewer
+/// where it takes threads to close them, for those need their turns, too.
 constexpr int kPeersPerEvent = SOMAXCONN;
 constexpr int kClosedAsidePerEvent = 256;
 constexpr milliseconds kAcceptPause{100};

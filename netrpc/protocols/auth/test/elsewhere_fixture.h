@@ -1,4 +1,5 @@
-// Two hosts with AUTH over a layer whose peers are hosts and ports, between them an address translation and an attacker.
+// Two hosts with AUTH over a layer whose peers are hosts and ports; between them an address translation and an
+// attacker.
 #pragma once
 
 #include <gtest/gtest.h>

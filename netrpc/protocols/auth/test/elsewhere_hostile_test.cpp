@@ -1,5 +1,5 @@
-// AUTH over a layer whose peers are hosts and ports: what moves a host to another place, and what does not; and who gets
-// answers that he has not earned.
+// AUTH over a layer whose peers are hosts and ports: what moves a host to another place, and what does not; and who
+// gets answers that he has not earned.
 #include "netrpc/protocols/auth/test/elsewhere_fixture.h"
 
 namespace lrpc::netrpc::auth {
