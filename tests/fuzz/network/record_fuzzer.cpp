@@ -37,7 +37,7 @@ Read read(std::span<const std::byte> stream, std::span<const std::byte> pieces) 
       }
       if (state == State::more) break;
       require(reader.record().size() <= kLongest, "no record is too long");
-      found.records.push_back(reader.record());
+      found.records.emplace_back(reader.record().begin(), reader.record().end());
     }
     require(piece.empty(), "what is there is taken");
   }
