@@ -25,9 +25,8 @@ void make_room(std::vector<T>& vector, std::size_t wanted) {
 }
 
 /// A connection counts until its socket is closed, which can wait for its peer, on another thread, or until a newcomer
-/// needs its place. If its peer has not
-/// read all descriptors, the socket is kept, and those count in place of the connection until they are read or the
-/// peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
+/// needs its place. If its peer has not read all descriptors, the socket is kept, and those count in place of the
+/// connection until they are read or the peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
 class EndedSockets {
  public:
   explicit EndedSockets(UserAccounts& accounts) noexcept : accounts_(accounts) {}

@@ -86,6 +86,8 @@ struct Party {
   SinkProtocol* sink = nullptr;
 };
 
+using Strings = std::vector<std::string>;
+
 /// Host 0 is inside, host 1 outside, where packets from 0 seem to come from `seen_at`.
 class AuthElsewhere : public ::testing::Test {
  protected:
@@ -172,6 +174,15 @@ class AuthElsewhere : public ::testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   [[nodiscard]] const std::vector<std::string>& received(std::size_t at) const { return parties[at].sink->received; }
+  /// After "one": the translation gives host 0 another port.
+  void expect_that_answers_follow_to_another_port() {
+    seen_at = {kTranslated.host, 41'000};
+    send(0, "two");
+    send(1, "answer");
+    EXPECT_EQ(received(1), (Strings{"one", "two"}));
+    EXPECT_EQ(received(0), Strings{"answer"});
+    EXPECT_TRUE(astray.empty());
+  }
   static Type type_of(const std::string& packet) { return static_cast<Type>(packet[0]); }
 
   static constexpr Place kTranslated{{0x0a090909}, 40'000};
@@ -183,7 +194,5 @@ class AuthElsewhere : public ::testing::Test {
   std::vector<std::string> from_inside;
   std::vector<CarriedWire::Packet> astray;  ///< What host 1 has sent to where host 0 is not.
 };
-
-using Strings = std::vector<std::string>;
 
 }  // namespace lrpc::netrpc::auth

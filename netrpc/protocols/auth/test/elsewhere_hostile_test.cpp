@@ -61,12 +61,7 @@ TEST_F(AuthPlaces, a_host_moves_while_a_handshake_with_it_has_not_been_confirmed
   ASSERT_EQ(type_of(parties[0].wire->sent.front().bytes), Type::hello_reply);
   carry_from_inside();
   lose(1);  // the confirmation
-  seen_at = {kTranslated.host, 41'000};
-  send(0, "two");
-  send(1, "answer");
-  EXPECT_EQ(received(1), (Strings{"one", "two"}));
-  EXPECT_EQ(received(0), Strings{"answer"});
-  EXPECT_TRUE(astray.empty());
+  expect_that_answers_follow_to_another_port();
 }
 
 TEST_F(AuthPlaces, a_place_just_learnt_is_not_forgotten_with_the_handshake_that_went_to_the_last_one) {

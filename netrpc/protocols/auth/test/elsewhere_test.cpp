@@ -71,12 +71,7 @@ TEST_F(AuthElsewhere, no_host_speaks_from_another_address_where_peers_have_one_p
 TEST_F(AuthElsewhere, answers_follow_a_host_whose_address_is_translated_to_another_port) {
   start();
   send(0, "one");
-  seen_at = {kTranslated.host, 41'000};
-  send(0, "two");
-  send(1, "answer");
-  EXPECT_EQ(received(1), (Strings{"one", "two"}));
-  EXPECT_EQ(received(0), Strings{"answer"});
-  EXPECT_TRUE(astray.empty());
+  expect_that_answers_follow_to_another_port();
 }
 
 TEST_F(AuthElsewhere, answers_do_not_follow_repeated_and_late_packets) {
