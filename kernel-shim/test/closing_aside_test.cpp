@@ -97,6 +97,17 @@ TEST(ClosingAside, is_done_later_where_no_thread_could_be_had_though_nothing_els
   EXPECT_FALSE(close_aside_again()) << "then nothing waits, and nobody is woken for it";
 }
 
+TEST(ClosingAside, is_tried_again_after_an_attempt_that_came_too_early) {
+  Watcher watcher("lrpc-test");
+  ASSERT_TRUE(watcher.start());
+  const ClosingAgain again(watcher);
+  ASSERT_TRUE(again.soon());
+  std::this_thread::sleep_for(kClosingPause / 2);
+  const auto held = close_without_a_thread(17);
+  if (!held) GTEST_SKIP() << "no thread can be refused here";
+  EXPECT_TRUE(eventually([&] { return held->expired(); }));
+}
+
 TEST(ClosingAside, is_tried_again_by_another_watcher_if_the_one_that_was_to_ends) {
   Watcher watcher("lrpc-test");
   ASSERT_TRUE(watcher.start());

@@ -30,7 +30,10 @@ class ClosingAgain {
 
  private:
   Watcher& watcher_;
-  const Watcher::Task again_{[] { (void)close_aside_again(); }};
+  /// A watcher keeps the earliest of the times that it is given: this attempt may have come too early, and be the last.
+  const Watcher::Task again_{[this] {
+    if (close_aside_again()) (void)soon();
+  }};
 };
 
 }  // namespace lrpc::shim
