@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <array>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -9,6 +12,44 @@
 #include "eventually.h"
 
 namespace testing_lrpc {
+namespace {
+
+/// The children of this process. They go with it if it aborts: they hold its standard error, and whoever runs the tests
+/// waits until nobody does.
+class Living {
+ public:
+  static Living& all() {
+    static Living living;
+    return living;
+  }
+  void add(pid_t child) noexcept { replace(0, child); }
+  void remove(pid_t child) noexcept { replace(child, 0); }
+
+ private:
+  Living() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { all().kill_all(); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // abort() then raises it once more, and that ends the process
+    ::sigaction(SIGABRT, &action, nullptr);
+  }
+  void replace(pid_t old, pid_t now) noexcept {
+    for (auto& child : children_) {
+      pid_t expected = old;
+      if (child.compare_exchange_strong(expected, now)) return;
+    }
+  }
+  /// In a signal handler. Those of a fork child are its parent's.
+  void kill_all() const noexcept {
+    if (getpid() != parent_) return;
+    for (const auto& child : children_)
+      if (const pid_t pid = child.load(); pid > 0) ::kill(pid, SIGKILL);
+  }
+
+  const pid_t parent_ = getpid();
+  std::array<std::atomic<pid_t>, 256> children_{};  ///< Further ones are not known.
+};
+
+}  // namespace
 
 Process::Process(std::vector<std::string> arguments, const std::vector<int>& keep_fds) {
   int out[2];
@@ -23,6 +64,7 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
     posix_spawn_file_actions_adddup2(&actions, fd, fd);  // onto itself: clears close-on-exec
   const int err = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  if (err == 0) Living::all().add(pid_);
   close(out[1]);
   char c = 0;
   ssize_t got = err == 0 ? 1 : 0;
@@ -31,12 +73,21 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   if (got <= 0) {
     int status = 0;
     if (err == 0 && !eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) kill_and_wait();
+    if (pid_ > 0) Living::all().remove(pid_);
     pid_ = -1;
     const std::string why = err != 0              ? std::strerror(err)
                             : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                                   : "it ended with " + std::to_string(WEXITSTATUS(status));
     throw std::runtime_error("cannot start " + arguments[0] + ": " + why);
   }
+}
+
+void Process::kill_and_wait(int signal) {
+  if (pid_ <= 0) return;
+  ::kill(pid_, signal);
+  Living::all().remove(pid_);  // before it is waited for: the number may then be another's
+  waitpid(pid_, nullptr, 0);
+  pid_ = -1;
 }
 
 void Process::end_counting() const {

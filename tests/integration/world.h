@@ -46,12 +46,7 @@ class Process {
   }
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void send(int signal) const { ::kill(pid_, signal); }
-  void kill_and_wait(int signal = SIGKILL) {
-    if (pid_ <= 0) return;
-    ::kill(pid_, signal);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
+  void kill_and_wait(int signal = SIGKILL);
 
  private:
   /// For some seconds: one that is stopped, or stuck, does not.
