@@ -107,6 +107,7 @@ void Poller::balance(shim::Moment now) {
   note_callers(std::exchange(noted_, now.ticks), now);
   has_room_.store(load_.has_room() && 2 * hot_count_ <= kHotSet, std::memory_order_relaxed);
   if (load_.crowded() && shim::is_processor(seat())) {
+    static_assert(EverySecondCaller::kMost >= kHotSet);
     EverySecondCaller goes;
     const auto leaves = [&](const Hot& hot) { return goes(hot.caller, hot.binding.get()); };
     if (Poller* helper = team_.helper_for(*this, now)) {
