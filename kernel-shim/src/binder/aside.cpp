@@ -343,7 +343,10 @@ bool close_aside_again() noexcept {
   Aside* const all = aside_now.load(std::memory_order_acquire);
   if (all == nullptr || (!all->stalled && !all->clearing)) return false;
   const std::lock_guard lock(all->mutex);
-  if (all->stalled) all->start_threads_in_time_locked();
+  if (all->stalled) {
+    all->start_threads_in_time_locked();
+    if (all->stalled) all->ask_again_locked();  // a watcher keeps the earliest time: it may have been too early
+  }
   return all->stalled || all->clearing;
 }
 

@@ -30,10 +30,7 @@ class ClosingAgain {
 
  private:
   Watcher& watcher_;
-  /// A watcher keeps the earliest of the times that it is given: this attempt may have come too early, and be the last.
-  const Watcher::Task again_{[this] {
-    if (close_aside_again()) (void)soon();
-  }};
+  const Watcher::Task again_{[] { (void)close_aside_again(); }};
 };
 
 }  // namespace lrpc::shim
