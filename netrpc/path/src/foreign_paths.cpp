@@ -6,10 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "claim.h"
 #include "lrpc/server/run.h"
 #include "resolve.h"
-#include "turn.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -28,22 +26,23 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
                                                                           std::span<const std::byte> declaration) {
   if (!is_foreign(name, host))
     return raise(refusal({Errc::invalid_argument, "this name is bound without a declaration"}));
-  Claim claim(*this, context, 1);
-  if (!claim.made()) return raise(refusal(claim.made().error()));
-  const Share share(*claim.of_user, half(kMaxEStacks));
+  const uid_t user = context.caller().uid;
+  auto claim = accounts_.claim(context.binding_id(), user, 1);
+  if (!claim) return raise(refusal(claim.error()));
+  const std::shared_ptr<Account> of_user = (*claim)->of_user;
+  const Share share{{&of_user->calls, 1, half(kMaxEStacks)}};
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   const auto address = resolve(host.str());
   if (!address) return raise(refusal(address.error()));
-  const uid_t user = context.caller().uid;
   ForeignServers::Wanted wanted{name.str(), host.str(), *address, user, {}, {}};
   wanted.declaration.assign(reinterpret_cast<const char*>(declaration.data()), declaration.size());  // a private copy
-  const Loads loads = loads_to(*address, user, claim.of_user);
+  const CallAccounts accounts = accounts_.to_host(*address, **claim);
   const auto began = Clock::now();
   for (;;) {
-    auto bound = bind_foreign(wanted, loads);
+    auto bound = bind_foreign(wanted, accounts);
     if (bound) {
-      auto path = claim.keep(std::make_shared<Path>(*this, *address, loads, 0, context.binding_id()));
+      auto path = std::make_shared<Path>(*this, *address, accounts, 0, *std::move(claim));
       path->foreign = *std::move(bound);
       {
         std::lock_guard lock(mutex_);
@@ -57,10 +56,10 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
   }
 }
 
-/// What it asks the host counts among the calls to it; `loads.of_user` counts the import already.
-Result<std::unique_ptr<ForeignBinding>> PathService::bind_foreign(ForeignServers::Wanted& wanted, const Loads& loads) {
-  const HostTurn turn(loads, options_.max_calls_to_host);
-  if (!turn.granted())
+Result<std::unique_ptr<ForeignBinding>> PathService::bind_foreign(ForeignServers::Wanted& wanted,
+                                                                  const CallAccounts& accounts) {
+  const Share share = accounts.question();
+  if (!share.granted())
     return Error{Errc::limit_reached, "as many calls to host '" + wanted.host + "' are under way as there may be"};
   return options_.foreign->bind(wanted);
 }

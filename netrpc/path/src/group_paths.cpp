@@ -12,7 +12,6 @@
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
 #include "rounds.h"
-#include "turn.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -96,7 +95,7 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
                                    milliseconds patience) {
   Members& members = *path.members;
   if (Status met = agree_with(host, at, members.needed, patience); !met) return met;
-  auto made = std::make_shared<Path>(*this, host, Loads(), path.hash, 0);
+  auto made = std::make_shared<Path>(*this, host, CallAccounts(), path.hash, nullptr);
   const auto key = bind_at(nullptr, host, at, members.message, patience);
   if (!key) return key.error();
   // What a member is called with, the others of its group see. One of them could give it out as its own, to have the
@@ -260,8 +259,8 @@ Result<NetworkPath::CallAllResults> PathService::CallAll(CallContext& /*context*
   using Results = NetworkPath::CallAllResults;
   if (!path.members) return Results{.status = failed(Errc::not_supported), .members = 0};
   const auto members = static_cast<std::uint16_t>(path.members->all.size());
-  const Turn turn(path.loads, options_.max_calls_to_host);
-  if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .members = members};
+  const Share share = path.accounts.call();
+  if (!share.granted()) return Results{.status = failed(Errc::limit_reached), .members = members};
   std::array<std::byte, kReplyPrologue + kMaxImage> first;
   std::size_t size = 0;
   Answers answers(*path.members, replies.room());

@@ -52,30 +52,21 @@ std::string PathService::Members::why_not(const Error& error, std::string_view a
 
 std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user, std::uint64_t after,
                                                       std::size_t most) const {
-  struct Found {
-    std::shared_ptr<Path> path;  // let go of after the lock
-    uid_t user;
-  };
-  std::vector<Found> found;
+  std::vector<std::shared_ptr<Path>> found;  // let go of after the lock
   {
     std::lock_guard lock(mutex_);
     found.reserve(groups_.size());
-    for (const auto& [address, weak] : groups_) {
-      auto path = weak.lock();
-      if (path == nullptr) continue;
-      const auto local = of_binding_.find(path->local_binding);
-      const uid_t owner = local != of_binding_.end() ? local->second.user : kRoot;
-      found.push_back({std::move(path), owner});
-    }
+    for (const auto& [address, weak] : groups_)
+      if (auto path = weak.lock()) found.push_back(std::move(path));
   }
   std::erase_if(found,
-                [&](const Found& one) { return one.path->local_binding <= after || (user && one.user != *user); });
-  std::ranges::sort(found, {}, [](const Found& one) { return one.path->local_binding; });
+                [&](const auto& path) { return path->local_binding <= after || (user && path->user() != *user); });
+  std::ranges::sort(found, {}, [](const auto& path) { return path->local_binding; });
   std::vector<GroupBinding> bindings;
-  for (const Found& one : found) {
+  for (const auto& path : found) {
     if (bindings.size() == most) break;
-    Members& members = *one.path->members;
-    GroupBinding binding{one.path->local_binding, one.user, members.name, members.message.name, {}};
+    Members& members = *path->members;
+    GroupBinding binding{path->local_binding, path->user(), members.name, members.message.name, {}};
     std::lock_guard lock(members.mutex);
     for (const Members::Member& member : members.all) {
       GroupBinding::Member said{member.host, member.bound(), {}};

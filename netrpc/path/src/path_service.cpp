@@ -7,13 +7,11 @@
 #include <thread>
 #include <utility>
 
-#include "claim.h"
 #include "group_members.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
 #include "resolve.h"
 #include "rounds.h"
-#include "turn.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -81,10 +79,11 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   if (Status small = fits(needed, kAtMost, "to or from any other host"); !small) return raise(refusal(small.error()));
   if (is_foreign(name, host)) return raise(NetworkPath::DeclarationWanted{});
   std::optional<Group> group = transport_.group(host.view());
-  Claim claim(*this, context, group ? group->members.size() : 1);
-  if (!claim.made()) return raise(refusal(claim.made().error()));
+  auto claim = accounts_.claim(context.binding_id(), context.caller().uid, group ? group->members.size() : 1);
+  if (!claim) return raise(refusal(claim.error()));
+  const std::shared_ptr<Account> of_user = (*claim)->of_user;
   const std::size_t asked = group ? std::min(group->members.size(), kHostsAtOnce) : 1;
-  const Share share(*claim.of_user, half(kMaxEStacks), asked);  // a thread each
+  const Share share{{&of_user->calls, asked, half(kMaxEStacks)}};  // a thread each
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   BindMessage message;
@@ -93,13 +92,9 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   message.interface = {interface_name.str(), major_version, minor_version, hash};
   message.wait_ms = wait_ms;
   const auto make_path = [&](HostAddress address) {
-    Loads loads = loads_to(group ? 0 : address, context.caller().uid, claim.of_user);
-    if (group) {
-      std::lock_guard lock(mutex_);
-      loads.to_members = load_locked(std::nullopt, std::nullopt);
-      loads.hosts = group->members.size();
-    }
-    return claim.keep(std::make_shared<Path>(*this, address, std::move(loads), hash, context.binding_id()));
+    CallAccounts accounts =
+        group ? accounts_.to_group(group->members.size(), **claim) : accounts_.to_host(address, **claim);
+    return std::make_shared<Path>(*this, address, std::move(accounts), hash, *std::move(claim));
   };
   if (group) {
     auto path = make_path(group->address);
@@ -123,11 +118,6 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = false};
 }
 
-PathService::Loads PathService::loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user) {
-  std::lock_guard lock(mutex_);
-  return {load_locked(host, std::nullopt), load_locked(host, user), std::move(of_user)};
-}
-
 Status PathService::agree_with(HostAddress host, const std::string& at, const Needed& needed, milliseconds patience) {
   MessageSizes carried;
   Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
@@ -143,14 +133,6 @@ void PathService::bound_at(const std::shared_ptr<Path>& path, const BindingKey& 
   std::lock_guard lock(mutex_);
   silence_.heard(path->host, options_.now());
   paths_.emplace(path.get(), path);
-}
-
-std::shared_ptr<PathService::Load> PathService::load_locked(std::optional<HostAddress> host,
-                                                            std::optional<uid_t> user) {
-  std::weak_ptr<Load>& known = loads_[{host, user}];
-  auto load = known.lock();
-  if (load == nullptr) known = load = std::make_shared<Load>(0);
-  return load;
 }
 
 /// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
@@ -213,8 +195,8 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
   using Results = NetworkPath::CallResults;
   if (path.ended.load(std::memory_order_acquire))
     return Results{.status = failed(Errc::binding_revoked), .ended = true};
-  const Turn turn(path.loads, options_.max_calls_to_host);
-  if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  const Share share = path.accounts.call();
+  if (!share.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
   if (path.foreign) return call_foreign(&context, path, number, milliseconds(limit_ms), image, &results);
   if (path.members) return call_first(path, {{}, path.hash, number, false, limit_ms}, image, results);
   std::array<std::byte, kMaxCallMessage> request;
@@ -244,8 +226,8 @@ Result<NetworkPath::ExportsResults> PathService::Exports(CallContext&, const Str
 }
 
 void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
-  const Turn turn(path.loads, options_.max_calls_to_host);
-  if (path.ended.load(std::memory_order_acquire) || !turn.granted()) return;
+  const Share share = path.accounts.call();
+  if (path.ended.load(std::memory_order_acquire) || !share.granted()) return;
   std::array<std::byte, 64> reply;
   // Its deadline is all that it has of its sender, who does not wait.
   std::uint32_t left_ms = 0;
@@ -274,23 +256,25 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   if (!wanting(sent) && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
 }
 
-PathService::Path::Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local)
+PathService::Path::Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of,
+                        std::unique_ptr<Claim> claim)
     : host(at),
-      loads(std::move(counted_in)),
+      accounts(std::move(counted_in)),
       hash(of),
-      local_binding(local),
+      local_binding(claim ? claim->binding : 0),
       service_(service),
+      claim_(std::move(claim)),
       unbind_{{at, {}, {}}} {}
 
 PathService::Path::~Path() { service_.let_go(*this); }
 
 void PathService::let_go(Path& path) noexcept {
+  path.claim_.reset();  // whoever sees that there is a path less may bind another one
   {
     std::lock_guard lock(mutex_);
     paths_.erase(&path);
     groups_.erase(&path);
     if (path.foreign) --foreign_;
-    if (path.local_binding != 0) of_binding_.erase(path.local_binding);
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
     path.unbind_.front().since = options_.now();

@@ -11,12 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "accounts.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "lrpc/server.h"
 #include "messages.h"
@@ -29,18 +29,6 @@ namespace lrpc::netpath {
 class PathService {
  public:
   using Clock = std::chrono::steady_clock;
-  /// E-stacks of the network domain: a call each.
-  static constexpr std::size_t kMaxEStacks = 1024;
-  /// Calls under way.
-  using Load = std::atomic<std::size_t>;
-  /// What a path's calls count in: one user is not to take all from the others. All groups are one host there.
-  struct Loads {
-    std::shared_ptr<Load> to_host;
-    std::shared_ptr<Load> of_user_to_host;
-    std::shared_ptr<Load> of_user;
-    std::shared_ptr<Load> to_members{};  ///< Hosts that calls to groups have asked. Null: a path to one host.
-    std::size_t hosts = 1;               ///< That a call asks: each reply takes memory until the call ends.
-  };
 
   /// What another host is to be told.
   struct Unbind {
@@ -54,7 +42,8 @@ class PathService {
   /// The object behind a client's handle: one binding at a server's host, or a binding to a group.
   class Path {
    public:
-    Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local);
+    /// `claim` null: it is a path of a group's.
+    Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of, std::unique_ptr<Claim> claim);
     Path(const Path&) = delete;
     Path& operator=(const Path&) = delete;
     /// The client has closed it, or has gone: the other host is told, later and by another thread.
@@ -62,9 +51,11 @@ class PathService {
     /// The other host has bound it. Before anybody else knows of it.
     void bound(const BindingKey& given) noexcept { unbind_.front().key = given; }
     [[nodiscard]] const BindingKey& key() const noexcept { return unbind_.front().key; }
+    /// Whose it is, unless it is a path of a group's.
+    [[nodiscard]] uid_t user() const noexcept { return claim_->user; }
 
-    const HostAddress host;  ///< Or a group's address.
-    const Loads loads;
+    const HostAddress host;       ///< Or a group's address.
+    const CallAccounts accounts;  ///< Empty, if it is a path of a group's.
     const std::uint64_t hash;
     const std::uint64_t local_binding;        ///< Of the client, with which this ends. 0: it is a path of a group's.
     std::unique_ptr<Members> members;         ///< Of a group. Null: it is a path to one host.
@@ -74,11 +65,12 @@ class PathService {
    private:
     friend class PathService;
     PathService& service_;
+    std::unique_ptr<Claim> claim_;
     Unbinds unbind_;  ///< One, made with the path, so that its end needs no memory.
   };
 
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
-      : transport_(transport), options_(options), boot_(boot), silence_(options.silence) {}
+      : transport_(transport), options_(options), boot_(boot), accounts_(options), silence_(options.silence) {}
 
   using BindOutcome = Result<NetworkPath::BindResults, NetworkPath::Refused, NetworkPath::DeclarationWanted>;
   BindOutcome Bind(CallContext& context, const String<255>& name, const String<255>& host,
@@ -122,10 +114,7 @@ class PathService {
   std::function<void()> on_work;
 
  private:
-  /// No host, no user: of all of them.
-  [[nodiscard]] std::shared_ptr<Load> load_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
   void let_go(Path& path) noexcept;
-  class Claim;
   [[nodiscard]] static NetworkPath::Refused refusal(const Error& error);
   [[nodiscard]] bool is_foreign(const String<255>& name, const String<255>& host) const noexcept {
     return options_.foreign != nullptr && options_.foreign->knows(name.view(), host.view());
@@ -146,7 +135,6 @@ class PathService {
   /// `caller` null: nobody waits for it.
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext* caller, HostAddress host, const std::string& at,
                                            BindMessage message, std::chrono::milliseconds patience);
-  [[nodiscard]] Loads loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user);
   /// It has been bound: from now on it is kept alive, and asked about.
   void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
 
@@ -154,7 +142,7 @@ class PathService {
 
   /// Errors: those of ForeignServers::bind(), limit_reached.
   [[nodiscard]] Result<std::unique_ptr<ForeignBinding>> bind_foreign(ForeignServers::Wanted& wanted,
-                                                                     const Loads& loads);
+                                                                     const CallAccounts& accounts);
   /// `caller` null: nobody waits for it.
   [[nodiscard]] static NetworkPath::CallResults call_foreign(const CallContext* caller, const Path& path,
                                                              std::uint16_t number, std::chrono::milliseconds limit,
@@ -198,19 +186,13 @@ class PathService {
   Transport& transport_;
   const BrokerOptions& options_;
   const std::uint64_t boot_;
+  Accounts accounts_;
   mutable std::mutex mutex_;
   std::map<const Path*, std::weak_ptr<Path>> paths_;
-  /// Local bindings that have a path, or are getting one.
-  struct Bound {
-    uid_t user = 0;
-    std::size_t paths = 1;  ///< Of a group one for each member.
-  };
-  std::map<std::uint64_t, Bound> of_binding_;
   std::map<const Path*, std::weak_ptr<Path>> groups_;  ///< Those of `paths_` are to hosts alone.
   std::size_t foreign_ = 0;                            ///< How many paths lead to foreign servers.
   std::atomic<bool> lost_{false};                      ///< There is something for rebind().
   PeerSilence silence_;                                ///< Of the hosts to which paths lead.
-  std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Load>> loads_;
   Unbinds unbinds_;
   Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.
 };

@@ -43,88 +43,60 @@ Error for_strangers(Error error) {
 
 }  // namespace
 
-class ServedHosts::Turn {
+class ServedHosts::Served {
  public:
-  Turn(ServedHosts& hosts, const Principal& from) : hosts_(hosts) {
+  Served(ServedHosts& hosts, const Principal& from) : hosts_(hosts) {
     std::lock_guard lock(hosts_.mutex_);
     at_ = hosts_.hosts_.find(key_of(from));
-    if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.emplace(HostKey(key_of(from)), Host()).first;
+    if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.try_emplace(HostKey(key_of(from))).first;
     at_->second.heard = hosts_.options_.now();
-    granted_ = at_->second.commands < hosts_.options_.max_commands_per_host;
-    if (granted_) ++at_->second.commands;
+    share_ = {{&at_->second.commands, 1, hosts_.options_.max_commands_per_host}};
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() {
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  ~Served() {
     // Who was refused is not counted, so nothing keeps the host for it: it may have gone since.
-    if (!granted_) return;
+    if (!share_.granted()) return;
     std::lock_guard lock(hosts_.mutex_);
     // It is there: no host with commands under way is swept away.
-    --at_->second.commands;
-    if (at_->second.commands == 0 && at_->second.bindings.empty()) hosts_.hosts_.erase(at_);
+    share_.give();
+    if (at_->second.commands.amount() == 0 && at_->second.bindings.empty()) hosts_.hosts_.erase(at_);
   }
-  [[nodiscard]] bool granted() const noexcept { return granted_; }
+  [[nodiscard]] bool granted() const noexcept { return share_.granted(); }
   /// If granted.
   [[nodiscard]] Host& host() const noexcept { return at_->second; }
 
  private:
   ServedHosts& hosts_;
   Hosts::iterator at_;
-  bool granted_ = false;
-};
-
-/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
-/// choice: only so many wait.
-class ServedHosts::Binding {
- public:
-  /// With the lock.
-  Binding(ServedHosts& hosts, Host& host, bool would_wait) noexcept
-      : waits(would_wait && host.waiting < hosts.options_.max_waiting_binds_per_host &&
-              hosts.waiting_ < hosts.options_.max_waiting_binds),
-        hosts_(hosts),
-        host_(host) {
-    ++host.binding;
-    if (waits) ++host.waiting, ++hosts.waiting_;
-  }
-  Binding(const Binding&) = delete;
-  Binding& operator=(const Binding&) = delete;
-  ~Binding() {
-    std::lock_guard lock(hosts_.mutex_);
-    --host_.binding;
-    if (waits) --host_.waiting, --hosts_.waiting_;
-  }
-  const bool waits;
-
- private:
-  ServedHosts& hosts_;
-  Host& host_;
+  Share share_;
 };
 
 std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::uint16_t command,
                                  std::span<const std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
   size = 0;
-  const Turn turn(*this, from);
-  if (!turn.granted()) return refused(Errc::limit_reached);
+  const Served served(*this, from);
+  if (!served.granted()) return refused(Errc::limit_reached);
   switch (static_cast<Command>(command)) {
     case Command::bind:
       if (const auto message = decode_bind(request))
-        return size = bind(from, turn.host(), arrived, *message, reply), std::uint16_t{0};
+        return size = bind(from, served.host(), arrived, *message, reply), std::uint16_t{0};
       break;
     case Command::call:
       if (const auto message = decode_call(request))
-        return size = call(turn.host(), *message, false, reply), std::uint16_t{0};
+        return size = call(served.host(), *message, false, reply), std::uint16_t{0};
       break;
     case Command::group_call:
       if (const auto message = decode_group_call(request, boot_))
-        return size = call(turn.host(), *message, true, reply), std::uint16_t{0};
+        return size = call(served.host(), *message, true, reply), std::uint16_t{0};
       break;
     case Command::unbind:
-      if (const auto key = decode_unbind(request)) return unbind(turn.host(), *key), std::uint16_t{0};
+      if (const auto key = decode_unbind(request)) return unbind(served.host(), *key), std::uint16_t{0};
       break;
     case Command::ping:
       if (const auto message = decode_ping(request))
-        return size = ping(turn.host(), arrived, *message, reply), std::uint16_t{0};
+        return size = ping(served.host(), arrived, *message, reply), std::uint16_t{0};
       break;
   }
   return refused(Errc::bad_message);
@@ -154,19 +126,24 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   if (options_.short_of_memory()) return refused({Errc::limit_reached, "it is short of memory"});
   const Error restarted{Errc::peer_gone, "the host has restarted meanwhile"};
   Bindings gone;
-  std::optional<Binding> binding_here;
+  Share binds;
+  // A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
+  // choice: only so many wait.
+  Share waits;
   {
     std::lock_guard lock(mutex_);
     if (!learn_boot_locked(host, message.client_boot, arrived, gone)) return refused(restarted);
-    if (host.bindings.size() + host.binding >= options_.max_bindings_per_host)
-      return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
-    binding_here.emplace(*this, host, message.wait_ms != 0);
+    const std::size_t most = options_.max_bindings_per_host;
+    binds = {{&host.binds, 1, most - std::min(most, host.bindings.size())}};
+    if (!binds.granted()) return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
+    if (message.wait_ms != 0)
+      waits = {{&host.waiting, 1, options_.max_waiting_binds_per_host}, {&waiting_, 1, options_.max_waiting_binds}};
   }
   gone.clear();
   ImportOptions import;
   import.nameserver = options_.nameserver;
   import.supply = AStackSupply::fail;  // call() waits itself, with the caller's limit
-  if (binding_here->waits) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
+  if (message.wait_ms != 0 && waits.granted()) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
   auto binding = client::RawBinding::import(message.name, message.interface.view(), from, import);
 
   if (!binding) return refused(for_strangers(binding.error()));
@@ -268,7 +245,7 @@ void ServedHosts::forget(HostAddress address, Arrival last) {
       host->second.boot = 0;
       host->second.since = last + 1;
     }
-    host = meant && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);
+    host = meant && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
   }
 }
 
@@ -285,7 +262,7 @@ void ServedHosts::sweep(Clock::time_point now) {
         one = ended ? bindings.erase(one) : std::next(one);
       }
       // A command that is being served keeps the host, and not its bindings: what it calls ends when it returns.
-      host = silent && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);
+      host = silent && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
     }
   }
 }

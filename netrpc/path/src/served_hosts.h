@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "accounts.h"
 #include "lrpc/client/import/raw_binding.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "messages.h"
@@ -48,17 +49,15 @@ class ServedHosts {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
     Arrival since = 0;       ///< What arrived before is of earlier lives, unless it says `boot`.
     Clock::time_point heard;
-    std::size_t commands = 0;  ///< Being served.
-    std::size_t binding = 0;   ///< Of those, BINDs that may still succeed.
-    std::size_t waiting = 0;   ///< Of those, BINDs that may wait for their name.
+    Holding commands;  ///< Being served.
+    Holding binds;     ///< Of those, BINDs that may still succeed.
+    Holding waiting;   ///< Of those, BINDs that may wait for their name.
     std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
   };
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
   using Hosts = std::map<HostKey, Host, std::less<>>;
-  /// A command's turn: counted in its host, which stays, from here to the end of the scope.
-  class Turn;
-  /// The same for a BIND.
-  class Binding;
+  /// A command that is being served: counted in its host, which stays, from here to the end of the scope.
+  class Served;
 
   std::size_t bind(const Principal& from, Host& host, Arrival arrived, const BindMessage& message,
                    std::span<std::byte> reply);
@@ -73,7 +72,7 @@ class ServedHosts {
   const std::uint64_t boot_;
   mutable std::mutex mutex_;
   Hosts hosts_;
-  std::size_t waiting_ = 0;  ///< BINDs of all hosts that may wait for their names.
+  Holding waiting_;  ///< BINDs of all hosts that may wait for their names.
   std::uint64_t last_binding_ = 0;
 };
 

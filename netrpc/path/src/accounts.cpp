@@ -1,0 +1,86 @@
+#include "accounts.h"
+
+namespace lrpc::netpath {
+
+Share::Share(std::initializer_list<Part> parts) noexcept {
+  auto taken = parts_.begin();
+  for (const Part& part : parts) {
+    if (part.of == nullptr) continue;
+    if (!part.of->take(part.amount, part.most)) {
+      refused_by_ = part.of;
+      give();
+      return;
+    }
+    *taken++ = part;
+  }
+}
+
+Share& Share::operator=(Share&& other) noexcept {
+  std::swap(parts_, other.parts_);
+  std::swap(refused_by_, other.refused_by_);
+  return *this;
+}
+
+void Share::give() noexcept {
+  for (Part& part : parts_)
+    if (Holding* const of = std::exchange(part.of, nullptr); of != nullptr) of->give(part.amount);
+}
+
+Share CallAccounts::call() const noexcept {
+  return {{&of_user->calls, hosts, half(kMaxEStacks)},
+          {&of_user_at_host->calls, 1, half(max_calls_to_host)},
+          {&of_host->calls, 1, max_calls_to_host},
+          {to_members, hosts, kMaxEStacks}};
+}
+
+Share CallAccounts::question() const noexcept {
+  return {{&of_user_at_host->calls, 1, half(max_calls_to_host)}, {&of_host->calls, 1, max_calls_to_host}};
+}
+
+Claim::~Claim() {
+  const std::lock_guard lock(accounts.mutex_);
+  accounts.claimed_.erase(binding);
+}
+
+Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user, std::size_t paths) {
+  if (options_.short_of_memory()) return Error{Errc::limit_reached, "this machine's network domain is short of memory"};
+  std::unique_ptr<Claim> claim;  // goes after the lock, should there be no memory
+  const std::lock_guard lock(mutex_);
+  std::erase_if(accounts_, [](const auto& one) { return one.second.expired(); });
+  auto of_user = account_locked(std::nullopt, user);
+  Share share{{&paths_, paths, options_.max_paths}, {&of_user->paths, paths, half(options_.max_paths)}};
+  if (share.refused_by() == &paths_)
+    return Error{Errc::limit_reached, "this machine has as many remote bindings as it may have"};
+  if (!share.granted()) return Error{Errc::limit_reached, "this user has as many remote bindings as one user may have"};
+  // With the path its local binding ends: there cannot be two.
+  if (claimed_.contains(binding))
+    return Error{Errc::invalid_argument, "one remote binding for each binding to the network domain"};
+  claim.reset(new Claim{*this, binding, user, std::move(of_user), std::move(share)});
+  claimed_.insert(binding);
+  return claim;
+}
+
+CallAccounts Accounts::to_host(HostAddress host, const Claim& claim) {
+  const std::lock_guard lock(mutex_);
+  return {.of_user = claim.of_user,
+          .of_user_at_host = account_locked(host, claim.user),
+          .of_host = account_locked(host, std::nullopt),
+          .max_calls_to_host = options_.max_calls_to_host};
+}
+
+CallAccounts Accounts::to_group(std::size_t members, const Claim& claim) {
+  constexpr HostAddress kAnyGroup = 0;
+  CallAccounts accounts = to_host(kAnyGroup, claim);
+  accounts.to_members = &to_members_;
+  accounts.hosts = members;
+  return accounts;
+}
+
+std::shared_ptr<Account> Accounts::account_locked(std::optional<HostAddress> host, std::optional<uid_t> user) {
+  std::weak_ptr<Account>& known = accounts_[{host, user}];
+  auto account = known.lock();
+  if (account == nullptr) known = account = std::make_shared<Account>();
+  return account;
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,127 @@
+// What users and hosts hold of the network domain, and the shares that count in it, so that none of them takes all from
+// the others. The words are those of a server's accounts (libserver/src/quota).
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "lrpc/netrpc/path/broker.h"
+
+namespace lrpc::netpath {
+
+/// E-stacks of the network domain: a call each.
+inline constexpr std::size_t kMaxEStacks = 1024;
+
+/// Of what there is for all users, at most for one.
+[[nodiscard]] constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
+
+/// How much of one thing somebody has. Thread-safe.
+class Holding {
+ public:
+  /// False, and nothing is taken, if that were more than `most`.
+  [[nodiscard]] bool take(std::size_t amount, std::size_t most) noexcept {
+    std::size_t has = has_.load();
+    while (amount <= most && has <= most - amount)
+      if (has_.compare_exchange_weak(has, has + amount)) return true;
+    return false;
+  }
+  void give(std::size_t amount) noexcept { has_.fetch_sub(amount); }
+  [[nodiscard]] std::size_t amount() const noexcept { return has_.load(); }
+
+ private:
+  std::atomic<std::size_t> has_{0};
+};
+
+/// Amounts that count in holdings, which outlive it, as long as it lives. If one is refused, none counts: who is refused
+/// all the time takes nothing from others. Move-only.
+class Share {
+ public:
+  struct Part {
+    Holding* of = nullptr;  ///< Null: no part.
+    std::size_t amount = 0;
+    std::size_t most = 0;  ///< That the holding may come to.
+  };
+  /// At most four.
+  Share(std::initializer_list<Part> parts = {}) noexcept;
+  Share(Share&& other) noexcept { *this = std::move(other); }
+  Share& operator=(Share&& other) noexcept;
+  ~Share() { give(); }
+  [[nodiscard]] bool granted() const noexcept { return refused_by_ == nullptr; }
+  /// Null: it is granted.
+  [[nodiscard]] const Holding* refused_by() const noexcept { return refused_by_; }
+  /// Ends it now.
+  void give() noexcept;
+
+ private:
+  std::array<Part, 4> parts_;
+  const Holding* refused_by_ = nullptr;
+};
+
+/// Of a user, of a host, or of a user at a host. All groups are one host.
+struct Account {
+  Holding paths;  ///< Of a user: remote bindings; one to a group counts once for each member.
+  Holding calls;  ///< Under way. Of a user, one to a group counts once for each member.
+};
+
+/// The accounts in which a path's calls count.
+struct CallAccounts {
+  std::shared_ptr<Account> of_user;
+  std::shared_ptr<Account> of_user_at_host;
+  std::shared_ptr<Account> of_host;
+  std::size_t max_calls_to_host = 0;
+  Holding* to_members = nullptr;  ///< Of all users' calls to groups. Null: a path to one host.
+  std::size_t hosts = 1;          ///< That a call asks: each reply takes memory until the call ends.
+
+  /// A call's: first of what is the user's, then of what is everybody's.
+  [[nodiscard]] Share call() const noexcept;
+  /// The share of a question to the host, by an import, which counts as the user's already.
+  [[nodiscard]] Share question() const noexcept;
+};
+
+class Accounts;
+
+/// A local binding to the network domain, and its share of paths, from when a path is made for it until that ends.
+struct Claim {
+  Accounts& accounts;
+  const std::uint64_t binding;
+  const uid_t user;
+  const std::shared_ptr<Account> of_user;
+  const Share paths;
+  ~Claim();
+};
+
+/// Thread-safe; outlives its claims and the shares of calls.
+class Accounts {
+ public:
+  explicit Accounts(const BrokerOptions& options) noexcept : options_(options) {}
+
+  /// `paths`: to how many hosts the path will lead. Errors: limit_reached, invalid_argument (`binding` has a claim).
+  [[nodiscard]] Result<std::unique_ptr<Claim>> claim(std::uint64_t binding, uid_t user, std::size_t paths);
+  [[nodiscard]] CallAccounts to_host(HostAddress host, const Claim& claim);
+  [[nodiscard]] CallAccounts to_group(std::size_t members, const Claim& claim);
+
+ private:
+  friend Claim;
+  /// No host, no user: of all of them.
+  [[nodiscard]] std::shared_ptr<Account> account_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
+
+  const BrokerOptions& options_;
+  Holding paths_;       ///< Of all users.
+  Holding to_members_;  ///< The same.
+  std::mutex mutex_;
+  std::set<std::uint64_t> claimed_;
+  std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Account>> accounts_;
+};
+
+}  // namespace lrpc::netpath
