@@ -7,6 +7,7 @@
 #include "graph_kinds.h"
 #include "lrpc/netrpc/participant_set.h"
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -150,9 +151,7 @@ TEST(HostTest, an_unwanted_request_without_a_buffer_is_answered_empty) {
   const SessionRef keep(session);
   protocol.call_demux(*session, Message());
   EXPECT_EQ(session->replies, 1);
-  control::Request request = control::Statistics{};
-  EXPECT_EQ(protocol.control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::Statistics>(request).no_session, 1U);
+  EXPECT_EQ(test::asked<control::Statistics>(protocol).no_session, 1U);
   // What a protocol and a session do not have, they say.
   EXPECT_EQ(protocol.open(protocol, {}).error().text, "plain cannot be opened");
   EXPECT_EQ(protocol.open_enable(protocol, {}).code(), Errc::not_supported);

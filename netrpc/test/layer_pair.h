@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_calls.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::test {
 
@@ -32,11 +33,7 @@ struct Pair {
     const Shepherd inside(net[0].monitor());
     return session->push(net.message(0, text));
   }
-  control::Statistics statistics(std::size_t i) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(layer[i]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
-  }
+  control::Statistics statistics(std::size_t i) { return test::asked<control::Statistics>(*layer[i]); }
   SimHosts net{2};
   Protocol* layer[2] = {};
   SinkProtocol* sink[2] = {};

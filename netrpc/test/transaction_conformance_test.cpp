@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "netrpc/test_support/asked.h"
+
 namespace lrpc::netrpc::test {
 namespace {
 
@@ -51,9 +53,7 @@ TEST_P(TransactionConformanceTest, requests_and_replies_of_every_size_arrive_unc
 }
 
 TEST_P(TransactionConformanceTest, the_session_says_what_it_takes_and_takes_no_more) {
-  control::Request request = control::MaximumMessage{};
-  ASSERT_EQ(sessions[1]->control(request), Errc::ok);
-  const std::size_t maximum = std::get<control::MaximumMessage>(request).size;
+  const std::size_t maximum = test::asked<control::MaximumMessage>(*sessions[1]).size;
   EXPECT_GE(maximum, kLargest);
   std::string reply;
   EXPECT_EQ(call(pattern(maximum), reply), Errc::ok);
@@ -259,10 +259,9 @@ TEST_P(TransactionConformanceTest, when_all_is_quiet_no_session_no_record_and_no
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(net[i].pool().in_use(), 0U) << "host " << i;
     for (Protocol* protocol : all[i]) {
-      control::Request request = control::Statistics{};
-      ASSERT_EQ(protocol->control(request), Errc::ok);
-      EXPECT_EQ(std::get<control::Statistics>(request).sessions, 0U) << protocol->name() << " of host " << i;
-      EXPECT_EQ(std::get<control::Statistics>(request).state, 0U) << protocol->name() << " of host " << i;
+      const auto left = test::asked<control::Statistics>(*protocol);
+      EXPECT_EQ(left.sessions, 0U) << protocol->name() << " of host " << i;
+      EXPECT_EQ(left.state, 0U) << protocol->name() << " of host " << i;
     }
   }
 }

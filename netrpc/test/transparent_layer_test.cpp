@@ -8,6 +8,7 @@
 #include "layer_pair.h"
 #include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/trace/trace.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -97,21 +98,13 @@ TEST(NullLayer, each_protocol_above_gets_its_own_messages_through_one_layer) {
 TEST(NullLayer, control_requests_pass_down_and_up) {
   Pair pair(null_kind());
   const Shepherd inside(pair.net[0].monitor());
-  control::Request request = control::MaximumMessage{};
-  ASSERT_EQ(pair.session->control(request), Errc::ok);
-  control::Request direct = control::MaximumMessage{};
-  ASSERT_EQ(pair.net[0].ip().control(direct), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(request).size, std::get<control::MaximumMessage>(direct).size);
-  request = control::MaximumMessage{};
-  EXPECT_EQ(pair.layer[0]->control(request), Errc::ok);
-  request = control::LocalHost{};
-  ASSERT_EQ(pair.layer[0]->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::LocalHost>(request).host, pair.net.address(0));
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*pair.session).size,
+            test::asked<control::MaximumMessage>(pair.net[0].ip()).size);
+  EXPECT_GT(test::asked<control::MaximumMessage>(*pair.layer[0]).size, 0U);
+  EXPECT_EQ(test::asked<control::LocalHost>(*pair.layer[0]).host, pair.net.address(0));
   // From below: of who stands on the layer.
   pair.sink[0]->advertised = 777;
-  request = control::AdvertisedMaximum{};
-  ASSERT_EQ(pair.layer[0]->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 777U);
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*pair.layer[0]).size, 777U);
 }
 
 /// A request that no header of ours knows.
@@ -181,12 +174,9 @@ TEST(NullLayer, what_a_lower_protocol_asks_of_the_one_that_opens_it_is_asked_of_
   small.advertised = 100;
   large.advertised = 9000;
   ASSERT_TRUE(layer->open_enable(small, SimHosts::anyone()));
-  control::Request request = control::AdvertisedMaximum{};
-  ASSERT_EQ(calls.enabled->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 100U);
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*calls.enabled).size, 100U);
   ASSERT_TRUE(layer->open_enable(large, SimHosts::anyone(241)));
-  ASSERT_EQ(calls.enabled->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 9000U);
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*calls.enabled).size, 9000U);
 }
 
 TEST(NullLayer, calls_go_through_and_are_cancelled_and_answered) {

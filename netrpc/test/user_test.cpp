@@ -6,6 +6,7 @@
 
 #include "fake_calls.h"
 #include "netrpc/protocols/user/user.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -55,9 +56,7 @@ TEST(UserProtocolTest, what_is_not_given_is_what_every_protocol_does) {
   ASSERT_TRUE(user.enable_below(SimHosts::anyone()));
   calls.arrive("nobody listens");
   EXPECT_EQ(calls.replies, std::vector<std::string>{""});
-  control::Request request = control::Statistics{};
-  ASSERT_EQ(user.control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::Statistics>(request).no_session, 1U);
+  EXPECT_EQ(test::asked<control::Statistics>(user).no_session, 1U);
   UserOperations operations;
   operations.largest = 16384;
   operations.control = [](control::Request& asked) {
@@ -69,12 +68,8 @@ TEST(UserProtocolTest, what_is_not_given_is_what_every_protocol_does) {
   };
   operations.serve = [](Session& from, Message message) { from.reply(std::move(message)); };
   user.set_operations(operations);
-  request = control::AdvertisedMaximum{};
-  ASSERT_EQ(user.control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 16384U);
-  request = control::LocalHost{};
-  ASSERT_EQ(user.control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::LocalHost>(request).host.value, 77U);
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(user).size, 16384U);
+  EXPECT_EQ(test::asked<control::LocalHost>(user).host.value, 77U);
   calls.arrive("served");
   EXPECT_EQ(calls.replies.back(), "served");
 }

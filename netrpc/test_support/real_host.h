@@ -10,6 +10,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/devices/engine/uring_engine.h"
+#include "netrpc/test_support/asked.h"
 #include "netrpc/test_support/namespaces.h"
 
 namespace lrpc::netrpc::test {
@@ -46,6 +47,12 @@ class RealHost {
       const Shepherd held(host_->monitor());
       procedure();
     });
+  }
+  /// As test::asked(), inside.
+  template <class Answer, class Asked>
+  Answer asked(Asked& protocol_or_session, Answer question = {}) {
+    inside([&] { question = test::asked<Answer>(protocol_or_session, question); });
+    return question;
   }
   /// Takes over a protocol made in inside().
   template <class P>

@@ -12,6 +12,7 @@
 #include "netrpc/composite/composite.h"
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/test/two.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -202,9 +203,7 @@ struct Several {
   }
   [[nodiscard]] control::Statistics statistics(std::size_t host) {
     const Shepherd inside(net[host].monitor());
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(layers[host]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(*layers[host]);
   }
   [[nodiscard]] std::size_t state(std::size_t host) { return statistics(host).state; }
 

@@ -14,6 +14,7 @@
 
 #include "netrpc/composite/composite.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -77,9 +78,7 @@ struct Two {
   }
   void run() { net.world.run_for(std::chrono::milliseconds(100)); }
   [[nodiscard]] control::Statistics statistics(std::size_t host) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(layer[host]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(*layer[host]);
   }
 
   /// IP's, that the first host's goes through.

@@ -6,6 +6,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -242,11 +243,7 @@ TEST(SimWorldTest, a_device_lets_go_of_sessions_that_nobody_uses) {
   SessionRef session = open(net, 0, net[0].ip(), from, 1);
   EXPECT_EQ(push(net, 0, *session, "x"), Errc::ok);
   net.world.run_for(1ms);
-  const auto sessions = [&](std::size_t index) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(net[index].ip().control(request), Errc::ok);
-    return std::get<control::Statistics>(request).sessions;
-  };
+  const auto sessions = [&](std::size_t index) { return test::asked<control::Statistics>(net[index].ip()).sessions; };
   EXPECT_EQ(sessions(0), 1U);
   EXPECT_EQ(sessions(1), 1U);
   session = {};

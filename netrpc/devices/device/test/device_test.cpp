@@ -100,14 +100,10 @@ class Devices : public testing::TestWithParam<Parameters> {
   }
   template <class Request>
   Request ask_session() {
-    control::Request request = Request{};
-    a_->inside([&] { EXPECT_EQ(session_->control(request), Errc::ok); });
-    return std::get<Request>(request);
+    return a_->asked<Request>(*session_);
   }
   static control::Statistics statistics(RealHost& host, Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    host.inside([&] { EXPECT_EQ(protocol.control(request), Errc::ok); });
-    return std::get<control::Statistics>(request);
+    return host.asked<control::Statistics>(protocol);
   }
 
   std::optional<JoinedPair> pair_;

@@ -52,9 +52,7 @@ TEST_F(EthLink, a_host_on_the_link_is_resolved_both_ways) {
   EthernetAddress ethernet;
   ASSERT_TRUE(becomes_resolved(kB, ethernet));
   EXPECT_TRUE(ethernet.known());
-  control::Request request = control::ResolveReverse{ethernet, {}};
-  a_->inside([&] { EXPECT_EQ(eth_->control(request), Errc::ok); });
-  EXPECT_EQ(std::get<control::ResolveReverse>(request).host, kB);
+  EXPECT_EQ(a_->asked(*eth_, control::ResolveReverse{ethernet, {}}).host, kB);
 }
 
 TEST_F(EthLink, nobody_waits_for_a_host_to_be_resolved_and_the_paths_change_when_it_is) {

@@ -140,11 +140,7 @@ class TcpTest : public testing::TestWithParam<EngineKind> {
   bool receives(std::uint64_t messages, std::uint64_t bytes) {
     return client_->wait([&] { return talker_->received == messages && talker_->bytes == bytes; });
   }
-  [[nodiscard]] control::Statistics statistics() {
-    control::Request request = control::Statistics{};
-    server_->inside([&] { EXPECT_EQ(tcp_->control(request), Errc::ok); });
-    return std::get<control::Statistics>(request);
-  }
+  [[nodiscard]] control::Statistics statistics() { return server_->asked<control::Statistics>(*tcp_); }
 
   std::optional<Namespace> where_;
   std::unique_ptr<RealHost> server_;
@@ -205,11 +201,7 @@ TEST_P(TcpTest, who_sends_no_records_is_disconnected_and_nobody_else_is) {
 TEST_P(TcpTest, a_session_connects_again_with_the_next_message) {
   EXPECT_NO_FATAL_FAILURE(open());
   EXPECT_EQ(push(1), Errc::ok);  // nobody is there; who waits for an answer asks again
-  EXPECT_TRUE(eventually([&] {
-    control::Request request = control::Statistics{};
-    client_->inside([&] { EXPECT_EQ(calls_->control(request), Errc::ok); });
-    return std::get<control::Statistics>(request).failed == 1;
-  }));
+  EXPECT_TRUE(eventually([&] { return client_->asked<control::Statistics>(*calls_).failed == 1; }));
   for (int lives = 1; lives <= 2; ++lives) {
     serve();
     EXPECT_TRUE(eventually([&] {

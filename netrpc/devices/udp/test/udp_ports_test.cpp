@@ -5,6 +5,7 @@
 
 #include "netrpc/sim/storm_stacks.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -40,11 +41,7 @@ class SimUdpPortsTest : public testing::Test {
     const Shepherd inside(net[0].monitor());
     EXPECT_EQ(session->push(net.message(0, text)), Errc::ok);
   }
-  static control::Statistics statistics(Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(protocol.control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
-  }
+  static control::Statistics statistics(Protocol& protocol) { return test::asked<control::Statistics>(protocol); }
   SimHosts net{2};
 };
 

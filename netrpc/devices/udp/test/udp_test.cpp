@@ -93,11 +93,7 @@ class UdpTest : public testing::Test {
     server_->inside([&] { made = &server_->keep(std::make_unique<Talker>(**server_, true)); });
     return *made;
   }
-  [[nodiscard]] control::Statistics statistics() {
-    control::Request request = control::Statistics{};
-    server_->inside([&] { EXPECT_EQ(udp_->control(request), Errc::ok); });
-    return std::get<control::Statistics>(request);
-  }
+  [[nodiscard]] control::Statistics statistics() { return server_->asked<control::Statistics>(*udp_); }
   static Result<SessionRef> open(RealHost& host, Protocol& udp, Protocol& high) {
     Result<SessionRef> opened = Errc::limit_reached;
     host.inside([&] {

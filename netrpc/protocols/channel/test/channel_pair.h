@@ -7,6 +7,7 @@
 
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/channel/test/packet_wire.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 
@@ -77,9 +78,7 @@ struct ChannelPair {
     EXPECT_EQ(one.reply, text);
   }
   [[nodiscard]] static control::Statistics statistics(Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(protocol.control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(protocol);
   }
   [[nodiscard]] std::size_t executions(std::string_view text) const {
     return static_cast<std::size_t>(std::count(server->executed.begin(), server->executed.end(), text));

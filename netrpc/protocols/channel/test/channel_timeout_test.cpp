@@ -1,6 +1,7 @@
 // How long CHANNEL waits before it sends again: measured, longer for more fragments, not disturbed by single losses.
 #include "netrpc/protocols/channel/round_trip.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -43,9 +44,7 @@ TEST(ChannelTimeoutTest, the_timeout_follows_the_round_trip_and_one_loss_does_no
     pair.wire.deliver_all();  // with those that were sent too early, at first
     EXPECT_TRUE(call.done());
   }
-  control::Request request = control::RoundTrip{};
-  ASSERT_EQ(pair.session->control(request), Errc::ok);
-  const auto measured = std::get<control::RoundTrip>(request);
+  const auto measured = test::asked<control::RoundTrip>(*pair.session);
   EXPECT_GT(measured.smoothed, 3ms);
   EXPECT_LT(measured.smoothed, 5ms);
   EXPECT_GT(measured.retransmission_timeout, 4ms);
@@ -120,11 +119,7 @@ TEST(ChannelTimeoutTest, a_reply_to_each_copy_tells_that_the_first_one_was_only_
 
 TEST(ChannelTimeoutTest, a_reply_that_was_only_late_leaves_the_timeout_of_a_link_that_loses_nothing) {
   ChannelPair pair;
-  const auto timeout = [&pair] {
-    control::Request request = control::RoundTrip{};
-    EXPECT_EQ(pair.session->control(request), Errc::ok);
-    return std::get<control::RoundTrip>(request).retransmission_timeout;
-  };
+  const auto timeout = [&pair] { return test::asked<control::RoundTrip>(*pair.session).retransmission_timeout; };
   for (int i = 0; i < 100; ++i) pair.expect_ok("warm");
   EXPECT_EQ(timeout(), 500us);
   TestCall late;
@@ -154,9 +149,8 @@ TEST(ChannelTimeoutTest, a_second_reply_of_another_life_or_to_another_call_tells
   header.encode(reinterpret_cast<std::byte*>(forged.bytes.data()));
   pair.wire.deliver(forged);
   pair.expect_ok("next");
-  control::Request request = control::RoundTrip{};
-  ASSERT_EQ(pair.session->control(request), Errc::ok);
-  EXPECT_LT(std::get<control::RoundTrip>(request).retransmission_timeout, 500us) << "it is still taken for a loss";
+  EXPECT_LT(test::asked<control::RoundTrip>(*pair.session).retransmission_timeout, 500us)
+      << "it is still taken for a loss";
 }
 
 /// As in lrpc-netd's own graphs.

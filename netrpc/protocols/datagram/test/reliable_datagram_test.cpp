@@ -6,6 +6,7 @@
 
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -41,9 +42,7 @@ struct DatagramHosts : SimHosts {
     return session->push(message(0, text));
   }
   [[nodiscard]] static control::Statistics statistics(Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(protocol.control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(protocol);
   }
   std::unique_ptr<Protocol> channels[2];
   std::unique_ptr<Protocol> datagrams[2];

@@ -10,6 +10,7 @@
 #include "netrpc/protocols/mrpc/monolithic.h"
 #include "netrpc/protocols/mrpc/test/tap.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -133,11 +134,7 @@ class MrpcTest : public testing::Test {
     server->executions.clear();
     server->executed = 0;
   }
-  control::Statistics statistics(std::size_t i) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(mrpc[i]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
-  }
+  control::Statistics statistics(std::size_t i) { return test::asked<control::Statistics>(*mrpc[i]); }
   /// Loses the `nth` packet (from 1) of those of host `i` that `which` picks.
   void lose(std::size_t i, int nth, std::function<bool(const Header&)> which) {
     tap[i]->judge = [nth, which = std::move(which), seen = 0](const Header& header) mutable {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::mrpc {
 namespace {
@@ -367,9 +368,7 @@ TEST_F(MrpcTest, the_timeout_follows_the_measured_round_trip) {
     std::string reply;
     ASSERT_EQ(call("x", reply), Errc::ok);
   }
-  control::Request request = control::RoundTrip{};
-  ASSERT_EQ(session->control(request), Errc::ok);
-  const auto slow = std::get<control::RoundTrip>(request);
+  const auto slow = test::asked<control::RoundTrip>(*session);
   EXPECT_GT(slow.smoothed, 9ms);
   EXPECT_LT(slow.smoothed, 11ms);
   net.world.set_links({.latency = 10us});
@@ -377,23 +376,14 @@ TEST_F(MrpcTest, the_timeout_follows_the_measured_round_trip) {
     std::string reply;
     ASSERT_EQ(call("x", reply), Errc::ok);
   }
-  ASSERT_EQ(session->control(request), Errc::ok);
-  EXPECT_LT(std::get<control::RoundTrip>(request).retransmission_timeout, 1ms);
+  EXPECT_LT(test::asked<control::RoundTrip>(*session).retransmission_timeout, 1ms);
 }
 
 TEST_F(MrpcTest, says_of_itself_what_vip_and_those_above_ask) {
-  control::Request request = control::AdvertisedMaximum{};
-  EXPECT_EQ(mrpc[0]->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(request).size, 1500U);
-  request = control::MaximumMessage{};
-  EXPECT_EQ(session->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(request).size, 16384U);
-  request = control::OptimumMessage{};
-  EXPECT_EQ(session->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::OptimumMessage>(request).size, 1460U);
-  request = control::PeerHost{};
-  EXPECT_EQ(session->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::PeerHost>(request).host, net.address(1));
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*mrpc[0]).size, 1500U);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*session).size, 16384U);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(*session).size, 1460U);
+  EXPECT_EQ(test::asked<control::PeerHost>(*session).host, net.address(1));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "netrpc/protocols/channel/test/packet_wire.h"
 #include "netrpc/protocols/paired/header.h"
 #include "netrpc/protocols/paired/paired.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::paired {
 
@@ -127,9 +128,7 @@ struct PairedPair {
   }
   [[nodiscard]] control::Statistics statistics() { return statistics(*served); }
   [[nodiscard]] static control::Statistics statistics(Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(protocol.control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(protocol);
   }
   [[nodiscard]] std::size_t executions(std::string_view text) const {
     return static_cast<std::size_t>(std::count(server->executed.begin(), server->executed.end(), text));

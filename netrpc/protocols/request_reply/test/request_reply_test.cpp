@@ -8,6 +8,7 @@
 #include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/request_reply/header.h"
 #include "netrpc/protocols/request_reply/request_reply.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::request_reply {
 namespace {
@@ -40,9 +41,7 @@ struct Pair {
     session->call(Message::copy_of(host.pool(), std::as_bytes(std::span(text))), call, timeout);
   }
   [[nodiscard]] control::Statistics statistics(std::size_t host) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(ends[host]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(*ends[host]);
   }
   /// A message of the test's own making.
   void forge(std::size_t from, std::size_t to, std::uint32_t xid, std::uint32_t type, std::string_view data) {
@@ -241,9 +240,7 @@ TEST(RequestReplyTest, what_can_never_be_sent_ends_the_call_at_once) {
   pair.wire[0].end.refuses = Errc::host_unreachable;
   pair.call(session, unreachable, "x");
   EXPECT_EQ(unreachable.outcome, Errc::host_unreachable);
-  control::Request request = control::MaximumMessage{};
-  ASSERT_EQ(session->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(request).size, pair.wire[0].end.maximum - Header::kSize);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*session).size, pair.wire[0].end.maximum - Header::kSize);
 }
 
 TEST(RequestReplyTest, a_layer_below_that_asks_for_the_longest_message_is_answered) {

@@ -7,6 +7,7 @@
 #include "netrpc/protocols/channel/test/packet_wire.h"
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 
@@ -60,9 +61,7 @@ struct SelectHosts : SimHosts {
     session.cancel(call);
   }
   [[nodiscard]] static control::Statistics statistics(Protocol& protocol) {
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(protocol.control(request), Errc::ok);
-    return std::get<control::Statistics>(request);
+    return test::asked<control::Statistics>(protocol);
   }
 
   std::vector<std::unique_ptr<Protocol>> channels;
