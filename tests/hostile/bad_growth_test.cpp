@@ -1,5 +1,6 @@
 // A client that breaks the rules of growth on its lines (LRPC §5.2).
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <atomic>

@@ -170,7 +170,7 @@ void Bindings::end(std::uint64_t id) noexcept {
 }
 
 std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
-  const std::shared_ptr<ServedBinding> binding = find(id);
+  std::shared_ptr<ServedBinding> binding = find(id);
   // Before it is counted no more: nothing of it is executed or called back then. Another thread may be doing the same.
   if (binding == nullptr || !binding->revoke()) return nullptr;
   {
