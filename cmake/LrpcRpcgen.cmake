@@ -44,6 +44,7 @@ function(lrpc_rpcgen_program target interface)
     list(APPEND written ${file})
   endforeach()
   add_executable(${target} ${ARG_SOURCES} ${written})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support")
   target_include_directories(${target} SYSTEM PRIVATE ${out} ${LRPC_TIRPC_INCLUDE})
   target_link_libraries(${target} PRIVATE ${LRPC_TIRPC})
   target_compile_options(${target} PRIVATE -w)  # rpcgen's C is of its time

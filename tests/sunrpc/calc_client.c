@@ -1,35 +1,24 @@
 /* calc_client [PORT [tcp]]: rpcgen's client, over libtirpc's UDP or TCP. Without a port it asks rpcbind, and adds. Else
    it calls each procedure, and what is not there, and prints what it was told. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "calc.h"
+#include "rpcgen_client.h"
 
-static int over_tcp;
-
-static CLIENT *client_of(unsigned port, unsigned long program, unsigned long version) {
-  static int socket_number;
-  struct sockaddr_in address;
-  struct timeval again = {1, 0};
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_port = htons((unsigned short)port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socket_number = RPC_ANYSOCK;
-  CLIENT *client = over_tcp ? clnttcp_create(&address, program, version, &socket_number, 0, 0)
-                            : clntudp_create(&address, program, version, again, &socket_number);
-  if (client == NULL) exit(1);
+static void show_who_calls(CLIENT *client) {
   auth_destroy(client->cl_auth);
   client->cl_auth = authunix_create("c-box", 7, 8, 0, NULL);
+}
+
+static CLIENT *client_of(char **port_and_tcp, unsigned long program, unsigned long version) {
+  CLIENT *client = client_at("127.0.0.1", (unsigned)atoi(port_and_tcp[0]), port_and_tcp[1] != NULL, program, version);
+  show_who_calls(client);
   return client;
 }
 
-static void try(const char *what, CLIENT *client, unsigned long procedure) {
-  struct timeval patience = {240, 0};
-  printf("%s: %s\n", what,
-         clnt_sperrno(clnt_call(client, procedure, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience)));
+static void call_nothing(const char *what, CLIENT *client, unsigned long procedure) {
+  try(what, client, procedure, (xdrproc_t)xdr_void, NULL);
 }
 
 static int add_where_rpcbind_says(void) {
@@ -39,8 +28,7 @@ static int add_where_rpcbind_says(void) {
     clnt_pcreateerror("calc");
     return 1;
   }
-  auth_destroy(client->cl_auth);
-  client->cl_auth = authunix_create("c-box", 7, 8, 0, NULL);
+  show_who_calls(client);
   int *added = add_1(&sum, client);
   printf("add: %d\n", added != NULL ? *added : 0);
   return 0;
@@ -48,11 +36,7 @@ static int add_where_rpcbind_says(void) {
 
 int main(int argc, char **argv) {
   if (argc == 1) return add_where_rpcbind_says();
-  unsigned port = (unsigned)atoi(argv[1]);
-  over_tcp = argc > 2;
-  CLIENT *client = client_of(port, CALC, CALC_V1);
-  struct timeval patience = {240, 0};
-  clnt_control(client, CLSET_TIMEOUT, (char *)&patience);
+  CLIENT *client = client_of(argv + 1, CALC, CALC_V1);
 
   terms sum = {20, -62};
   int *added = add_1(&sum, client);
@@ -71,10 +55,10 @@ int main(int argc, char **argv) {
 
   u_int *uid = who_1(NULL, client);
   printf("who: %u\n", uid != NULL ? *uid : 0);
-  try("nothing", client, NULLPROC);
-  try("no procedure", client, 99);
-  try("no arguments", client, ADD);
-  try("no version", client_of(port, CALC, 7), NULLPROC);
-  try("no program", client_of(port, CALC + 1, 1), NULLPROC);
+  call_nothing("nothing", client, NULLPROC);
+  call_nothing("no procedure", client, 99);
+  call_nothing("no arguments", client, ADD);
+  call_nothing("no version", client_of(argv + 1, CALC, 7), NULLPROC);
+  call_nothing("no program", client_of(argv + 1, CALC + 1, 1), NULLPROC);
   return 0;
 }

@@ -1,32 +1,14 @@
 /* sun_client ADDRESS PORT [tcp]: rpcgen's client of Conformance, over UDP or TCP. With PORT 0 it asks rpcbind.
    Calls every procedure that Sun RPC can call, and some that it cannot, and prints what it was told. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conformance.h"
+#include "rpcgen_client.h"
 
 static CLIENT *client_of(char **where, unsigned long version) {
-  struct sockaddr_in address;
-  struct timeval again = {1, 0}, patience = {240, 0};
-  int socket_number = RPC_ANYSOCK;
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_port = htons((unsigned short)atoi(where[2]));
-  inet_pton(AF_INET, where[1], &address.sin_addr);
-  CLIENT *client =
-      where[3] != NULL ? clnttcp_create(&address, CONFORMANCE_PROGRAM, version, &socket_number, 0, 0)
-                       : clntudp_bufcreate(&address, CONFORMANCE_PROGRAM, version, again, &socket_number, 60000, 60000);
-  if (client == NULL) exit(1);
-  clnt_control(client, CLSET_TIMEOUT, (char *)&patience);
-  return client;
-}
-
-static void try(const char *what, CLIENT *client, unsigned long procedure, xdrproc_t put, void *arguments) {
-  struct timeval patience = {240, 0};
-  printf("%s: %s\n", what,
-         clnt_sperrno(clnt_call(client, procedure, put, arguments, (xdrproc_t)xdr_void, NULL, patience)));
+  return client_at(where[1], (unsigned)atoi(where[2]), where[3] != NULL, CONFORMANCE_PROGRAM, version);
 }
 
 static void check(CLIENT *client, unsigned value) {
