@@ -14,7 +14,10 @@ count() (
     xargs -0 wc -l | sed 's/^ *//' | grep -v ' total$'
 )
 
-now() { git ls-files --cached --others --exclude-standard | while read -r path; do [[ ! -f $path ]] || echo "$path"; done | count .; }
+now() {
+  git ls-files --cached --others --exclude-standard | while read -r path; do [[ ! -f $path ]] || echo "$path"; done |
+    count .
+}
 
 at() { # at COMMIT
   local work

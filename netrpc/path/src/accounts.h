@@ -43,8 +43,8 @@ class Holding {
   std::atomic<std::size_t> has_{0};
 };
 
-/// Amounts that count in holdings, which outlive it, as long as it lives. If one is refused, none counts: who is refused
-/// all the time takes nothing from others. Move-only.
+/// Amounts that count in holdings, which outlive it, as long as it lives. If one is refused, none counts: whoever is
+/// refused all the time takes nothing from others. Move-only.
 class Share {
  public:
   struct Part {
