@@ -132,10 +132,10 @@ TEST(ClosingAside, is_tried_again_by_a_watcher_while_others_are_busy) {
   const ClosingAgain first(busy);
   const ClosingAgain second(watcher);
   const ClosingAgain third(busy);
-  ASSERT_TRUE(busy.post([&] {
+  ASSERT_TRUE(busy.post(Watcher::Task([&] {
     inside.set_value();
     go_on.get_future().wait();
-  }));
+  })));
   inside.get_future().wait();
   const auto held = close_without_a_thread(15);
   EXPECT_TRUE(!held || eventually([&] { return held->expired(); }));

@@ -21,7 +21,7 @@ namespace {
 std::shared_ptr<int> posts_when_it_goes(Watcher& watcher, std::promise<void>& posted) {
   return {new int(0), [&](const int* held) {
             delete held;
-            EXPECT_TRUE(watcher.post([&] { posted.set_value(); }));
+            EXPECT_TRUE(watcher.post(Watcher::Task([&] { posted.set_value(); })));
           }};
 }
 
@@ -78,7 +78,7 @@ TEST(Watcher, can_be_used_by_what_a_watch_held_that_unwatches_itself) {
 TEST(Watcher, can_be_used_by_what_posted_work_held) {
   std::promise<void> posted;
   Watcher watcher("test");
-  ASSERT_TRUE(watcher.post([held = posts_when_it_goes(watcher, posted)] {}));
+  ASSERT_TRUE(watcher.post(Watcher::Task([held = posts_when_it_goes(watcher, posted)] {})));
   posted.get_future().get();
 }
 

@@ -18,16 +18,16 @@ class DomainLimits : public testing::Test {
   /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
   static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty) {
     std::promise<Status> bound;
-    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client, declared)); });
-    return posted ? bound.get_future().get() : posted;
+    const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared)); });
+    return domain.watcher().post(task) ? bound.get_future().get() : Status(Errc::system_error);
   }
   static void unbind(Domain& domain, std::uint64_t binding) {
     std::promise<void> over;
-    const Status posted = domain.watcher().post([&] {
+    const shim::Watcher::Task task([&] {
       domain.bindings().end(binding);
       over.set_value();
     });
-    if (posted) over.get_future().get();
+    if (domain.watcher().post(task)) over.get_future().get();
   }
   static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
 

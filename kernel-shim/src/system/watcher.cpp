@@ -253,15 +253,6 @@ void Watcher::unwatch(Id id) {
 
 Watcher::Task::Task(std::function<void()> work) : work_(std::make_shared<Work>(std::move(work))) {}
 
-Status Watcher::post(std::function<void()> work, std::uint32_t delay_ms) {
-  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
-  const Task once(std::move(work));
-  std::lock_guard lock(impl_->mutex_);
-  if (Status started = impl_->start_locked(); !started) return started;
-  impl_->post_locked(once.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
-  return {};
-}
-
 bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept {
   if (inert() || task.work_ == nullptr) return false;
   try {

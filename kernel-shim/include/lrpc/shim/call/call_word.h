@@ -110,8 +110,6 @@ class CallWord {
 ///   0x8000 | e   it did not return: Errc e (the check ladder refused, an exception escaped, ...)
 ///   0xc000 | e   it returned Errc e with a text, which lies on the A-stack (told_text.h)
 namespace call_status {
-inline constexpr std::uint16_t kReturned = 0;
-inline constexpr std::uint16_t kMaxRaised = 0xff;
 inline constexpr std::uint16_t kFailed = 0x8000;
 inline constexpr std::uint16_t kTold = 0x4000;  ///< Only together with kFailed.
 /// Whether a text is said to lie on the A-stack.

@@ -58,10 +58,9 @@ class Watcher {
     struct Work;
     std::shared_ptr<Work> work_;
   };
-  /// Runs `work` once on the watcher's thread, after `delay_ms` milliseconds. Throws std::bad_alloc.
-  Status post(std::function<void()> work, std::uint32_t delay_ms = 0);
-  /// The same. If it has been posted and has not begun to run, it runs once, at the sooner of the two times. False: in
-  /// a child of fork, or the thread could not be started.
+  /// Runs its work once on the watcher's thread, after `delay_ms` milliseconds. If it has been posted and has not begun
+  /// to run, it runs once, at the sooner of the two times. False: in a child of fork, or the thread could not be
+  /// started.
   bool post(const Task& task, std::uint32_t delay_ms = 0) noexcept;
   [[nodiscard]] bool on_watcher_thread() const noexcept;
   /// True in a child of fork, where the thread does not exist.
