@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "lrpc/shim/call/pdl.h"
 #include "test_support.h"
 
@@ -47,24 +49,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"procedure A(x_: int8);", "may not begin or end with '_'"},
         Mistake{"procedure A(_x: int8);", "may not begin or end with '_'"},
         Mistake{"procedure a__b();", "nor hold '__'"}, Mistake{"procedure import();", "'import' is a word of C++"},
-        Mistake{"procedure binding();", "the generated code uses itself"},
-        Mistake{"record Client { x: int8; }", "the generated code uses itself"},
-        Mistake{"procedure A(A_outcome: int8);", "needs the name 'A_outcome'"},
-        Mistake{"procedure A(AResults: int8) -> (b: int8, c: int8);", "needs the name 'AResults'"},
-        Mistake{"procedure A(raised_ranges: bytes<4>);", "needs the name 'kA_raised_ranges'"},
-        Mistake{"procedure A(std: int8);", "the generated code uses itself"},
-        Mistake{"procedure Implementation();", "the generated code uses itself"},
-        Mistake{"procedure T();", "'T' is declared twice"},
-        Mistake{"procedure A(T: int8);", "has the name of the interface"},
+        Mistake{"record std { x: int8; }", "'std' cannot be the name of a type"},
+        Mistake{"enum lrpc : uint8 { A }", "'lrpc' cannot be the name of a type"},
+        Mistake{"handle lrpc;", "'lrpc' cannot be the name of a type"},
         Mistake{"record int8 { x: bool; }", "'int8' is a built-in type"},
-        Mistake{"procedure A(); procedure A_outcome();", "the name 'A_outcome', which is taken"},
-        Mistake{"procedure A_outcome(); procedure A();", "the name 'A_outcome', which is taken"},
-        Mistake{"record AResults { x: int8; } procedure A() -> (x: int8, y: int8);",
-                "the name 'AResults', which is taken"},
-        Mistake{"handle F; record F_tag { x: int8; }", "the name 'F_tag', which is taken"},
-        Mistake{"procedure A(in b_c: string<4>); procedure A_b(in c: string<4>);", "the name 'kA_b_c', which is taken"},
-        Mistake{"record S { x: int8; } procedure A(S: int8);", "the parameter 'S' has the name of a type"},
-        Mistake{"record S { S: int8; }", "the field 'S' has the name of a type"},
+        Mistake{"record A { x: int8; } procedure A();", "'A' is declared twice"},
+        Mistake{"record A { x: int8; } callback { procedure A(); }", "'A' is declared twice"},
         Mistake{"enum E : uint8 { A = 256 }", "256 is no value of the enum's type, which goes from 0 to 255"},
         Mistake{"enum E : uint8 { A = 255, B }", "256 is no value of the enum's type"},
         Mistake{"enum E : int8 { A = -129 }", "-129 is no value"},
@@ -122,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"option colour = 1;", "there is no option 'colour'"},
         Mistake{"option namespace = \"a:b\";", "not a C++ namespace"},
         Mistake{"option namespace = \"a::\";", "not a C++ namespace"},
-        Mistake{"option namespace = \"a::std\";", "the generated code uses itself"},
+        Mistake{"option namespace = \"a::std\";", "'std' cannot be the name of a namespace"},
         Mistake{"option namespace = 5;", "takes a text"}));
 
 /// `levels` records, each in the next one; the innermost first, or last.
@@ -155,19 +145,74 @@ TEST(Checker, the_order_of_declarations_does_not_matter) {
   EXPECT_EQ(order, "ESR");
 }
 
-/// Words of the generated code that are free all the same.
-TEST(Checker, types_may_be_named_like_what_only_stubs_use) {
+/// The generated code gets out of the way of every name that a file can have.
+TEST(Checker, the_words_of_the_generated_code_are_free) {
   for (const std::string name :
-       {"impl", "context", "image", "call", "status", "get_bool", "Entry", "Impl", "Starter", "signature", "kStubs"}) {
+       {"impl",        "context",    "image",           "call",   "status",    "get_bool", "Entry",
+        "Impl",        "Starter",    "signature",       "kStubs", "Client",    "layout",   "Implementation",
+        "export_to",   "serve_over", "import_over",     "kPdl",   "start",     "all",      "binding",
+        "Callback",    "callback",   "serve_callbacks", "T",      "P_outcome", "PResults", "H_tag",
+        "string_field"}) {
     for (const std::string& body :
          {"record " + name + " { a: int8; }", "enum " + name + " : uint8 { A }", "error " + name + " { a: int8; }",
           "handle " + name + ";", "type " + name + " = int8;"}) {
-      const auto compiled = compile_body("procedure P(); " + body);
+      const auto compiled = compile_body(body + "handle H; procedure P(" + name + ": int8) -> (a: int8, b: int8);" +
+                                         "callback { procedure Q(" + name + ": int8); }");
       EXPECT_TRUE(compiled.interface) << body << "\n" << compiled.diagnostics;
     }
-    const auto compiled = compile_body("record R { " + name + ": int8; } procedure " + name + "(" + name + ": int8);");
+    const auto compiled = compile_body("record R { " + name + ": int32; R: bool; } procedure " + name + "(" + name +
+                                       ": int8); callback { procedure " + name + "(" + name + ": int8); }");
     EXPECT_TRUE(compiled.interface) << name << "\n" << compiled.diagnostics;
+    const auto around = compile_text("interface " + name + " version 1.0 { option namespace = \"" + name + "::" + name +
+                                     "\"; procedure P(); }");
+    EXPECT_TRUE(around.interface) << name << "\n" << around.diagnostics;
   }
+}
+
+TEST(Checker, the_names_of_namespaces_that_the_generated_code_uses_are_free_where_they_hide_nothing) {
+  for (const std::string name : {"std", "lrpc"}) {
+    const auto compiled = compile_body("enum E : int8 { " + name + " } record R { " + name + ": E; } procedure " +
+                                       name + "(" + name + ": R); callback { procedure " + name + "(); }");
+    EXPECT_TRUE(compiled.interface) << compiled.diagnostics;
+    EXPECT_TRUE(compile_text("interface " + name + " version 1.0 { procedure P(); }").says("the name of a namespace"));
+  }
+}
+
+TEST(Checker, every_place_of_a_variable_parameter_has_a_constant_of_its_own) {
+  const auto compiled = compile_body(
+      "procedure A(in b_c: string<4>, in b_c_2: string<4>, in raised_ranges: bytes<4>); procedure A_b(in c: string<4>);"
+      "procedure A_call(in ranges: string<4>);");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  std::set<std::string> constants{"kA_raised_ranges", "kA_call_ranges"};
+  for (const Procedure& procedure : compiled.interface->procedures)
+    for (const Parameter& parameter : procedure.parameters)
+      EXPECT_TRUE(constants.insert(parameter.constant).second) << parameter.constant;
+  EXPECT_EQ(compiled.procedure("A").parameters[0].constant, "kA_b_c");
+}
+
+TEST(Checker, what_is_generated_is_called_otherwise_only_where_the_interface_has_its_name) {
+  const auto compiled = compile_body(
+      "record Client { x: int8; } procedure A(A_outcome: int8) -> (x: int8, y: int8); procedure AResults();"
+      "callback { procedure layout(); }");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  EXPECT_EQ(compiled.interface->given->own("Client"), "Client_");
+  EXPECT_EQ(compiled.interface->given->own("layout"), "layout");
+  EXPECT_EQ(compiled.interface->callback->given->own("Client"), "Client_");
+  EXPECT_EQ(compiled.interface->callback->given->own("layout"), "layout_");
+  EXPECT_EQ(compiled.procedure("A").outcome_class(), "A_outcome_");
+  EXPECT_EQ(compiled.procedure("A").results_class(), "AResults_");
+  EXPECT_EQ(compiled.procedure("AResults").outcome_class(), "AResults_outcome");
+}
+
+TEST(Checker, a_type_is_spelled_with_its_path_only_if_a_field_or_a_parameter_hides_it) {
+  const auto compiled = compile_body(
+      "option namespace = \"a::b\"; record R { x: int8; } record S { R: R; } enum E : int8 { A } handle H;"
+      "procedure A(E: E); callback { procedure B(x: S); }");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  EXPECT_EQ(compiled.type("R").spelled, "::a::b::T::R");
+  EXPECT_EQ(compiled.type("E").spelled, "::a::b::T::E");
+  EXPECT_EQ(compiled.type("S").spelled, "S");
+  EXPECT_EQ(compiled.type("H").spelled, "H");
 }
 
 TEST(Checker, a_version_is_two_numbers_of_16_bits) {

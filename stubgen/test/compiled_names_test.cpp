@@ -17,14 +17,22 @@ TEST_P(CompiledName, that_is_a_macro_is_refused_with_a_note_or_compiles) {
   expect_refused_or_compiled(GetParam(), all);
 }
 
-TEST_P(CompiledName, that_stands_in_the_generated_code_is_refused_with_a_note_or_compiles) {
+TEST_P(CompiledName, that_stands_in_the_generated_code_is_free_and_compiles) {
   Names all = generated_identifiers();
   ASSERT_GT(all.size(), 200U);
   for (const char* name : {"impl", "image", "Code", "lrpc", "std", "kPdl", "get_bool"})
     EXPECT_TRUE(all.contains(name)) << name;
   all.insert({"final", "override", "import", "module"});            // words of C++ in some places only
   all.insert({"Entry", "Impl", "Starter", "kStubs", "signature"});  // with a '_' behind them its own
-  expect_refused_or_compiled(GetParam(), all);
+  expect_refused_or_compiled(GetParam(), all, true);
+}
+
+class MovedName : public testing::TestWithParam<Place> {};
+
+TEST_P(MovedName, compiles_where_nothing_else_has_moved) {
+  const Names moved = expect_free_one_by_one(GetParam(), generated_identifiers());
+  for (const char* name : {"Client", "kPdl", "layout", "Implementation", "start", "all", "binding", "import_over"})
+    EXPECT_TRUE(moved.contains(name)) << name;
 }
 
 class CompiledNamespace : public testing::TestWithParam<Place> {};
@@ -55,6 +63,19 @@ std::vector<Place> namespaces() {
   }
   return found;
 }
+
+/// Of those beside which the generated code has its own names.
+std::vector<Place> side_by_side() {
+  std::vector<Place> found;
+  for (const Place& place : places()) {
+    for (const std::string_view one : {"type", "handle", "procedure", "callback_procedure"})
+      if (place.what == one) found.push_back(place);
+  }
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Place, MovedName, testing::ValuesIn(side_by_side()),
+                         [](const auto& place) { return std::string(place.param.what); });
 
 INSTANTIATE_TEST_SUITE_P(Place, CompiledNamespace, testing::ValuesIn(namespaces()),
                          [](const auto& place) { return std::string(place.param.what); });

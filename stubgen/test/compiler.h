@@ -62,7 +62,12 @@ inline std::ostream& operator<<(std::ostream& out, const Place& place) { return 
 /// Every identifier in the generated code of interfaces that have one name in each place.
 [[nodiscard]] Names generated_identifiers();
 
-/// Gives every name to the generator, in this place: it is refused with a note, or what is generated compiles.
-void expect_refused_or_compiled(const Place& place, const Names& names);
+/// Gives every name to the generator, in this place: it is refused with a note, or what is generated compiles. Only C++
+/// and the language may refuse names that are to be `free`.
+void expect_refused_or_compiled(const Place& place, const Names& names, bool free = false);
+
+/// Those of `names` that are names of the generated code's own, which get out of the way when one of them is declared
+/// here. What is generated compiles, too, where nothing else has moved.
+Names expect_free_one_by_one(const Place& place, const Names& names);
 
 }  // namespace lrpc::stubgen::test

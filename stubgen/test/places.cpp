@@ -151,15 +151,30 @@ std::string callback_procedures(const List& names) {
   return with_base(body + "procedure Last1();\n}\n");
 }
 
-/// Those of `names` that are accepted alone. Each of the others must be refused with a note.
-List accepted(const Place& place, const Names& names) {
+/// Whether it is C++ or the language that refuses the name, and not for what is generated. The two namespaces that the
+/// generated code uses cannot have a type's or another namespace's name.
+bool refused_by_the_language(const Compiled& compiled, const std::string& name) {
+  if (name == "std" || name == "lrpc") return compiled.says("'" + name + "' cannot be the name of a ");
+  return std::ranges::any_of(List{"is a word of C++", "is a macro", "may not begin or end with '_'",
+                                  "is a built-in type", "is declared twice", "cannot be a C++ namespace"},
+                             [&](const std::string& why) {
+                               return compiled.says("'" + name + "' " + why) ||
+                                      compiled.says(name + "': a name " + why);
+                             });
+}
+
+/// Those of `names` that are accepted alone. Each of the others must be refused with a note, and for what is generated
+/// none if they are to be `free`.
+List accepted(const Place& place, const Names& names, bool free) {
   List fine;
   for (const std::string& name : names) {
     const auto compiled = compile_text(place.alone(name));
-    if (compiled.interface)
+    if (compiled.interface) {
       fine.push_back(name);
-    else
-      EXPECT_TRUE(compiled.says("note: ")) << place.what << " " << name << ": " << compiled.diagnostics;
+      continue;
+    }
+    EXPECT_TRUE(compiled.says("note: ")) << place.what << " " << name << ": " << compiled.diagnostics;
+    EXPECT_TRUE(!free || refused_by_the_language(compiled, name)) << place.what << ": " << compiled.diagnostics;
   }
   return fine;
 }
@@ -189,35 +204,20 @@ void each_alone(Compiler& compiler, const Place& place, const List& names) {
   EXPECT_EQ(shortened(compiler.compile(all)), "") << place.what;
 }
 
-/// True if the generator speaks of this name, or of one that it makes of it.
-bool spoken_of(const Compiled& compiled, const std::string& name, bool made_of_it) {
-  if (!made_of_it) return compiled.says("'" + name + "'");
-  return compiled.says("_" + name + "'") || compiled.says("'" + name + "_") || compiled.says("'" + name + "Results'");
-}
-
-/// Names that are refused beside others, whose generated code needs them, go into the next interface. Those that are
-/// refused beside each of the base's, too, are left at the end.
+/// Names that the base has itself are left out.
 void all_together(Compiler& compiler, const Place& place, List names) {
   while (!names.empty()) {
-    List later;
-    while (!names.empty()) {
-      const auto compiled = compile_text(place.together(names));
-      if (compiled.interface) break;
-      auto end = names.end();
-      for (const bool made_of_it : {false, true}) {
-        if (end != names.end()) break;
-        end = std::stable_partition(names.begin(), names.end(),
-                                    [&](const auto& name) { return !spoken_of(compiled, name, made_of_it); });
-      }
-      ASSERT_TRUE(end != names.end()) << place.what << ": " << compiled.diagnostics;
-      later.insert(later.end(), end, names.end());
-      names.erase(end, names.end());
-    }
-    if (names.empty()) return;
-    compiler.generate("all", place.together(names));
-    EXPECT_EQ(shortened(compiler.compile(all_of("all"))), "") << place.what;
-    names = std::move(later);
+    const auto compiled = compile_text(place.together(names));
+    if (compiled.interface) break;
+    const auto end = std::stable_partition(names.begin(), names.end(), [&](const auto& name) {
+      return !compiled.says("'" + name + "' is declared twice");
+    });
+    ASSERT_TRUE(end != names.end()) << place.what << ": " << compiled.diagnostics;
+    names.erase(end, names.end());
   }
+  if (names.empty()) return;
+  compiler.generate("all", place.together(names));
+  EXPECT_EQ(shortened(compiler.compile(all_of("all"))), "") << place.what;
 }
 
 }  // namespace
@@ -268,9 +268,32 @@ Names generated_identifiers() {
   return found;
 }
 
-void expect_refused_or_compiled(const Place& place, const Names& names) {
+Names expect_free_one_by_one(const Place& place, const Names& names) {
   Compiler compiler;
-  const List fine = accepted(place, names);
+  Names moved;
+  std::string code;
+  for (const std::string& name : names) {
+    std::string text = place.together({name});
+    const std::string stem = fmt::format("moved{}", moved.size());
+    text.insert(text.find(" version"), stem);
+    const auto compiled = compile_text(text);
+    if (!compiled.interface) continue;
+    // The head of each file lists what has moved.
+    const std::string types = generate(*compiled.interface, stem)[0].text;
+    if (types.substr(0, types.find("#pragma once")).find(name + "_") == std::string::npos) continue;
+    moved.insert(name);
+    compiler.generate(stem, text);
+    code += fmt::format("#define LLVMFuzzerTestOneInput fuzz_{}\n", stem);
+    for (const std::string& file : all_of(stem)) code += fmt::format("#include \"{}\"\n", file);
+    code += "#undef LLVMFuzzerTestOneInput\n";
+  }
+  EXPECT_EQ(shortened(compiler.compile({}, code)), "") << place.what;
+  return moved;
+}
+
+void expect_refused_or_compiled(const Place& place, const Names& names, bool free) {
+  Compiler compiler;
+  const List fine = accepted(place, names, free);
   if (place.together != nullptr) {
     all_together(compiler, place, fine);
   } else if (!fine.empty()) {

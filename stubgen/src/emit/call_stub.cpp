@@ -233,9 +233,9 @@ void CallStub::judge_status() {
   code_.open(fmt::format("if ({} != 0) [[unlikely]]", status_));
   std::vector<std::string> items{call_, status_, fmt::format("\"{}\"", called_), raised_places(procedure_)};
   for (const Raised& raised : procedure_.raises)
-    items.push_back(raised.type->fields.empty()
-                        ? "nullptr"
-                        : fmt::format("layout::{}<lrpc::CopyCode::F>", local_.function("get_" + raised.type->name)));
+    items.push_back(raised.type->fields.empty() ? "nullptr"
+                                                : fmt::format("{}{}<lrpc::CopyCode::F>", layout_of(procedure_),
+                                                              local_.function("get_" + raised.type->name)));
   code_.list("return lrpc::client::no_results<Result_>(", items, ");");
   code_.outdent();
 }
@@ -248,7 +248,7 @@ void CallStub::copy_results() {
   }
   const bool several = procedure_.results().size() > 1;
   const std::string results = local_("results");
-  if (several) code_.line("{}Results {};", procedure_.name, results);
+  if (several) code_.line("{} {};", procedure_.results_class(), results);
   bool blocks = !buffers.empty();
   for (const Parameter* parameter : values) {
     blocks = blocks || moves_blocks(*parameter->type);

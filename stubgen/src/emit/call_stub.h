@@ -24,15 +24,15 @@ class CallStub {
       : code_(code),
         procedure_(interface.procedures[identifier]),
         called_(interface.name + "." + procedure_.name),
-        type_(procedure_.name + "_outcome"),
+        type_(procedure_.outcome_class()),
         identifier_(identifier),
         local_(locals_of(procedure_)),
         image_(local_("image")),
         tail_(procedure_.tail_size == 0 ? "nullptr" : local_("tail")),
         call_(local_("call")),
         status_(local_("status")),
-        push_(code, "lrpc::CopyCode::A", "layout::", local_),
-        copy_(code, "lrpc::CopyCode::F", "layout::", local_) {}
+        push_(code, "lrpc::CopyCode::A", layout_of(procedure_), local_),
+        copy_(code, "lrpc::CopyCode::F", layout_of(procedure_), local_) {}
 
   /// `struct Add_outcome`: checks and pushes the arguments, takes the results.
   void emit_procedure();

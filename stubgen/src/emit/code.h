@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lrpc/stubgen/language/token.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 
@@ -59,9 +59,8 @@ class Code {
 /// ours get out of the way of a parameter, and of a type that they would hide.
 class Locals {
  public:
-  using Names = std::set<std::string, std::less<>>;
-  explicit Locals(std::shared_ptr<const Names> types, Names parameters = {})
-      : types_(std::move(types)), parameters_(std::move(parameters)) {}
+  explicit Locals(std::shared_ptr<const GivenNames> given, NameSet parameters = {})
+      : given_(std::move(given)), parameters_(std::move(parameters)) {}
 
   /// A variable of a function.
   [[nodiscard]] std::string operator()(std::string_view wanted) const {
@@ -69,12 +68,12 @@ class Locals {
   }
   /// A function of namespace `layout`, where the types are used, too.
   [[nodiscard]] std::string function(std::string_view wanted) const {
-    return std::string(wanted) + (types_->contains(wanted) ? "_" : "");
+    return std::string(wanted) + (given_->types.contains(wanted) ? "_" : "");
   }
 
  private:
-  std::shared_ptr<const Names> types_;
-  Names parameters_;
+  std::shared_ptr<const GivenNames> given_;
+  NameSet parameters_;
 };
 
 }  // namespace lrpc::stubgen

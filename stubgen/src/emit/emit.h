@@ -31,7 +31,10 @@ void emit_descriptors(Code& code, const Interface& interface);
 void emit_pdl(Code& code, const Interface& interface);
 /// Opens and closes the callback's namespace, within that of its interface.
 void open_callback(Code& code, const Interface& interface);
-void close_callback(Code& code);
+void close_callback(Code& code, const Interface& interface);
+
+/// `Callback::kPdl`: a name of the callback's generated code, from outside of its namespace.
+[[nodiscard]] std::string in_callback(const Interface& interface, std::string_view name);
 
 // What the emitters share.
 
@@ -40,8 +43,8 @@ void emit_head(Code& code, const Interface& interface, std::string_view stem, st
                bool header = true);
 /// What a header for a client, a server, or both includes of ours, and the opening of its namespace.
 void emit_own_includes(Code& code, const Interface& interface, std::string_view stem, bool client, bool server);
-[[nodiscard]] std::string open_namespace(const Interface& interface);
-[[nodiscard]] std::string close_namespace(const Interface& interface);
+void open_namespace(Code& code, const Interface& interface);
+void close_namespace(Code& code, const Interface& interface);
 
 /// `lrpc::Result<OpenResults, NotFound>`.
 [[nodiscard]] std::string result_type(const Procedure& procedure);
@@ -54,6 +57,8 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
 [[nodiscard]] Locals locals_of(const Procedure& procedure);
 /// True if a stub of it looks at the image at all.
 [[nodiscard]] bool touches_image(const Procedure& procedure);
+/// How the procedure's stubs reach namespace `layout`: `layout::`.
+[[nodiscard]] std::string layout_of(const Procedure& procedure);
 /// `layout::kOpen_name`.
 [[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
 /// Where the errors that it raises lie: `layout::kOpen_raised_ranges`.

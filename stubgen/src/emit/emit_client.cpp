@@ -18,34 +18,40 @@ bool collates(const Procedure& procedure) {
 }
 
 void emit_binding(Code& code, const Interface& interface) {
+  const GivenNames& given = *interface.given;
+  const std::string client = given.own("Client");
+  const std::string pdl = given.own("kPdl");
+  const std::string client_of = fmt::format("return lrpc::client::client_of<{}>(", client);
   code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
   const std::string options = "const lrpc::ImportOptions& options = {}";
-  code.function("[[nodiscard]] static lrpc::Result<Client> import(", {"std::string_view name", options}, ")",
-                "return lrpc::client::client_of<Client>(", {"lrpc::Binding::import(name, kPdl, options)"}, ");");
+  code.function(fmt::format("[[nodiscard]] static lrpc::Result<{}> import(", client),
+                {"std::string_view name", options}, ")", client_of,
+                {fmt::format("lrpc::Binding::import(name, {}, options)", pdl)}, ");");
   code.line();
   code.line("/// Binds over a socket to a process that serves {} at its other end; no name, no nameserver.",
             interface.name);
-  code.function("[[nodiscard]] static lrpc::Result<Client> import_over(", {"lrpc::UniqueFd socket", options}, ")",
-                "return lrpc::client::client_of<Client>(",
-                {"lrpc::Binding::import_over(std::move(socket), kPdl, options)"}, ");");
+  code.function(fmt::format("[[nodiscard]] static lrpc::Result<{}> {}(", client, given.own("import_over")),
+                {"lrpc::UniqueFd socket", options}, ")", client_of,
+                {fmt::format("lrpc::Binding::import_over(std::move(socket), {}, options)", pdl)}, ");");
   code.line();
-  code.line("/// Takes over a binding that was made with this interface's kPdl.");
-  code.line("explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}");
+  code.line("/// Takes over a binding that was made with this interface's {}.", pdl);
+  code.line("explicit {}(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {{}}", client);
   code.line();
-  code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
-  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }");
+  code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.{}().Add(1, 2);`.",
+            given.own("start"));
+  code.line("[[nodiscard]] Starter_ {}() noexcept {{ return Starter_(object_()); }}", given.own("start"));
   code.line();
   if (std::ranges::any_of(interface.procedures, collates)) {
-    code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.");
-    code.line("[[nodiscard]] All_ all() noexcept { return All_(object_()); }");
+    code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.{}().Add(1, 2);`.", given.own("all"));
+    code.line("[[nodiscard]] All_ {}() noexcept {{ return All_(object_()); }}", given.own("all"));
     code.line();
   }
-  code.line("/// The binding that the calls go through. Owned by this Client.");
-  code.line("[[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }");
+  code.line("/// The binding that the calls go through. Owned by this {}.", client);
+  code.line("[[nodiscard]] lrpc::Binding& {}() noexcept {{ return bound_; }}", given.own("binding"));
   code.line();
 }
 
-void emit_serve_callbacks(Code& code) {
+void emit_serve_callbacks(Code& code, const Interface& interface) {
   for (const char* line :
        {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
         "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
@@ -53,16 +59,17 @@ void emit_serve_callbacks(Code& code) {
         "/// Errors: binding_revoked, peer_gone (it has been offered already, or the server declares none),",
         "/// not_supported (a remote binding), timed_out, system_error, and those of Server::serve_over()."})
     code.line(line);
-  code.line("template <Callback::Implementation Impl_>");
-  code.list("[[nodiscard]] lrpc::Status serve_callbacks(",
+  code.line("template <{} Impl_>", in_callback(interface, "Implementation"));
+  code.list(fmt::format("[[nodiscard]] lrpc::Status {}(", interface.given->own("serve_callbacks")),
             {"lrpc::Server& server", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
-  code.line("auto offered = lrpc::detail::StubAccess::offer_callback(binding_);");
+  code.line("auto offered = lrpc::detail::StubAccess::offer_callback(bound_);");
   code.line("if (!offered) return offered.error();");
-  code.list("return server.serve_over(",
-            {"std::move(*offered)", "Callback::kPdl", "Callback::Entry_<Impl_>::kStubs_", "std::addressof(impl)",
-             "std::move(options)"},
-            ");");
+  code.list(
+      "return server.serve_over(",
+      {"std::move(*offered)", in_callback(interface, "kPdl"),
+       interface.given->own("Callback") + "::Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
+      ");");
   code.close();
   code.line();
 }
@@ -116,10 +123,10 @@ void emit_client_class(Code& code, const Interface& interface) {
             interface.name);
   code.line(
       "/// procedure's results or why there are none; on failure nothing that was passed by reference has changed.");
-  code.line("class Client {");
+  code.line("class {} {{", interface.given->own("Client"));
   code.open(" public:");
   emit_binding(code, interface);
-  if (interface.callback != nullptr) emit_serve_callbacks(code);
+  if (interface.callback != nullptr) emit_serve_callbacks(code, interface);
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     if (i != 0) code.line();
     CallStub(code, interface, i).emit_call();
@@ -128,8 +135,8 @@ void emit_client_class(Code& code, const Interface& interface) {
   code.close(" private:");
   code.indent();
   code.function("[[nodiscard]] lrpc::client::BindingObject& object_(", {}, ") const noexcept",
-                "return lrpc::detail::StubAccess::object(", {"binding_"}, ");");
-  code.line("lrpc::Binding binding_;");
+                "return lrpc::detail::StubAccess::object(", {"bound_"}, ");");
+  code.line("lrpc::Binding bound_;");
   code.close("};");
   code.line();
 }
@@ -147,10 +154,10 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
   if (callback) {
     open_callback(code, interface);
     emit_entry(code, *interface.callback);
-    close_callback(code);
+    close_callback(code, interface);
   }
   emit_client_class(code, interface);
-  code.line(close_namespace(interface));
+  close_namespace(code, interface);
   return code.take();
 }
 

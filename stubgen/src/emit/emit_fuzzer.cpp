@@ -36,7 +36,7 @@ void emit_conforming(Code& code, const Type& type, const std::string& value) {
 }
 
 void emit_values(Code& code, const Interface& interface) {
-  const std::string value = Locals(interface.type_names)("value");
+  const std::string value = Locals(interface.given)("value");
   for (const Type* type : interface.ordered) {
     if (type->constrained) emit_conforming(code, *type, value);
   }
@@ -45,8 +45,8 @@ void emit_values(Code& code, const Interface& interface) {
 /// A result as the default implementation returns it.
 std::string result_value(const Parameter& parameter, const std::string& context) {
   if (parameter.is_handle()) {
-    const std::string& name = parameter.type->resolved().name;
-    return fmt::format("{}.grant<{}>(std::make_shared<typename Held_::{}>())", context, name, name);
+    const Type& handle = parameter.type->resolved();
+    return fmt::format("{}.grant<{}>(std::make_shared<typename Held_::{}>())", context, handle.spelled, handle.name);
   }
   if (parameter.is_string()) return fmt::format("lrpc::fuzz::text<{}>()", parameter.type->resolved().bound);
   return conforming(*parameter.type);
@@ -54,7 +54,7 @@ std::string result_value(const Parameter& parameter, const std::string& context)
 
 void emit_looks(Code& code, const Procedure& procedure) {
   const Locals local = locals_of(procedure);
-  const Moves moves(code, "", "layout::", local);
+  const Moves moves(code, "", layout_of(procedure), local);
   for (const Parameter* parameter : procedure.arguments()) {
     code.line("lrpc::fuzz::look_at({}{});", parameter->closes ? "*" : "", parameter->name);
     // What is used where it lies nobody has checked, and may change at any time.
@@ -76,7 +76,7 @@ void emit_return(Code& code, const Procedure& procedure, const std::string& cont
   values.reserve(results.size());
   for (const Parameter* result : results)
     values.push_back(fmt::format(".{} = {}", result->name, result_value(*result, context)));
-  code.list(fmt::format("return {}Results{{", procedure.name), values, "};");
+  code.list(fmt::format("return {}{{", procedure.results_class()), values, "};");
 }
 
 void emit_procedure(Code& code, const Procedure& procedure) {
@@ -156,7 +156,7 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   code.line("#include LRPC_FUZZ_HEADER");
   code.line("#endif");
   code.line();
-  code.line(open_namespace(interface));
+  open_namespace(code, interface);
   code.line("namespace {");
   code.line();
   emit_values(code, interface);
@@ -172,15 +172,15 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   code.line();
   code.open("static void fuzz_(std::span<const std::byte> input) {");
   code.line("Fuzzed_ implementation;");
-  code.line("lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry_<Fuzzed_>::kStubs_, &implementation, kHandles_);");
+  code.line("lrpc::fuzz::EntryFuzzer fuzzer({}, Entry_<Fuzzed_>::kStubs_, &implementation, kHandles_);",
+            interface.given->own("kPdl"));
   code.line("fuzzer.run(input);");
   code.close();
   code.line();
-  code.line(close_namespace(interface));
+  close_namespace(code, interface);
   code.line();
   code.open("extern \"C\" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {");
-  code.line("{}{}{}::fuzz_(std::as_bytes(std::span(data, size)));", interface.enclosing_namespace,
-            interface.enclosing_namespace.empty() ? "" : "::", interface.name);
+  code.line("{}::fuzz_(std::as_bytes(std::span(data, size)));", interface.cpp_namespace().substr(2));
   code.line("return 0;");
   code.close();
   return code.take();

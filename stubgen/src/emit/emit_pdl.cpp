@@ -12,7 +12,7 @@ void emit_variables(Code& code, const Procedure& procedure) {
   std::vector<std::string> names;
   for (const Parameter& parameter : procedure.parameters) {
     if (!parameter.variable()) continue;
-    names.push_back(fmt::format("k{}_{}", procedure.name, parameter.name));
+    names.push_back(parameter.constant);
     const Window& window = parameter.window;
     code.list(
         fmt::format("inline constexpr lrpc::VariableParameter {}{{", names.back()),
@@ -63,7 +63,7 @@ void emit_descriptor(Code& code, const Procedure& procedure) {
   refer(variables > 1, "variable_parameters", "variables");
   if (variables == 1) {
     const auto only = std::ranges::find_if(procedure.parameters, &Parameter::variable);
-    items.push_back(fmt::format(".variable_parameters = {{&k{}_{}, 1}}", procedure.name, only->name));
+    items.push_back(fmt::format(".variable_parameters = {{&{}, 1}}", only->constant));
   }
   refer(!procedure.raises.empty(), "raised_ranges", "raised_ranges");
   code.fill("{", items, "},");
@@ -97,19 +97,20 @@ void emit_descriptors(Code& code, const Interface& interface) {
   code.line("/// The declaration, for tools that list, describe and call.");
   code.line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
   code.line();
-  code.line("}  // namespace layout");
+  code.line("}}  // namespace {}", interface.given->own("layout"));
   code.line();
 }
 
 void emit_pdl(Code& code, const Interface& interface) {
   code.line("/// The procedure descriptor list of {} (LRPC §3.1): what both domains are bound by.", interface.name);
-  code.open("inline constexpr lrpc::Pdl kPdl{");
+  const std::string layout = interface.given->own("layout");
+  code.open(fmt::format("inline constexpr lrpc::Pdl {}{{", interface.given->own("kPdl")));
   code.line(".interface = {{.name = \"{}\", .major = {}, .minor = {}, .hash = 0x{:016x}}},", interface.name,
             interface.major, interface.minor, interface.hash);
-  code.line(".classes = layout::kClasses,");
-  code.line(".procedures = layout::kProcedures,");
-  code.line(".text = layout::kText,");
-  if (interface.callback != nullptr) code.line(".callback = &Callback::kPdl,");
+  code.line(".classes = {}::kClasses,", layout);
+  code.line(".procedures = {}::kProcedures,", layout);
+  code.line(".text = {}::kText,", layout);
+  if (interface.callback != nullptr) code.line(".callback = &{},", in_callback(interface, "kPdl"));
   code.close("};");
   code.line();
 }

@@ -31,8 +31,8 @@ class EntryStub {
         tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
         outcome_(local_("outcome")),
         results_(local_("results")),
-        copy_(code, "lrpc::CopyCode::E", "layout::", local_),
-        write_(code, "lrpc::CopyCode::F", "layout::", local_) {}
+        copy_(code, "lrpc::CopyCode::E", layout_of(procedure), local_),
+        write_(code, "lrpc::CopyCode::F", layout_of(procedure), local_) {}
 
   void emit() {
     head();
@@ -195,11 +195,12 @@ void EntryStub::raise() {
     return code_.guard("!" + outcome_, fmt::format("return lrpc::server::failed({}, {});", context_, outcome_));
   std::vector<std::string> items{context_, outcome_, touches_image(procedure_) ? image_ : "nullptr",
                                  raised_places(procedure_)};
+  const std::string layout = layout_of(procedure_);
   for (const Raised& raised : procedure_.raises) {
     const Type& type = *raised.type;
-    const std::string put = fmt::format("layout::{}<lrpc::CopyCode::F>", local_.function("put_" + type.name));
+    const std::string put = layout + local_.function("put_" + type.name) + "<lrpc::CopyCode::F>";
     items.push_back(type.fields.empty() ? "nullptr"
-                    : type.constrained  ? fmt::format("lrpc::detail::Checked{{layout::{}, {}}}",
+                    : type.constrained  ? fmt::format("lrpc::detail::Checked{{{}{}, {}}}", layout,
                                                       local_.function("is_" + type.name), put)
                                         : put);
   }
@@ -264,32 +265,38 @@ void emit_table(Code& code, const Interface& interface) {
 }
 
 void emit_export(Code& code, const Interface& interface) {
+  const GivenNames& given = *interface.given;
+  const std::string head = fmt::format("template <{} Impl_>", given.own("Implementation"));
   code.line(
       "/// Exports {} as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several",
       interface.name);
   code.line("/// at once; it stays the caller's and must outlive the export.");
-  code.line("template <Implementation Impl_>");
-  code.list("[[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(",
+  code.line(head);
+  code.list(fmt::format("[[nodiscard]] lrpc::Result<lrpc::ExportId> {}(", given.own("export_to")),
             {"lrpc::Server& server", "std::string name", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
-  code.list("return server.export_interface(",
-            {"std::move(name)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"}, ");");
+  code.list(
+      "return server.export_interface(",
+      {"std::move(name)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
+      ");");
   code.close();
   code.line();
   code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
-  code.line("template <Implementation Impl_>");
-  code.list("[[nodiscard]] lrpc::Status serve_over(",
+  code.line(head);
+  code.list(fmt::format("[[nodiscard]] lrpc::Status {}(", given.own("serve_over")),
             {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl_& impl", "lrpc::ExportOptions options = {}"},
             ") {");
   code.indent();
-  code.list("return server.serve_over(",
-            {"std::move(socket)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
-            ");");
+  code.list(
+      "return server.serve_over(",
+      {"std::move(socket)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
+      ");");
   code.close();
   code.line();
 }
 
-void emit_callback_function(Code& code) {
+void emit_callback_function(Code& code, const Interface& interface) {
+  const std::string client = in_callback(interface, "Client");
   for (const char* line :
        {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this",
         // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line, too long for this source
@@ -299,12 +306,16 @@ void emit_callback_function(Code& code) {
         "/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, and those of",
         "/// import_over()."})
     code.line(line);
-  code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<Callback::Client>> callback(");
+  code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<{}>> {}(", client, interface.given->own("callback"));
   code.line("    lrpc::CallContext& context,");
   code.line("    const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),");
   code.line("                                          .call_timeout = std::chrono::seconds(10)}) {");
   code.indent();
-  code.line("return lrpc::detail::StubAccess::callback_port(context).bound<Callback::Client>(options);");
+  const GivenNames& given = *interface.callback->given;
+  code.list("return lrpc::detail::StubAccess::callback_port(context).bound<",
+            {client, fmt::format("&{}::{}", client, given.own("import_over")),
+             fmt::format("&{}::{}", client, given.own("binding"))},
+            ">(options);");
   code.close();
   code.line();
 }
@@ -341,12 +352,12 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
   if (callback) {
     open_callback(code, interface);
     emit_client_class(code, *interface.callback);
-    close_callback(code);
+    close_callback(code, interface);
   }
   emit_entry(code, interface);
-  if (callback) emit_callback_function(code);
+  if (callback) emit_callback_function(code, interface);
   emit_export(code, interface);
-  code.line(close_namespace(interface));
+  close_namespace(code, interface);
   return code.take();
 }
 

@@ -72,7 +72,7 @@ void emit_signatures(Code& code, const Interface& interface) {
   code.line("/// A class that can serve {}. For each handle it names the type of the objects behind it.",
             interface.name);
   code.line("template <class Impl_>");
-  std::string all = "concept Implementation =";
+  std::string all = fmt::format("concept {} =", interface.given->own("Implementation"));
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     const std::string term = fmt::format(" signature_::{}<Impl_>{}", interface.procedures[i].name,
                                          i + 1 == interface.procedures.size() ? ";" : " &&");

@@ -25,7 +25,7 @@ void emit_enum(Code& code, const Type& type) {
 std::string initializer(const Type& type) {
   const Type& resolved = type.resolved();
   switch (resolved.kind) {
-    case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.name, resolved.enumerators.front().name);
+    case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.spelled, resolved.enumerators.front().name);
     case TypeKind::string:
     case TypeKind::record: return "";
     case TypeKind::array: {
@@ -43,13 +43,18 @@ std::string initializer(const Type& type) {
   }
 }
 
+void emit_equality(Code& code, const std::string& name) {
+  const std::string operand = fmt::format("const {}&", name);
+  code.list("friend bool operator==(", {operand, operand}, ") = default;");
+}
+
 void emit_record(Code& code, const Type& type) {
   code.open(fmt::format("struct {} {{", type.name));
   for (const Field& field : type.fields) {
     code.doc(field.doc);
     code.line("{} {}{};", cpp_type(*field.type), field.name, initializer(*field.type));
   }
-  code.line("friend bool operator==(const {0}&, const {0}&) = default;", type.name);
+  emit_equality(code, type.spelled);
   code.close("};");
 }
 
@@ -62,10 +67,11 @@ void emit_alias(Code& code, const Type& type) {
   code.line("using {} = {};", type.name, cpp_type(*type.target));
 }
 
-void emit_handle(Code& code, const Type& type) {
-  code.line("struct {}_tag {{ static constexpr std::uint32_t kTag = {}; }};", type.name, type.tag);
+void emit_handle(Code& code, const Interface& interface, const Type& type) {
+  const std::string tag = interface.given->own(type.name + "_tag");
+  code.line("struct {} {{ static constexpr std::uint32_t kTag = {}; }};", tag, type.tag);
   code.doc(type.doc);  // of the name that is used, not of its tag
-  code.line("using {0} = lrpc::Handle<{0}_tag>;", type.name);
+  code.line("using {} = lrpc::Handle<{}>;", type.name, tag);
 }
 
 void emit_declared_types(Code& code, const Interface& interface) {
@@ -75,7 +81,7 @@ void emit_declared_types(Code& code, const Interface& interface) {
       case TypeKind::enumeration: emit_enum(code, *type); break;
       case TypeKind::record: emit_record(code, *type); break;
       case TypeKind::alias: emit_alias(code, *type); break;
-      default: emit_handle(code, *type); break;
+      default: emit_handle(code, interface, *type); break;
     }
     code.line();
   }
@@ -86,12 +92,12 @@ void emit_results(Code& code, const Interface& interface) {
     const auto results = procedure.results();
     if (results.size() < 2) continue;
     code.line("/// What {} returns.", procedure.name);
-    code.open(fmt::format("struct {}Results {{", procedure.name));
+    code.open(fmt::format("struct {} {{", procedure.results_class()));
     for (const Parameter* result : results) {
       code.doc(result->doc);
       code.line("{} {}{};", cpp_type(*result->type), result->name, initializer(*result->type));
     }
-    code.line("friend bool operator==(const {0}Results&, const {0}Results&) = default;", procedure.name);
+    emit_equality(code, procedure.results_class());
     code.close("};");
     code.line();
   }
@@ -154,7 +160,7 @@ void emit_record_check(Code& code, const Type& type, const Locals& local) {
 }
 
 void emit_checks(Code& code, const Interface& interface) {
-  const Locals local(interface.type_names);
+  const Locals local(interface.given);
   if (std::ranges::none_of(interface.ordered, [](const Type* type) { return type->constrained; })) return;
   code.line("// Whether a value conforms to its type.");
   for (const Type* type : interface.ordered) {
@@ -208,7 +214,7 @@ void emit_get_record(Code& code, const Type& type, const Locals& local) {
 }
 
 void emit_codecs(Code& code, const Interface& interface) {
-  const Locals local(interface.type_names);
+  const Locals local(interface.given);
   const auto has_codec = [](const Type* type) { return type->kind == TypeKind::record && !type->fields.empty(); };
   if (std::ranges::none_of(interface.ordered, has_codec)) return;
   code.comment(
@@ -230,14 +236,14 @@ void emit_callback(Code& code, const Interface& interface) {
   const Interface& callback = *interface.callback;
   open_callback(code, interface);
   emit_results(code, callback);
-  code.line("namespace layout {");
+  code.line("namespace {} {{", callback.given->own("layout"));
   code.line();
-  code.line("using namespace {}::layout;", interface.name);
+  code.line("using namespace {}::{};", interface.cpp_namespace(), interface.given->own("layout"));
   code.line();
   emit_codecs(code, callback);
   emit_descriptors(code, callback);
   emit_pdl(code, callback);
-  close_callback(code);
+  close_callback(code, interface);
 }
 
 }  // namespace
@@ -253,19 +259,19 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
     code.line("#include \"lrpc/shim/{}.h\"", header);
   code.line();
   code.doc(interface.doc);
-  code.line(open_namespace(interface));
+  open_namespace(code, interface);
   code.line();
   emit_declared_types(code, interface);
   emit_results(code, interface);
   code.comment("What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.");
-  code.line("namespace layout {");
+  code.line("namespace {} {{", interface.given->own("layout"));
   code.line();
   emit_checks(code, interface);
   emit_codecs(code, interface);
   emit_descriptors(code, interface);
   if (interface.callback != nullptr) emit_callback(code, interface);
   emit_pdl(code, interface);
-  code.line(close_namespace(interface));
+  close_namespace(code, interface);
   return code.take();
 }
 

@@ -5,7 +5,7 @@
 namespace lrpc::stubgen {
 
 std::string cpp_type(const Type& type) {
-  if (type.declared) return type.name;
+  if (type.declared) return type.spelled;
   switch (type.kind) {
     case TypeKind::integer: return fmt::format("std::{}_t", type.name);
     case TypeKind::floating: return type.size == 4 ? "float" : "double";

@@ -12,6 +12,9 @@
 namespace lrpc::stubgen {
 namespace {
 
+/// The constants that the generated code has for each procedure.
+constexpr std::string_view kRanges[] = {"call_ranges", "return_ranges", "raised_ranges", "variables"};
+
 class Checker {
  public:
   Checker(const ast::Interface& file, Diagnostics& diagnostics)
@@ -19,9 +22,7 @@ class Checker {
         diagnostics_(diagnostics),
         types_(interface_, diagnostics),
         names_(diagnostics),
-        layout_names_(diagnostics),
-        callback_names_(diagnostics),
-        callback_layout_names_(diagnostics) {}
+        callback_names_(diagnostics) {}
 
   Interface run(Origin origin) {
     head();
@@ -33,14 +34,13 @@ class Checker {
       check_free(around, file_.name, diagnostics_);
     if (declare_names()) {
       define_types();
-      NameSet type_names;
-      for (const Type* type : interface_.declared) type_names.insert(type->name);
-      interface_.type_names = std::make_shared<const NameSet>(std::move(type_names));
-      generate_names();
+      std::vector<const ast::Procedure*> procedures;
       for (const auto& declaration : file_.declarations) {
-        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) this->procedure(*procedure, interface_);
+        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) procedures.push_back(procedure);
       }
+      this->procedures(procedures, interface_);
       callback();
+      spell_types();
     }
     return std::move(interface_);
   }
@@ -50,27 +50,26 @@ class Checker {
   void option(const ast::Option& option);
   bool declare_names();
   void define_types();
-  void generate_names();
   void callback();
+  void spell_types();
+  void procedures(const std::vector<const ast::Procedure*>& declarations, Interface& owner);
+  void name_constants(Interface& owner);
   void procedure(const ast::Procedure& declaration, Interface& owner);
   void parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure);
   void attributes(const ast::Parameter& declaration, const Parameter& parameter);
   void raises(const ast::Procedure& declaration, Procedure& procedure);
   void one_way(const ast::Procedure& declaration, const Procedure& procedure);
-  void generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back);
   std::uint64_t in_limits(const ast::Number& number, std::uint64_t low, std::uint64_t high, std::string_view what);
 
   const ast::Interface& file_;
   Diagnostics& diagnostics_;
   Interface interface_;
   TypeTable types_;
-  Scope names_;         ///< The interface's namespace and class Client.
-  Scope layout_names_;  ///< Namespace `layout` in it.
+  Scope names_;  ///< The interface's namespace and class Client.
   const ast::Callback* callback_ = nullptr;
   Scope callback_names_;  ///< The same of the callback, in namespace `Callback`.
-  Scope callback_layout_names_;
+  NameSet hiding_;        ///< Names of fields and parameters: in their scopes, a type of the same name is not found.
   std::set<std::string, std::less<>> options_;
-  std::set<const ast::Procedure*> entered_;  ///< Procedures whose name is theirs.
 };
 
 // --- The interface and its options -----------------------------------------------------------------------------------
@@ -80,9 +79,7 @@ void Checker::head() {
   interface_.name = file_.name.text;
   interface_.at = file_.name.at;
   // Empty if the parser has reported that there is none.
-  if (!file_.name.text.empty() && check_name(file_.name, NameUse::interface, diagnostics_)) {
-    names_.declare(file_.name);
-  }
+  if (!file_.name.text.empty()) check_name(file_.name, NameUse::space, diagnostics_);
   interface_.major = in_limits(file_.major, 0, 65'535, "a version's number");
   interface_.minor = in_limits(file_.minor, 0, 65'535, "a version's number");
 }
@@ -141,7 +138,7 @@ bool Checker::declare_names() {
                                                   limits::kMaxProcedures));
   }
   const auto enter = [&](const ast::Name& name) {
-    return check_name(name, NameUse::declaration, diagnostics_) && names_.declare(name);
+    return check_name(name, NameUse::type, diagnostics_) && names_.declare(name);
   };
   std::uint32_t handles = 0;
   for (const auto& declaration : file_.declarations) {
@@ -154,7 +151,7 @@ bool Checker::declare_names() {
     } else if (const auto* handle = std::get_if<ast::Handle>(&declaration); handle && enter(handle->name)) {
       types_.declare(handle->name, TypeKind::handle, handle->doc).tag = ++handles;
     } else if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) {
-      if (enter(procedure->name)) entered_.insert(procedure);
+      if (check_name(procedure->name, NameUse::procedure, diagnostics_)) names_.declare(procedure->name);
     } else if (const auto* callback = std::get_if<ast::Callback>(&declaration)) {
       if (callback_ != nullptr) {
         diagnostics_.error(callback->at, "the interface has two callbacks");
@@ -181,30 +178,11 @@ void Checker::define_types() {
   types_.complete();
 }
 
-/// The names that the generated code makes up from those of types.
-void Checker::generate_names() {
-  for (const std::string_view helper : {"get_bool", "get_string_field", "put_string_field"}) {
-    layout_names_.generate(std::string(helper), {"the runtime's helpers", file_.name.at});
-    callback_layout_names_.generate(std::string(helper), {"the runtime's helpers", file_.name.at});
-  }
-  for (const Type* type : interface_.declared) {
-    const ast::Name origin{type->name, type->at};
-    if (type->kind == TypeKind::handle) names_.generate(type->name + "_tag", origin);
-    if (type->kind == TypeKind::record) {
-      layout_names_.generate("put_" + type->name, origin);
-      layout_names_.generate("get_" + type->name, origin);
-    }
-    if (type->constrained) layout_names_.generate("is_" + type->name, origin);
-  }
-}
-
 // --- The callback ----------------------------------------------------------------------------------------------------
 
 /// Its procedures make an interface of their own, which uses the types of this one.
 void Checker::callback() {
   if (callback_ == nullptr) return;
-  const ast::Name origin{"callback", callback_->at};
-  for (const char* name : {"Callback", "callback", "serve_callbacks"}) names_.generate(name, origin);
   const std::size_t count = callback_->procedures.size();
   if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures) {
     diagnostics_.error(callback_->at, fmt::format("the callback has {} procedures; it can have 1 to {}", count,
@@ -219,16 +197,13 @@ void Checker::callback() {
   called.astacks = interface_.astacks;
   called.astack_size = interface_.astack_size;
   called.declared = interface_.declared;
-  called.type_names = interface_.type_names;
-  callback_names_.declare(file_.name);
   for (const Type* type : interface_.declared) callback_names_.declare({type->name, type->at});
-  if (!callback_names_.has("Callback")) callback_names_.generate("Callback", origin);
+  std::vector<const ast::Procedure*> procedures;
   for (const ast::Procedure& procedure : callback_->procedures) {
-    if (check_name(procedure.name, NameUse::declaration, diagnostics_) && callback_names_.declare(procedure.name)) {
-      entered_.insert(&procedure);
-    }
+    if (check_name(procedure.name, NameUse::procedure, diagnostics_)) callback_names_.declare(procedure.name);
+    procedures.push_back(&procedure);
   }
-  for (const ast::Procedure& procedure : callback_->procedures) this->procedure(procedure, called);
+  this->procedures(procedures, called);
   for (const Procedure& procedure : called.procedures) {
     for (const Parameter& parameter : procedure.parameters) {
       if (!parameter.is_handle()) continue;
@@ -238,14 +213,50 @@ void Checker::callback() {
   }
 }
 
+/// How the generated code spells the declared types: by the whole path where it would find something else.
+void Checker::spell_types() {
+  for (const Type* type : interface_.declared)
+    for (const Field& field : type->fields) hiding_.insert(field.name);
+  for (const auto& type : interface_.types) {
+    if (!type->declared) continue;
+    type->spelled = hiding_.contains(type->name) ? interface_.cpp_namespace() + "::" + type->name : type->name;
+  }
+}
+
 // --- Procedures ------------------------------------------------------------------------------------------------------
+
+void Checker::procedures(const std::vector<const ast::Procedure*>& declarations, Interface& owner) {
+  GivenNames given;
+  for (const Type* type : owner.declared) given.types.insert(type->name);
+  given.all = given.types;
+  for (const ast::Procedure* declaration : declarations) given.all.insert(declaration->name.text);
+  owner.given = std::make_shared<const GivenNames>(std::move(given));
+  for (const ast::Procedure* declaration : declarations) procedure(*declaration, owner);
+  if (!diagnostics_.has_errors()) name_constants(owner);
+}
+
+/// "kOpen_name", but each has a name of its own: `b_c` of A and `c` of A_b would share one.
+void Checker::name_constants(Interface& owner) {
+  NameSet taken;
+  for (const Procedure& procedure : owner.procedures)
+    for (const std::string_view what : kRanges) taken.insert(fmt::format("k{}_{}", procedure.name, what));
+  for (Procedure& procedure : owner.procedures) {
+    for (Parameter& parameter : procedure.parameters) {
+      if (!parameter.variable()) continue;
+      const std::string wanted = fmt::format("k{}_{}", procedure.name, parameter.name);
+      parameter.constant = wanted;
+      for (int i = 2; !taken.insert(parameter.constant).second; ++i)
+        parameter.constant = fmt::format("{}_{}", wanted, i);
+    }
+  }
+}
 
 void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   Procedure procedure;
   procedure.doc = declaration.doc;
   procedure.name = declaration.name.text;
   procedure.at = declaration.name.at;
-  procedure.type_names = owner.type_names;
+  procedure.given = owner.given;
   procedure.may_block = declaration.may_block;
   procedure.one_way = declaration.one_way.has_value();
   procedure.astacks = interface_.astacks;
@@ -275,25 +286,14 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   for (const ast::Parameter& item : declaration.parameters) {
     if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
   }
-  // What the procedure's stubs use, and a parameter would hide.
-  for (const std::string_view used : {"_outcome", "Results"})
-    scope.generate(procedure.name + std::string(used), declaration.name);
   raises(declaration, procedure);
   one_way(declaration, procedure);
-  // Of two procedures of one name the second was reported; what it generates would be as well.
-  if (entered_.contains(&declaration)) generated_names(declaration, procedure, &owner != &interface_);
   owner.procedures.push_back(std::move(procedure));
 }
 
 void Checker::parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure) {
   if (!check_name(declaration.name, NameUse::member, diagnostics_) || !scope.declare(declaration.name)) return;
-  const Type* hidden = types_.find(declaration.name.text);
-  if (declaration.name.text == interface_.name || (hidden != nullptr && hidden->declared)) {
-    diagnostics_.error(declaration.name.at, fmt::format("the parameter '{}' has the name of {}", declaration.name.text,
-                                                        hidden != nullptr ? "a type" : "the interface"));
-    diagnostics_.note(hidden != nullptr ? hidden->at : interface_.at, "it would hide what is declared here");
-    return;
-  }
+  hiding_.insert(declaration.name.text);
   Parameter parameter;
   parameter.doc = declaration.doc;
   parameter.name = declaration.name.text;
@@ -368,21 +368,6 @@ void Checker::one_way(const ast::Procedure& declaration, const Procedure& proced
     diagnostics_.error(declaration.raises.front().at,
                        fmt::format("'{}' is one-way: nobody would hear of an error", procedure.name));
     diagnostics_.note(*declaration.one_way, "take 'oneway' away, or 'raises'");
-  }
-}
-
-/// The names that the generated code makes up from the procedure's.
-void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back) {
-  Scope& names = called_back ? callback_names_ : names_;
-  Scope& layout_names = called_back ? callback_layout_names_ : layout_names_;
-  names.generate(procedure.name + "_outcome", declaration.name);
-  if (procedure.results().size() > 1) names.generate(procedure.name + "Results", declaration.name);
-  for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_raised_ranges", "_variables"}) {
-    layout_names.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);
-  }
-  for (const Parameter& parameter : procedure.parameters) {
-    if (!parameter.variable()) continue;
-    layout_names.generate(fmt::format("k{}_{}", procedure.name, parameter.name), {procedure.name, parameter.at});
   }
 }
 

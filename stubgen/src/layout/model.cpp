@@ -38,4 +38,14 @@ bool Procedure::any_variable() const {
   return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.variable(); });
 }
 
+std::string Procedure::own(const std::string& wanted) const {
+  const bool hidden =
+      std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& one) { return one.name == wanted; });
+  return hidden ? wanted + "_" : given->own(wanted);
+}
+
+std::string Interface::cpp_namespace() const {
+  return (enclosing_namespace.empty() ? "" : "::" + enclosing_namespace) + "::" + name;
+}
+
 }  // namespace lrpc::stubgen

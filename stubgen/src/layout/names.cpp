@@ -107,11 +107,8 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-// Fixed names of the generated code that declarations may not have; its other fixed names end with '_'. (Scope checks
-// the names that are made from declared ones.) And what its stubs look up where a parameter or field would hide it.
-constexpr std::string_view kGenerated[] = {"Client", "Implementation", "all",  "binding",    "export_to", "import_over",
-                                           "kPdl",   "layout",         "lrpc", "serve_over", "start",     "std"};
-constexpr std::string_view kHidden[] = {"lrpc", "std"};
+// What the generated code looks up in front of a '::', where only a type or a namespace can hide it.
+constexpr std::string_view kReached[] = {"lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
                                          "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
                                          "string", "uint16", "uint32", "uint64", "uint8"};
@@ -157,11 +154,13 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
     return refuse(fmt::format("'{}': a name may not begin or end with '_' nor hold '__'", text),
                   "such names belong to C++ and to the generated code");
   }
-  const bool outer = use != NameUse::member;
-  if (contains(kHidden, text) || (outer && contains(kGenerated, text))) {
-    return refuse(fmt::format("'{}' is a name that the generated code uses itself", text), "choose another name");
+  if ((use == NameUse::space || use == NameUse::type) && contains(kReached, text)) {
+    return refuse(fmt::format("'{0}' cannot be the name of a {1}: it would hide the namespace '{0}', which the "
+                              "generated code uses",
+                              text, use == NameUse::type ? "type" : "namespace"),
+                  "choose another name; procedures, parameters, fields and enum values may have this one");
   }
-  if (outer && contains(kBuiltIn, text)) {
+  if (use != NameUse::member && contains(kBuiltIn, text)) {
     return refuse(fmt::format("'{}' is a built-in type", text), "choose another name");
   }
   return true;
@@ -182,7 +181,7 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
     }
     // Inside of lrpc itself the runtime's own name stays visible; as an inner name it would hide it.
     const bool in_lrpc = begin == 0 && part.text == "lrpc";
-    if (!in_lrpc && !check_name(part, NameUse::interface, diagnostics)) return false;
+    if (!in_lrpc && !check_name(part, NameUse::space, diagnostics)) return false;
     if (!check_free(value.substr(0, begin == 0 ? 0 : begin - 2), part, diagnostics)) return false;
     if (end == std::string_view::npos) return true;
     begin = end + 2;
@@ -201,32 +200,12 @@ bool check_free(std::string_view around, const ast::Name& name, Diagnostics& dia
 }
 
 bool Scope::declare(const ast::Name& name) {
-  const auto [entry, fresh] = taken_.try_emplace(name.text, Entry{name.at, {}});
-  if (!fresh) report(name.text, name.at, {}, entry->second);
-  return fresh;
-}
-
-bool Scope::generate(const std::string& name, const ast::Name& origin) {
-  const auto [entry, fresh] = taken_.try_emplace(name, Entry{origin.at, origin.text});
-  if (!fresh) report(name, origin.at, origin.text, entry->second);
-  return fresh;
-}
-
-void Scope::report(const std::string& name, Location at, std::string_view generated_for, const Entry& before) {
-  if (generated_for.empty() && before.generated_for.empty()) {
-    diagnostics_.error(at, fmt::format("'{}' is declared twice", name));
-    diagnostics_.note(before.at, "it was declared here first");
-  } else if (generated_for.empty()) {
-    diagnostics_.error(at, fmt::format("'{}' is the name that the generated code has for something of '{}'", name,
-                                       before.generated_for));
-    diagnostics_.note(before.at, "rename one of the two");
-  } else {
-    diagnostics_.error(
-        at, fmt::format("the generated code of '{}' needs the name '{}', which is taken", generated_for, name));
-    diagnostics_.note(before.at, before.generated_for.empty()
-                                     ? std::string("it is declared here; rename one of the two")
-                                     : fmt::format("it belongs to '{}'; rename one of the two", before.generated_for));
+  const auto [entry, fresh] = taken_.try_emplace(name.text, name.at);
+  if (!fresh) {
+    diagnostics_.error(name.at, fmt::format("'{}' is declared twice", name.text));
+    diagnostics_.note(entry->second, "it was declared here first");
   }
+  return fresh;
 }
 
 }  // namespace lrpc::stubgen

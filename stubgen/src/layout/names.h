@@ -13,12 +13,14 @@ namespace lrpc::stubgen {
 
 /// What a name is for decides what it may not be.
 enum class NameUse : std::uint8_t {
-  interface,
-  declaration,  ///< Of a type or procedure: at the namespace's scope, or Client's.
-  member,       ///< A field, parameter, result or enum value: at a scope of its own.
+  space,  ///< Of an interface, or around it.
+  type,
+  procedure,
+  member,  ///< A field, parameter, result or enum value: at a scope of its own.
 };
 
-/// Reports a name that no C++ program could use, or that the generated code needs itself. True if the name is fine.
+/// Reports a name that no C++ program could use, or behind which the generated code would not find what it needs. True
+/// if the name is fine.
 bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics);
 
 /// Reports a namespace, `a::b`, that C++ or the generated code cannot have around an interface. True if it is fine.
@@ -26,25 +28,16 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
 /// Reports a name that cannot be a namespace in `around`, which is the global one if it is empty. True if it is free.
 bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics);
 
-/// One scope of names, each with the reason why it is taken. Reports every second use.
+/// One scope of names. Reports every second use.
 class Scope {
  public:
   explicit Scope(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   /// Enters a name that the file declares. False, with a diagnostic, if it is taken.
   bool declare(const ast::Name& name);
-  /// Enters a name that the generated code gets for `origin`. False, with a diagnostic, if it is taken.
-  bool generate(const std::string& name, const ast::Name& origin);
-  [[nodiscard]] bool has(std::string_view name) const { return taken_.find(name) != taken_.end(); }
 
  private:
-  struct Entry {
-    Location at;
-    std::string generated_for;  ///< Empty if the file itself declares it.
-  };
-  void report(const std::string& name, Location at, std::string_view generated_for, const Entry& before);
-
-  std::map<std::string, Entry, std::less<>> taken_;
+  std::map<std::string, Location, std::less<>> taken_;
   Diagnostics& diagnostics_;
 };
 

@@ -115,10 +115,6 @@ void TypeTable::define(Type& type, const ast::Record& declaration) {
   Scope names(diagnostics_);
   for (const ast::Field& field : declaration.fields) {
     if (check_name(field.name, NameUse::member, diagnostics_)) names.declare(field.name);
-    if (const Type* hidden = find(field.name.text); hidden != nullptr && hidden->declared) {
-      diagnostics_.error(field.name.at, fmt::format("the field '{}' has the name of a type", field.name.text));
-      diagnostics_.note(hidden->at, "the type is declared here; C++ wants two names");
-    }
     const Type* field_type = type_of(field.type);
     if (field_type == nullptr || !may_be_inside(*field_type, field.type.name.at, "a field")) continue;
     type.fields.push_back({field.doc, field.name.text, field_type, 0});

@@ -27,20 +27,21 @@ class CallbackPort {
 
   /// The stub for the client: the one that is bound, or bound now over what the client has offered; threads that come
   /// meanwhile wait for that one attempt. An attempt that timed out may be repeated, one that failed otherwise uses the
-  /// offer up. Blocks as long as Stub::import_over() with these options does.
+  /// offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever the generated code calls
+  /// them. Blocks as long as kImportOver with these options does.
   /// Errors: not_supported (nothing is offered), binding_revoked, not_permitted (another process than the client
   /// answers), those of import_over().
-  template <class Stub, class Options>
+  template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this);
     if (attempt.stub != nullptr) return std::static_pointer_cast<Stub>(std::move(attempt.stub));
     if (!attempt.socket) return std::move(attempt.why_not);
-    auto made = Stub::import_over(std::move(attempt.socket), options);
+    auto made = kImportOver(std::move(attempt.socket), options);
     if (!made) return attempt.failed(made.error());
     auto stub = std::make_shared<Stub>(*std::move(made));
     // A client may not lead us to somebody else, who would take what we say for our own wish.
-    if (stub->binding().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
-    if (Status kept = attempt.keep({stub, &alive<Stub>, &revoke<Stub>}); !kept) return kept.error();
+    if (((*stub).*kBinding)().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
+    if (Status kept = attempt.keep({stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>}); !kept) return kept.error();
     return stub;
   }
 
@@ -59,15 +60,15 @@ class CallbackPort {
     void (*revoke)(void* stub) = nullptr;
     [[nodiscard]] bool good(bool look) const { return stub != nullptr && alive(stub.get(), look); }
   };
-  template <class Stub>
+  template <class Stub, auto kBinding>
   static bool alive(void* stub, bool look) {
-    auto& object = detail::StubAccess::object(static_cast<Stub*>(stub)->binding());
+    auto& object = detail::StubAccess::object((static_cast<Stub*>(stub)->*kBinding)());
     if (look) object.check_server();
     return !object.revoked();
   }
-  template <class Stub>
+  template <class Stub, auto kBinding>
   static void revoke(void* stub) {
-    detail::StubAccess::object(static_cast<Stub*>(stub)->binding()).revoke();
+    detail::StubAccess::object((static_cast<Stub*>(stub)->*kBinding)()).revoke();
   }
 
   /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until

@@ -27,10 +27,10 @@ class Server;
 /// The way back to the caller: whatever server the test puts here.
 struct CallbackPort {
   Server* server = nullptr;
-  template <class Stub, class Options>
+  template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(Options options) {
     options.server = server;
-    auto made = Stub::import_over(UniqueFd(), options);
+    auto made = kImportOver(UniqueFd(), options);
     if (!made) return made.error();
     return std::make_shared<Stub>(*std::move(made));
   }

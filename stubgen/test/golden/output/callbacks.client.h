@@ -200,7 +200,7 @@ class Client {
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
-  explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+  explicit Client(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
@@ -209,7 +209,7 @@ class Client {
   [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
-  [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
+  [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }
 
   /// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from
   /// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a
@@ -218,7 +218,7 @@ class Client {
   /// not_supported (a remote binding), timed_out, system_error, and those of Server::serve_over().
   template <Callback::Implementation Impl_>
   [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl_& impl, lrpc::ExportOptions options = {}) {
-    auto offered = lrpc::detail::StubAccess::offer_callback(binding_);
+    auto offered = lrpc::detail::StubAccess::offer_callback(bound_);
     if (!offered) return offered.error();
     return server.serve_over(
         std::move(*offered), Callback::kPdl, Callback::Entry_<Impl_>::kStubs_, std::addressof(impl),
@@ -234,9 +234,9 @@ class Client {
 
  private:
   [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
-    return lrpc::detail::StubAccess::object(binding_);
+    return lrpc::detail::StubAccess::object(bound_);
   }
-  lrpc::Binding binding_;
+  lrpc::Binding bound_;
 };
 
 }  // namespace c::d::Callbacks

@@ -143,7 +143,7 @@ class Client {
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
-  explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+  explicit Client(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
@@ -152,7 +152,7 @@ class Client {
   [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
-  [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
+  [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }
 
   /// How far it is; the client may cancel.
   /// Raises Cancelled.
@@ -172,9 +172,9 @@ class Client {
 
  private:
   [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
-    return lrpc::detail::StubAccess::object(binding_);
+    return lrpc::detail::StubAccess::object(bound_);
   }
-  lrpc::Binding binding_;
+  lrpc::Binding bound_;
 };
 
 }  // namespace Callback
@@ -245,7 +245,8 @@ struct Entry_ {
     lrpc::CallContext& context,
     const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),
                                           .call_timeout = std::chrono::seconds(10)}) {
-  return lrpc::detail::StubAccess::callback_port(context).bound<Callback::Client>(options);
+  return lrpc::detail::StubAccess::callback_port(context).bound<
+      Callback::Client, &Callback::Client::import_over, &Callback::Client::binding>(options);
 }
 
 /// Exports Callbacks as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

@@ -124,7 +124,7 @@ struct ConfirmResults {
 
 namespace layout {
 
-using namespace Callbacks::layout;
+using namespace ::c::d::Callbacks::layout;
 
 // Progress: an image of 32 bytes.
 inline constexpr lrpc::ImageRange kProgress_call_ranges[] = {{0, 24}};

@@ -66,7 +66,7 @@ class Client {
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
-  explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+  explicit Client(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
@@ -75,15 +75,15 @@ class Client {
   [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
-  [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
+  [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }
 
   [[nodiscard]] lrpc::Result<void> Null() noexcept { return lrpc::client::invoke(object_(), Null_outcome{}); }
 
  private:
   [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
-    return lrpc::detail::StubAccess::object(binding_);
+    return lrpc::detail::StubAccess::object(bound_);
   }
-  lrpc::Binding binding_;
+  lrpc::Binding bound_;
 };
 
 }  // namespace Minimal

@@ -78,13 +78,13 @@ class Client {
   }
 
   /// Takes over a binding that was made with this interface's kPdl.
-  explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+  explicit Client(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
-  [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
+  [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }
 
   [[nodiscard]] lrpc::Result<Inner> Turn(const Outer& a, Outer& b) noexcept {
     return lrpc::client::invoke(object_(), Turn_outcome{&b}, a, b);
@@ -92,9 +92,9 @@ class Client {
 
  private:
   [[nodiscard]] lrpc::client::BindingObject& object_() const noexcept {
-    return lrpc::detail::StubAccess::object(binding_);
+    return lrpc::detail::StubAccess::object(bound_);
   }
-  lrpc::Binding binding_;
+  lrpc::Binding bound_;
 };
 
 }  // namespace Records

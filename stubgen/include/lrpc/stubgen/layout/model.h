@@ -86,6 +86,8 @@ struct Field {
 struct Type {
   TypeKind kind = TypeKind::integer;
   std::string name;  ///< As an interface file spells it: "int32", "Stat", "string<255>", "byte[200]".
+  /// Of a declared type, as the generated code does: the name, or "::a::Files::Stat" if a field or parameter hides it.
+  std::string spelled;
   bool declared = false;
   Location at;
   Doc doc;
@@ -133,6 +135,7 @@ struct Parameter {
 
   std::uint64_t offset = 0;  ///< Of the value in the image; of a variable parameter, its length word.
   Window window;             ///< Only if variable().
+  std::string constant;      ///< Likewise: "kOpen_name", its place in the generated code.
 
   [[nodiscard]] bool is_in() const { return direction != ast::Direction::out; }
   [[nodiscard]] bool is_out() const { return direction != ast::Direction::in; }
@@ -154,12 +157,25 @@ struct ByteRange {
 
 using NameSet = std::set<std::string, std::less<>>;
 
+/// The names that the file gives to what stands side by side in a C++ namespace: types, and an interface's procedures
+/// or its callback's.
+struct GivenNames {
+  NameSet types;
+  NameSet all;
+
+  /// A name of the generated code's own: it gets out of the way of what the file declares. No name in a file ends in
+  /// '_'; nor does `wanted`, so two of ours never meet.
+  [[nodiscard]] std::string own(std::string_view wanted) const {
+    return std::string(wanted) + (all.contains(wanted) ? "_" : "");
+  }
+};
+
 struct Procedure {
   Doc doc;
   std::string name;
   Location at;
-  std::shared_ptr<const NameSet> type_names;  ///< Of its interface: what its stubs' variables may not hide.
-  std::vector<Parameter> parameters;          ///< Those before '->' that are in or inout, then the results.
+  std::shared_ptr<const GivenNames> given;  ///< Its interface's.
+  std::vector<Parameter> parameters;        ///< Those before '->' that are in or inout, then the results.
   std::vector<Raised> raises;
   bool may_block = false;
   bool one_way = false;  ///< The caller does not wait: no results, no errors.
@@ -180,6 +196,13 @@ struct Procedure {
   [[nodiscard]] std::vector<const Parameter*> results() const;    ///< out, without bytes
   [[nodiscard]] std::vector<const Parameter*> buffers() const;    ///< out, only bytes
   [[nodiscard]] bool any_variable() const;
+  /// The classes that the generated code makes of it, in the way of no declaration and no parameter: "OpenResults",
+  /// only with several results, and "Open_outcome".
+  [[nodiscard]] std::string results_class() const { return own(name + "Results"); }
+  [[nodiscard]] std::string outcome_class() const { return own(name + "_outcome"); }
+
+ private:
+  [[nodiscard]] std::string own(const std::string& wanted) const;
 };
 
 struct AStackClass {
@@ -200,15 +223,18 @@ struct Interface {
   std::uint64_t astack_size = limits::kDefaultAStackSize;
 
   std::vector<std::unique_ptr<Type>> types;
-  std::vector<const Type*> declared;          ///< In the file's order.
-  std::vector<const Type*> ordered;           ///< The same, each behind what it is made of.
-  std::shared_ptr<const NameSet> type_names;  ///< The names of `declared`.
+  std::vector<const Type*> declared;        ///< In the file's order.
+  std::vector<const Type*> ordered;         ///< The same, each behind what it is made of.
+  std::shared_ptr<const GivenNames> given;  ///< Null only if there were errors.
   std::vector<Procedure> procedures;
   std::vector<AStackClass> classes;
 
   /// Through which the server calls its clients back; null if it does not. An interface of its own in everything but
   /// its types, which are this one's, and its place: namespace `Callback` within this one's.
   std::unique_ptr<Interface> callback;
+
+  /// "::a::b::Files"
+  [[nodiscard]] std::string cpp_namespace() const;
 
   std::string canonical;  ///< The declaration, normalised, without comments.
   std::uint64_t hash = 0;
