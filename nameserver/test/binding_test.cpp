@@ -272,11 +272,13 @@ TEST_P(Binding, an_import_that_waits_goes_on_waiting_when_its_clerk_has_just_wit
   const shim::BindReply gone{asked->binding_id, Errc::name_unknown, "the name has been withdrawn"};
   server.ask(gone);
   server.ask(shim::WithdrawRequest{id});
-  for (auto told = server.next(); told && !std::holds_alternative<shim::Withdrawn>(told->body); told = server.next()) {
+  auto told = server.next();
+  for (; told && !std::holds_alternative<shim::Withdrawn>(told->body); told = server.next()) {
     const auto* const again = std::get_if<shim::BindRequest>(&told->body);  // between the two
     ASSERT_NE(again, nullptr);
     server.ask(shim::BindReply{again->binding_id, gone.code, gone.text});
   }
+  ASSERT_TRUE(told);
   EXPECT_TRUE(client.quiet());
   TestPeer next(path());
   next.export_name("files");

@@ -24,7 +24,7 @@ lines() { "${compiler[@]}" -E -P "$1" | wc -l; }
 
 seconds() ( # seconds FILE: user time of the preprocessor and the compiler
   TIMEFORMAT=%U
-  { time "${compiler[@]}" -S -o /dev/null "$1"; } 2>&1
+  { time "${compiler[@]}" -S -o /dev/null "$1" 2>/dev/null; } 2>&1
 )
 
 median() { sort -n | awk '{ at[NR] = $1 } END { print at[int((NR + 1) / 2)] }'; }

@@ -72,8 +72,8 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   close(out[0]);
   if (got <= 0) {
     int status = 0;
+    if (err == 0) Living::all().remove(pid_);
     if (err == 0 && !eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) kill_and_wait();
-    if (pid_ > 0) Living::all().remove(pid_);
     pid_ = -1;
     const std::string why = err != 0              ? std::strerror(err)
                             : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))

@@ -19,13 +19,12 @@ now() {
     count .
 }
 
-at() { # at COMMIT
-  local work
+at() ( # at COMMIT
   work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
   git archive "$1" | tar xf - -C "$work"
   git ls-tree -r --name-only "$1" | count "$work"
-  rm -r "$work"
-}
+)
 
 {
   awk '/^## / { in_table = /^## Folders/ } in_table && /^\| `/ { gsub(/[|`]/, ""); print "folder", $1 }' \

@@ -170,18 +170,25 @@ void Bindings::end(std::uint64_t id) noexcept {
 }
 
 std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
-  std::shared_ptr<ServedBinding> binding = find(id);
-  // Before it is counted no more: nothing of it is executed or called back then. Another thread may be doing the same.
-  if (binding == nullptr || !binding->revoke()) return nullptr;
+  std::shared_ptr<ServedBinding> binding;
   {
     std::lock_guard lock(mutex_);
-    if (bindings_.erase(id) == 0) return nullptr;  // end_all() has it
+    const auto found = bindings_.find(id);
+    if (found == bindings_.end()) return nullptr;
+    binding = std::move(found->second);
+    bindings_.erase(found);
+    ++ending_;
     const pid_t process = binding->client().pid;
     if (is_one_process(process)) --bindings_of_[process];
     forget_if_none_locked(process);
   }
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
+  binding->revoke();
+  {
+    std::lock_guard lock(mutex_);
+    --ending_;
+  }
   estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
@@ -241,7 +248,7 @@ void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std
 void Bindings::count(ServerStatistics& counted) {
   {
     std::lock_guard lock(mutex_);
-    counted.bindings = bindings_.size();
+    counted.bindings = bindings_.size() + ending_;
   }
   counted.estacks = estacks_.alive();
   counted.trap_listeners = traps_.alive();

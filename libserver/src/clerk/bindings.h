@@ -70,6 +70,7 @@ class Bindings {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
+  std::size_t ending_ = 0;  ///< Taken out of them, and not yet revoked: who counts them finds no others then.
   /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
   /// of a process that has ended may be another's.
   std::map<pid_t, std::size_t> bindings_of_;

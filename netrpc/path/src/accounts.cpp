@@ -1,8 +1,11 @@
 #include "accounts.h"
 
+#include <cassert>
+
 namespace lrpc::netpath {
 
 Share::Share(std::initializer_list<Part> parts) noexcept {
+  assert(parts.size() <= parts_.size());
   auto taken = parts_.begin();
   for (const Part& part : parts) {
     if (part.of == nullptr) continue;
@@ -39,7 +42,8 @@ Share CallAccounts::question() const noexcept {
 
 Claim::~Claim() {
   const std::lock_guard lock(accounts.mutex_);
-  accounts.claimed_.erase(binding);
+  paths.give();
+  if (counted) accounts.claimed_.erase(binding);
 }
 
 Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user, std::size_t paths) {
@@ -57,6 +61,7 @@ Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user
     return Error{Errc::invalid_argument, "one remote binding for each binding to the network domain"};
   claim.reset(new Claim{*this, binding, user, std::move(of_user), std::move(share)});
   claimed_.insert(binding);
+  claim->counted = true;
   return claim;
 }
 

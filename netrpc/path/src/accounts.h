@@ -97,7 +97,8 @@ struct Claim {
   const std::uint64_t binding;
   const uid_t user;
   const std::shared_ptr<Account> of_user;
-  const Share paths;
+  Share paths;
+  bool counted = false;  ///< Among those that are claimed.
   ~Claim();
 };
 
