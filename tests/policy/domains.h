@@ -1,14 +1,17 @@
 // A server domain and its callers on the machine of machine.h: the mechanism around the policies, in as few lines as
-// show what the policies decide. What it leaves out: many bindings, procedures that block, everything that can fail.
+// show what the policies decide. What it leaves out: many bindings, further pollers, everything that can fail.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "estacks/estack_policy.h"
+#include "history.h"
 #include "lrpc/shim/call/caller_policy.h"
+#include "lrpcd.h"
 #include "machine.h"
 #include "poller/guest_policy.h"
 #include "poller/poller_policy.h"
@@ -23,21 +26,21 @@ struct Pattern {
   std::uint64_t think = 0;
   std::uint64_t sleep = 0;
   std::uint64_t procedure = 0;
-  bool polls = false;  ///< Whatever the server says: a client of its own making.
-  bool offers = true;  ///< The E-stack yields after calls when its policy says so; else never, to measure that by.
-};
-
-struct Calls {
-  std::uint64_t count = 0;
-  std::uint64_t time = 0;
-  std::uint64_t longest = 0;
-  [[nodiscard]] double mean_us() const {
-    return count == 0 ? 1e9 : static_cast<double>(time) / kPerUs / static_cast<double>(count);
+  std::uint64_t slow = 0;  ///< What each slow_every-th call takes instead, if that is not 0.
+  unsigned slow_every = 0;
+  bool varies = false;    ///< Thinks and sleeps for half to one and a half times as long, by chance.
+  bool realtime = false;  ///< The caller's policy is SCHED_FIFO.
+  bool polls = false;     ///< Whatever the server says: a client of its own making.
+  bool offers = true;     ///< The E-stack yields after calls when its policy says so; else never, to measure that by.
+  [[nodiscard]] std::uint64_t takes(std::uint64_t call) const noexcept {
+    return slow_every != 0 && call % slow_every == 0 ? slow : procedure;
   }
 };
 
 /// One A-stack with its caller and its E-stack.
 struct AStack {
+  explicit AStack(const Pattern& of, std::uint64_t now) : pattern(of), history(now) {}
+  const Pattern pattern;
   // The slot.
   std::uint64_t called = 0;  ///< Generations.
   std::uint64_t returned = 0;
@@ -50,6 +53,8 @@ struct AStack {
   Thread* caller = nullptr;
   shim::CallerPolicy policy;
   Calls calls;
+  History history;
+  std::uint64_t calls_since = 0;  ///< Of the call that is under way; 0: none is.
   // The server's.
   Thread* estack = nullptr;
   server::EStackPolicy estack_policy;
@@ -58,6 +63,9 @@ struct AStack {
   bool claimed = false;
   bool parked = false;
   bool hot = false;
+  unsigned slow = 0;             ///< Slow calls in a row.
+  std::uint64_t not_before = 0;  ///< Left to its E-stack until then.
+  std::uint64_t last_hit = 0;
   std::uint64_t moves = 0;
   std::uint64_t yields = 0;  ///< After calls, for others.
   [[nodiscard]] bool waits_for_server() const { return called != returned && !claimed; }
@@ -65,28 +73,51 @@ struct AStack {
 
 class Domain {
  public:
+  /// What may be stopped, and who rules.
+  struct Surroundings {
+    Group* server = nullptr;
+    Group* clients = nullptr;
+    Lrpcd* lrpcd = nullptr;
+  };
   /// `processors`: where it may run.
-  Domain(Machine& machine, Gate gate, std::uint64_t processors) : machine_(machine), gate_(gate), mask_(processors) {}
+  Domain(Machine& machine, Gate gate, std::uint64_t processors) : Domain(machine, gate, processors, {}) {}
+  Domain(Machine& machine, Gate gate, std::uint64_t processors, Surroundings surroundings);
+  Domain(const Domain&) = delete;
   /// A caller, and where it may run.
   AStack& add_caller(const Pattern& pattern, std::uint64_t processors);
   void forget_times() {
     for (const auto& astack : astacks_) astack->calls = {};
   }
   [[nodiscard]] Calls calls() const;
+  [[nodiscard]] const std::vector<std::unique_ptr<AStack>>& astacks() const { return astacks_; }
   /// E-stacks' moves and stints of the poller.
   [[nodiscard]] std::uint64_t switches() const;
   [[nodiscard]] const Thread* poller() const { return poller_; }
+  /// taskset(1) on all of its threads, or on its callers'. They learn of it later.
+  void confine_server(std::uint64_t processors);
+  void confine_callers(std::uint64_t processors);
 
  private:
-  Life call_for_ever(Thread& me, AStack& astack, Pattern pattern);
-  Life serve_for_ever(Thread& me, AStack& astack, Pattern pattern);
-  Life poll_for_ever(Thread& me, Pattern pattern);
+  Life call_for_ever(Thread& me, AStack& astack, std::uint64_t seed);
+  Life serve_for_ever(Thread& me, AStack& astack);
+  Life poll_for_ever(Thread& me);
+  void after_call(Thread& me, AStack& astack);
   void wake_estack(Thread& me, AStack& astack);
   void finish(Thread& me, AStack& astack);
   void note_caller(AStack& astack);
-  void say_polled(shim::PolledHint hint);
+  void refresh();
   void say_polled_at(std::uint16_t seat);
+  [[nodiscard]] bool takes_offers() const { return machine_.now() >= not_before_; }
+  [[nodiscard]] bool wants_offer(const AStack& astack) const;
+  void note_gap(const Thread& me, std::uint64_t looked);
+  void count_anew(const Thread& me);
+  [[nodiscard]] bool too_slow(const Thread& me, AStack& astack, std::uint64_t took);
+  void drop(AStack& astack);
+  void drop_cold();
+  void end_stint();
+  void cool_down(Thread& me);
   [[nodiscard]] bool may_poll() const { return gate_ == Gate::adaptive || gate_ == Gate::exchange; }
+  [[nodiscard]] bool may_yield() const { return gate_ == Gate::adaptive || gate_ == Gate::handoff; }
   [[nodiscard]] std::uint64_t seats() const;
   [[nodiscard]] std::uint64_t taken() const { return mask_ & ~seats(); }
   [[nodiscard]] bool may_be_guest() const {
@@ -98,7 +129,11 @@ class Domain {
 
   Machine& machine_;
   const Gate gate_;
-  const std::uint64_t mask_;
+  const Surroundings surroundings_;
+  Grant grant_;
+  std::uint64_t allowed_;     ///< Where it may run by the kernel's word.
+  std::uint64_t mask_;        ///< And as it was when the domain last looked,
+  std::uint64_t looked_ = 0;  ///< which was then.
   std::vector<std::unique_ptr<AStack>> astacks_;
   Thread* poller_ = nullptr;
   server::PollerPolicy poller_policy_;
@@ -107,13 +142,22 @@ class Domain {
   std::uint64_t not_before_ = 0;
   std::uint64_t stints_ = 0;
   std::uint64_t hits_ = 0;
+  std::uint64_t told_hits_ = 0;
   bool offered_ = false;
-  bool guest_ = false;  ///< The poller.
+  // The poller's.
+  bool polls_ = false;
+  bool guest_ = false;
+  bool has_to_pay_ = false;
+  std::uint64_t counted_ = 0;  ///< When it had run for so long:
+  std::uint64_t counted_ran_ = 0;
+  std::uint64_t slow_looked_ = 0;  ///< Thread::involuntary() when a call last seemed slow.
 };
 
 /// Computes for ever. What it has got done is its thread's ran().
 Life hog(Thread& me);
 /// Wakes up each `period`, computes for `work`; how late it is done is written down.
 Life third_party(Thread& me, Machine& machine, std::uint64_t period, std::uint64_t work, Calls& done);
+/// Jobs of a build: each computes for 1 to 30 ms, and waits for up to 3 ms for its disk.
+Life build(Thread& me, std::uint64_t seed);
 
 }  // namespace lrpc::simulated

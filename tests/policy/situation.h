@@ -1,0 +1,77 @@
+// What runs on a simulated machine, and what disturbs it: by hand, or drawn by chance.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "domains.h"
+
+namespace lrpc::simulated {
+
+/// Comes once, and ends.
+struct Disturbance {
+  enum class Kind : std::uint8_t {
+    none,
+    machine_frozen,     ///< By the host: all processors,
+    processor_frozen,   ///< or one of them.
+    server_stopped,     ///< SIGSTOP,
+    client_stopped,     ///< of the first server's callers.
+    processor_offline,  ///< And back.
+    server_confined,    ///< To one processor,
+    callers_confined,
+    both_confined,  ///< both to the same,
+    apart,          ///< or each to its own. Then anywhere again.
+    hogs,           ///< Two.
+    build,          ///< Two jobs.
+  };
+  Kind kind = Kind::none;
+  unsigned processor = 0;
+  std::uint64_t lasts = 0;
+};
+
+struct Situation {
+  enum class Quota : std::uint8_t { none, server, callers, both };
+
+  std::string name;
+  unsigned processors = 2;
+  unsigned servers = 1;
+  unsigned callers = 1;  ///< Of each server.
+  Pattern pattern = {};
+  unsigned hogs = 0;
+  unsigned builds = 0;
+  bool third_party = false;
+  bool apart = false;  ///< Callers confined to the first processor, servers to the second.
+  bool lrpcd = false;  ///< Its allocator rules over the servers' pollers.
+  Quota quota = Quota::none;
+  Costs costs = {};
+  Disturbance disturbance = {};
+
+  /// Any, by chance.
+  static Situation draw(std::uint64_t seed);
+  [[nodiscard]] std::string what() const;
+};
+
+/// What comes when, since the situation began.
+struct Times {
+  std::uint64_t settled = us(50'000);
+  std::uint64_t disturbed = us(250'000);
+  std::uint64_t ended = us(250'000);  ///< The disturbance is over.
+  std::uint64_t recovered = us(250'000);
+  std::uint64_t end = us(250'000);
+  static Times of(const Situation& at);
+};
+
+struct Outcome {
+  Calls calls;                   ///< Since it settled.
+  History history{0};            ///< From the beginning.
+  std::uint64_t stuck = 0;       ///< The longest call that is still under way.
+  double hogs = 0;               ///< Processor time since it settled, of all that there was.
+  double third_us = 0;           ///< Since it settled.
+  double switches_a_second = 0;  ///< The same.
+  [[nodiscard]] double mean_us() const { return calls.mean_us(); }
+};
+
+Outcome run(const Situation& at, Gate gate, const Times& times = {});
+
+}  // namespace lrpc::simulated
