@@ -38,7 +38,7 @@ void Domain::note_caller(AStack& astack) {
 /// PollerTeam.
 bool Domain::wants_offer(const AStack& astack) const {
   if (machine_.now() < astack.not_before) return false;
-  return polls_ || (grant_.most != 0 && takes_offers() && (seats() != 0 || may_be_guest()));
+  return grant_.most == 0 || polls_ || (takes_offers() && (seats() != 0 || may_be_guest()));
 }
 
 void Domain::say_polled_at(std::uint16_t seat) {

@@ -105,6 +105,28 @@ TEST(Situations, it_is_back_soon_when_a_hog_has_gone) {
   EXPECT_LE(domain.calls().mean_us(), 3.0);
 }
 
+/// As many servers as processors, each with a caller that computes between two calls.
+Situation servers(unsigned count, std::uint64_t think, bool lrpcd) {
+  Situation at;
+  at.name = std::to_string(count) + " servers, think " + std::to_string(think / kPerUs) + (lrpcd ? ", lrpcd" : "");
+  at.processors = at.servers = count;
+  at.pattern = {.think = think, .varies = true};
+  at.lrpcd = lrpcd;
+  return at;
+}
+constexpr Times kASecond{us(400'000), us(1'400'000), us(1'400'000), us(1'400'000), us(1'400'000)};
+
+TEST(Situations, servers_that_lrpcd_rules_over_do_not_take_turns) {
+  for (const unsigned count : {2U, 4U}) {
+    for (const std::uint64_t think : {us(10), us(50), us(100), us(150)}) {
+      const Situation at = servers(count, think, true);
+      const Outcome now = run(at, Gate::adaptive, kASecond);
+      EXPECT_LE(now.switches_a_second, 100) << at.name;
+      EXPECT_LE(now.mean_us(), run(at, Gate::sleep, kASecond).mean_us() + 5) << at.name;
+    }
+  }
+}
+
 /// Whatever comes: near the best fixed gate on the whole, and seldom far above plain futexes. (The exchange gate polls
 /// whatever it costs others, also where calls come a little too seldom to be worth it.) None of 1,830 situations was
 /// above the bound: one that is shows a weakness of the policy, and its seed repeats it.

@@ -35,10 +35,12 @@ class PollerTeam {
   /// Promotes an A-stack into a hot set and wakes its poller, unless there is no room. Ask wants_offer() first.
   /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: a poller polls or could, and this A-stack is not backing off. For the call
-  /// path of an E-stack: some looks at each processor at most.
+  /// Whether an offer could be taken now: a poller polls or could, and this A-stack is not backing off. Also while the
+  /// allocator withholds pollers: it grants none to a server of whose hot calls it does not hear. For the call path of
+  /// an E-stack: some looks at each processor at most.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
-    return !now.before(astack.not_before.load(std::memory_order_relaxed)) && poller_of(astack, now) != nullptr;
+    if (now.before(astack.not_before.load(std::memory_order_relaxed)) || pollers_.empty()) return false;
+    return grant_.most() == 0 || poller_of(astack, now) != nullptr;
   }
   /// A call on `astack` has come from there. Any thread.
   void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
