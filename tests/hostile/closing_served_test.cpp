@@ -61,32 +61,55 @@ TEST_P(ToAServedSocket, is_given_in_its_place) {
   }
 }
 
-/// The client makes that socket; its server has the other end.
-TEST_P(ToAServedSocket, is_left_in_it_by_a_server_that_may_call_back) {
-  ChatterListener listener;
-  for (const bool served : kBoth) {
-    const auto bell = shim::make_socket_pair();
+/// A client that offers to be called back, and its server, which is this test.
+class ToACallback : public ToAServedSocket {
+ protected:
+  void offer() {
+    auto bell = shim::make_socket_pair();
     const auto region = shim::create_region(*shim::RegionLayout::of(Chatter::kPdl.classes));
     ASSERT_TRUE(bell && region);
+    bell_ = *std::move(bell);
+    end_.reset();
     auto ends =
-        answered_pair(encoded(bound_answer(Chatter::kPdl.classes)), std::array{region->get(), bell->second.get()});
+        answered_pair(encoded(bound_answer(Chatter::kPdl.classes)), std::array{region->get(), bell_.second.get()});
     ASSERT_TRUE(ends);
     auto client = Chatter::Client::import_over(std::move(ends->first));
     ASSERT_TRUE(client) << client.error().message();
-    auto offer =
-        std::async(std::launch::async, [&] { return lrpc::detail::StubAccess::offer_callback(client->binding()); });
-    std::optional<shim::BellNews> news;
+    client_.emplace(*std::move(client));
+    taken_ =
+        std::async(std::launch::async, [this] { return lrpc::detail::StubAccess::offer_callback(client_->binding()); });
     ASSERT_TRUE(eventually([&] {
-      auto came = shim::receive_bell(bell->first.get());
-      if (came && *came && (*came)->message == shim::BellMessage::callback) news = *std::move(*came);
-      return news.has_value();
+      auto came = shim::receive_bell(bell_.first.get());
+      if (came && *came && (*came)->message == shim::BellMessage::callback) end_ = std::move((*came)->offered);
+      return static_cast<bool>(end_);
     }));
-    shim::accept_offer(news->offered.get(), shim::BellMessage::callback);
-    auto offered = offer.get();
+  }
+  /// What came of the offer.
+  lrpc::Result<lrpc::UniqueFd> taken() { return taken_.get(); }
+
+  std::pair<lrpc::UniqueFd, lrpc::UniqueFd> bell_;
+  std::optional<Chatter::Client> client_;
+  std::future<lrpc::Result<lrpc::UniqueFd>> taken_;
+  shim::PeerSocket end_;  ///< The one that was offered.
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ToACallback, testing::ValuesIn(kSlow), kind);
+
+TEST_P(ToACallback, is_left_in_its_socket_by_a_server_that_may_call_back) {
+  ChatterListener listener;
+  for (const bool served : kBoth) {
+    ASSERT_NO_FATAL_FAILURE(offer());
+    shim::accept_offer(end_.get(), shim::BellMessage::callback);
+    auto offered = taken();
     ASSERT_TRUE(offered) << offered.error().message();
-    ASSERT_TRUE(leave_one(news->offered.get()));
+    ASSERT_TRUE(leave_one(end_.get()));
     give(*std::move(offered), Chatter::Callback::kPdl, served ? kCallbackStubs : kNone, &listener);
   }
+}
+
+TEST_P(ToACallback, is_the_answer_of_a_server_to_an_offer) {
+  ASSERT_NO_FATAL_FAILURE(offer());
+  ASSERT_TRUE(leave_one(end_.get()));
+  EXPECT_EQ(taken().code(), lrpc::Errc::peer_gone);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What is slow to close, sent to whoever has to close it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <atomic>
@@ -165,6 +166,29 @@ class ToAClient : public ClosingOfAKind {
     if (slow != nullptr) slow->give_away_meanwhile();
     return Conformance::Client::import_over(std::move(ends->first), options);
   }
+  /// The line of the next request for A-stacks on a bell. None: nobody has asked.
+  static shim::PeerSocket asked_on(int bell) {
+    for (;;) {
+      auto news = shim::receive_bell(bell);
+      if (!news || !*news) return {};
+      if ((*news)->message == shim::BellMessage::grow) return std::move((*news)->offered);
+    }
+  }
+  /// What was asked for on a line, as an honest server grants it.
+  static bool grant_on(int line) {
+    const auto request = shim::take_growth_request(line, {});
+    if (!request) return false;
+    lrpc::AStackClass wanted = Conformance::kPdl.classes[request->astack_class];
+    wanted.count = request->count;
+    const auto region = shim::create_region(*shim::RegionLayout::of({&wanted, 1}));
+    return region && shim::grant_growth(line, request->count, region->get());
+  }
+  static bool hung_up(int line) {
+    pollfd entry{line, 0, 0};
+    return poll(&entry, 1, 0) > 0;
+  }
+  /// Nobody serves its calls, so that it soon asks for more A-stacks.
+  static constexpr auto kCallTimeout = 50ms;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ToAClient, testing::ValuesIn(kSlow), kind);
 
@@ -180,27 +204,47 @@ TEST_P(ToAClient, left_unread_on_the_bell) {
   }
 }
 
-/// Nobody serves its calls, so that it soon asks for more A-stacks.
 TEST_P(ToAClient, in_a_line) {
   auto bell = shim::make_socket_pair();
   ASSERT_TRUE(bell);
   auto client = import_with(good_region().get(), bell->second.get(), nullptr,
-                            {.supply = lrpc::AStackSupply::grow, .call_timeout = 50ms});
+                            {.supply = lrpc::AStackSupply::grow, .call_timeout = kCallTimeout});
   ASSERT_TRUE(client) << client.error().message();
   bell->second.reset();
   const auto grant = [&] {
-    for (;;) {
-      auto news = shim::receive_bell(bell->first.get());
-      if (!news || !*news) return false;
-      if ((*news)->message != shim::BellMessage::grow) continue;
+    for (shim::PeerSocket line; (line = asked_on(bell->first.get()));) {
       SlowToClose* const slow = make_one();
-      if (slow == nullptr || !shim::grant_growth((*news)->offered.get(), 4, slow->get())) continue;
+      if (slow == nullptr || !shim::grant_growth(line.get(), 4, slow->get())) continue;
       slow->give_away_meanwhile();
       return true;
     }
+    return false;
   };
   EXPECT_TRUE(eventually([&] { return !client->Add(1, 2) && grant(); }));
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(client->Add(1, 2)) << "takes what was granted";
+}
+
+/// Behind what was granted, or in its place while nobody looks. The client closes the line when it goes.
+TEST_P(ToAClient, left_unread_in_a_line) {
+  for (const bool granted : {true, false}) {
+    auto bell = shim::make_socket_pair();
+    ASSERT_TRUE(bell);
+    auto client =
+        import_with(good_region().get(), bell->second.get(), nullptr,
+                    {.supply = lrpc::AStackSupply::grow, .grown_idle = lrpc::kNoLimit, .call_timeout = kCallTimeout});
+    ASSERT_TRUE(client) << client.error().message();
+    bell->second.reset();
+    shim::PeerSocket line;
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_FALSE(client->Add(1, 2));
+      line = asked_on(bell->first.get());
+      return line && (!granted || grant_on(line.get())) && leave_one(line.get());
+    }));
+    if (granted) {
+      EXPECT_FALSE(client->Add(1, 2)) << "takes what was granted";
+    }
+    EXPECT_FALSE(hung_up(line.get()));
+  }
 }
 
 TEST_P(ToAClient, in_place_of_a_region_or_a_bell) {

@@ -15,8 +15,10 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -174,8 +176,8 @@ class SealedByAStranger : public SealedStart {
     region_ = *std::move(memory);
   }
   /// Starts a program on a socket in which the answer already waits, and behind it what `leave` sends.
-  int run_with(int region, const std::function<void(int socket)>& leave = {}) {
-    auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region, bell_.second.get()});
+  int run_with(int region, int bell, const std::function<void(int socket)>& leave = {}) {
+    auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region, bell});
     if (!ends) return -3;
     if (leave) leave(ends->second.get());
     SealedOptions options;
@@ -191,15 +193,50 @@ class SealedByAStranger : public SealedStart {
   lrpc::Errc why_not_ = lrpc::Errc::ok;
 };
 
-/// It would hang if it did.
-TEST_F(SealedByAStranger, waits_for_nothing_that_is_left_in_the_socket) {
-  LingeringConnection slow;
-  ASSERT_EQ(run_with(region_.get(),
+/// The launcher waits for nothing that is slow to close, nor does the program's end: either would hang.
+class SealedBySlow : public SealedByAStranger, public testing::WithParamInterface<Slow> {
+ protected:
+  void SetUp() override {
+    SealedByAStranger::SetUp();  // starts a process, which would have a copy
+    if (IsSkipped() || HasFatalFailure()) return;
+    slow_ = make(GetParam());
+    if (slow_ == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(GetParam());
+  }
+  void TearDown() override { slow_.reset(); }
+  /// From here on no process that is started has a copy from the test.
+  void give_away() {
+    const std::string place = "/proc/self/fd/" + std::to_string(slow_->get());
+    const auto file = std::filesystem::read_symlink(place);
+    slow_->give_away_meanwhile();
+    EXPECT_TRUE(eventually([&] {
+      std::error_code gone;
+      return std::filesystem::read_symlink(place, gone) != file;
+    }));
+  }
+  std::unique_ptr<SlowToClose> slow_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, SealedBySlow, testing::ValuesIn(kSlow),
+                         [](const auto& slow) { return name_of(slow.param); });
+
+TEST_P(SealedBySlow, is_left_in_the_socket) {
+  ASSERT_EQ(run_with(region_.get(), bell_.second.get(),
                      [&](int socket) {
-                       EXPECT_TRUE(LadenSocket::send(socket, slow.get()));
-                       slow.give_away();
+                       EXPECT_TRUE(LadenSocket::send(socket, slow_->get()));
+                       give_away();
                      }),
             7);
+}
+
+TEST_P(SealedBySlow, comes_in_place_of_the_region) {
+  EXPECT_EQ(run_with(slow_->get(), bell_.second.get(), [&](int) { give_away(); }), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::bad_message);
+}
+
+/// A socket is a socket, whatever lies in it.
+TEST_P(SealedBySlow, comes_in_place_of_the_bell) {
+  const bool fits = GetParam() == Slow::laden;
+  EXPECT_EQ(run_with(region_.get(), slow_->get(), [&](int) { give_away(); }), fits ? 7 : -2);
+  EXPECT_EQ(why_not_, fits ? lrpc::Errc::ok : lrpc::Errc::bad_message);
 }
 
 TEST_F(SealedByAStranger, closes_memory_that_is_no_region_aside_and_for_its_user) {
@@ -207,7 +244,7 @@ TEST_F(SealedByAStranger, closes_memory_that_is_no_region_aside_and_for_its_user
   {
     const BusyClosers closers;
     lrpc::UniqueFd memory(memfd_create(kName, MFD_CLOEXEC));
-    EXPECT_EQ(run_with(memory.get()), -2);
+    EXPECT_EQ(run_with(memory.get(), bell_.second.get()), -2);
     EXPECT_EQ(why_not_, lrpc::Errc::bad_message);
     memory.reset();
     EXPECT_EQ(copies_of_memory(kName), 1U) << "the launching thread has closed it";
