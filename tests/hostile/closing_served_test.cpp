@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -15,8 +16,10 @@
 #include "eventually.h"
 #include "lrpc/server.h"
 #include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "private_answer.h"
 #include "raw_binding.h"
+#include "refused_calls.h"
 
 namespace testing_lrpc {
 namespace {
@@ -64,7 +67,8 @@ TEST_P(ToAServedSocket, is_given_in_its_place) {
 /// A client that offers to be called back, and its server, which is this test.
 class ToACallback : public ToAServedSocket {
  protected:
-  void offer() {
+  /// Offers on this kernel, or as on one that cannot refuse descriptors (SO_PASSRIGHTS).
+  void offer(bool refuses) {
     auto bell = shim::make_socket_pair();
     const auto region = shim::create_region(*shim::RegionLayout::of(Chatter::kPdl.classes));
     ASSERT_TRUE(bell && region);
@@ -76,13 +80,26 @@ class ToACallback : public ToAServedSocket {
     auto client = Chatter::Client::import_over(std::move(ends->first));
     ASSERT_TRUE(client) << client.error().message();
     client_.emplace(*std::move(client));
-    taken_ =
-        std::async(std::launch::async, [this] { return lrpc::detail::StubAccess::offer_callback(client_->binding()); });
+    const auto here = [this] { return lrpc::detail::StubAccess::offer_callback(client_->binding()); };
+    taken_ = std::async(std::launch::async, [here, refuses]() -> lrpc::Result<lrpc::UniqueFd> {
+      if (!refuses && !forget_pass_rights()) return lrpc::Errc::not_supported;
+      return here();
+    });
+    const auto is_over = [this] { return taken_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
     ASSERT_TRUE(eventually([&] {
       auto came = shim::receive_bell(bell_.first.get());
       if (came && *came && (*came)->message == shim::BellMessage::callback) end_ = std::move((*came)->offered);
-      return static_cast<bool>(end_);
+      return static_cast<bool>(end_) || is_over();
     }));
+    if (!end_) GTEST_SKIP() << taken_.get().error().message() << ": " << kNoSuchKernel;
+  }
+  /// Leaves one in the other end. False: that refuses it, as it should.
+  bool leave_unless_refused(bool refuses) {
+    const auto pair = shim::make_socket_pair();
+    const bool can_refuse = refuses && pair && shim::refuse_descriptors(pair->first.get());
+    const bool left = leave_one(end_.get());
+    EXPECT_EQ(left, !can_refuse);
+    return left;
   }
   /// What came of the offer.
   lrpc::Result<lrpc::UniqueFd> taken() { return taken_.get(); }
@@ -96,20 +113,26 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ToACallback, testing::ValuesIn(kSlow), kind);
 
 TEST_P(ToACallback, is_left_in_its_socket_by_a_server_that_may_call_back) {
   ChatterListener listener;
-  for (const bool served : kBoth) {
-    ASSERT_NO_FATAL_FAILURE(offer());
-    shim::accept_offer(end_.get(), shim::BellMessage::callback);
-    auto offered = taken();
-    ASSERT_TRUE(offered) << offered.error().message();
-    ASSERT_TRUE(leave_one(end_.get()));
-    give(*std::move(offered), Chatter::Callback::kPdl, served ? kCallbackStubs : kNone, &listener);
+  for (const bool refuses : kBoth) {
+    for (const bool served : kBoth) {
+      ASSERT_NO_FATAL_FAILURE(offer(refuses));
+      if (IsSkipped()) return;
+      shim::accept_offer(end_.get(), shim::BellMessage::callback);
+      auto offered = taken();
+      ASSERT_TRUE(offered) << offered.error().message();
+      (void)leave_unless_refused(refuses);
+      give(*std::move(offered), Chatter::Callback::kPdl, served ? kCallbackStubs : kNone, &listener);
+    }
   }
 }
 
 TEST_P(ToACallback, is_the_answer_of_a_server_to_an_offer) {
-  ASSERT_NO_FATAL_FAILURE(offer());
-  ASSERT_TRUE(leave_one(end_.get()));
-  EXPECT_EQ(taken().code(), lrpc::Errc::peer_gone);
+  for (const bool refuses : kBoth) {
+    ASSERT_NO_FATAL_FAILURE(offer(refuses));
+    if (IsSkipped()) return;
+    if (!leave_unless_refused(refuses)) end_.hang_up();
+    EXPECT_EQ(taken().code(), lrpc::Errc::peer_gone);
+  }
 }
 
 }  // namespace

@@ -242,6 +242,7 @@ TEST_P(ToAClient, left_unread_in_a_line) {
     }));
     if (granted) {
       EXPECT_FALSE(client->Add(1, 2)) << "takes what was granted";
+      EXPECT_FALSE(send_one(line.get(), 'x')) << "it says that it listens to nothing more there";
     }
     EXPECT_FALSE(hung_up(line.get()));
   }

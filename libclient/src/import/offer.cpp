@@ -1,6 +1,7 @@
 // What a client hands its server over the bell.
 #include "lrpc/client/import/binding.h"
 #include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/system/cancellation.h"
 
 namespace lrpc {
@@ -12,12 +13,14 @@ Result<UniqueFd> Binding::offer_callback() {
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
   const int offered = ends->second.get();
+  // An answer brings none. The server may put anything else into ours as soon as it has the other end.
+  const auto made =
+      shim::refuse_descriptors(ends->first.get()) ? shim::PeerSocket::Made::refusing : shim::PeerSocket::Made::here;
   if (Status sent = shim::offer_on_bell(object_->bell(), shim::BellMessage::callback, offered); !sent)
     return sent.error();
   // From here the server alone has that end: an offer that it drops is seen as the end of the pair.
   ends->second.reset();
-  // The server may have put anything into ours.
-  shim::PeerSocket kept(std::move(ends->first), shim::PeerSocket::Made::here, {object_->server().uid});
+  shim::PeerSocket kept(std::move(ends->first), made, {object_->server().uid});
   // Until it has accepted, a procedure that wants to call back could be running already and find nothing.
   if (Status taken = shim::await_acceptance(kept.get(), shim::BellMessage::callback); !taken) return taken.error();
   return kept.release();

@@ -138,6 +138,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
                               shim::PeerSocket line) {
   AStackClass declared = binding_.parts_.region.layout().classes()[request.astack_class].declared;
   declared.count = count;
+  line.take_nothing();  // what was granted is all that the server has to say here
   auto layout = shim::RegionLayout::of({&declared, 1});
   bool added = false;
   if (layout) {
