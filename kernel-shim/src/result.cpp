@@ -1,6 +1,7 @@
 #include "lrpc/shim/result.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -95,12 +96,18 @@ void no_value(const Failure& failure) noexcept {
   const auto* const after = static_cast<const std::byte*>(__builtin_return_address(0));
   const std::byte* const address = after - 1;  // of the call: what follows it may be of another function
   Dl_info object{};
-  const bool found = dladdr(address, &object) != 0 && object.dli_fname != nullptr;
-  const auto offset = address - (found ? static_cast<const std::byte*>(object.dli_fbase) : nullptr);
+  void* loaded = nullptr;
+  const bool found = dladdr1(address, &object, &loaded, RTLD_DL_LINKMAP) != 0 && object.dli_fname != nullptr;
+  // What was added to the addresses in the file; nothing in a program at a fixed place.
+  const std::uintptr_t moved = found && loaded != nullptr ? static_cast<const link_map*>(loaded)->l_addr : 0;
+  const std::uintmax_t in_file = reinterpret_cast<std::uintptr_t>(address) - moved;
   const std::string_view message = message_of(failure);
   std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s+0x%jx: %.*s\n",
-               found ? object.dli_fname : "", static_cast<std::uintmax_t>(offset), static_cast<int>(message.size()),
-               message.data());
+               found ? object.dli_fname : "", in_file, static_cast<int>(message.size()), message.data());
+  if (found) {
+    std::fprintf(stderr, "lrpc: `addr2line -Cfie %s 0x%jx` prints the place, if debug information is there\n",
+                 object.dli_fname, in_file);
+  }
   std::abort();
 }
 

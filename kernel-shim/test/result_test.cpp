@@ -89,7 +89,8 @@ TEST(ResultTest, value_of_an_error_prints_its_text_and_the_line_and_aborts) {
 
 TEST(ResultTest, operators_on_an_error_print_its_text_and_the_code_address_and_abort) {
   Result<std::string> failed = Errc::bad_handle;
-  const std::string expected = "taken at .*shim_test\\+0x[0-9a-f]+: " + std::string(describe(Errc::bad_handle));
+  const std::string expected = "taken at .*shim_test\\+0x[0-9a-f]+: " + std::string(describe(Errc::bad_handle)) +
+                               "\n.*`addr2line -Cfie .*shim_test 0x[0-9a-f]+`";
   EXPECT_DEATH((void)*failed, expected);
   EXPECT_DEATH((void)*std::as_const(failed), expected);
   EXPECT_DEATH((void)*std::move(failed), expected);
