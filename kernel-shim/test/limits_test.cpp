@@ -12,13 +12,20 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = Deadline::Clock;
 
-/// Between what was left before and after, by the clock, give or take.
-void expect_left(Deadline& deadline, Clock::time_point until, std::chrono::nanoseconds give) {
+/// Whether what is left is between what was left before and after, by the clock, give or take. Where both clocks could
+/// not be read together it may not be, once.
+bool is_left(Deadline& deadline, Clock::time_point until, std::chrono::nanoseconds give) {
   const auto before = std::chrono::nanoseconds(until - Clock::now());
   const std::chrono::nanoseconds left(deadline.left());
   const auto after = std::chrono::nanoseconds(until - Clock::now());
-  EXPECT_LE(left, before + give);
-  EXPECT_GE(left, after - give);
+  return left <= before + give && left >= after - give;
+}
+/// In one of some rounds, for whatever holds all of them up is wrong each time.
+template <class Round>
+bool once(const Round& round) {
+  for (int i = 0; i < 30; ++i)
+    if (round()) return true;
+  return false;
 }
 
 TEST(TheRateOfTicks, is_what_was_measured_between_two_looks) {
@@ -57,14 +64,16 @@ TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that
   (void)ticks_per_microsecond();
   std::this_thread::sleep_for(20ms);
   for (int i = 0; i < 2; ++i) {
-    Deadline deadline{Deadline::OfPeers{}};
-    const auto began = Clock::now();
-    deadline.begin(std::chrono::nanoseconds(1h).count());
-    const auto begun = Clock::now();
-    std::this_thread::sleep_for(200ms);
-    // By the first rate alone it would be off by up to 400 us.
-    expect_left(deadline, began + 1h, 50us + (begun - began));
-    expect_left(deadline, began + 1h, 50us + (begun - began));
+    EXPECT_TRUE(once([] {
+      Deadline deadline{Deadline::OfPeers{}};
+      const auto began = Clock::now();
+      deadline.begin(std::chrono::nanoseconds(1h).count());
+      const auto begun = Clock::now();
+      std::this_thread::sleep_for(200ms);
+      // By the first rate alone it would be off by up to 400 us.
+      const auto give = 50us + (begun - began);
+      return is_left(deadline, began + 1h, give) && is_left(deadline, began + 1h, give);
+    }));
   }
 }
 
@@ -82,12 +91,15 @@ TEST(Deadlines, of_a_peer_are_not_over_because_the_counter_has_jumped_since_they
 }
 
 TEST(Deadlines, at_a_time_are_told_by_the_clock) {
-  const auto until = Clock::now() + 5s;
-  Deadline deadline(until);
-  expect_left(deadline, until, 50us);
-  std::this_thread::sleep_for(20ms);
-  expect_left(deadline, until, 50us);
-  EXPECT_EQ(deadline.until(), until);
+  EXPECT_TRUE(once([] {
+    const auto until = Clock::now() + 5s;
+    Deadline deadline(until);
+    const bool at_once = is_left(deadline, until, 50us);
+    std::this_thread::sleep_for(20ms);
+    const bool later = is_left(deadline, until, 50us);
+    EXPECT_EQ(deadline.until(), until);
+    return at_once && later;
+  }));
   Deadline never(Clock::time_point::max());
   EXPECT_FALSE(never.ever());
   EXPECT_EQ(never.left(), Deadline::kNever);
