@@ -1,6 +1,7 @@
 #include "lookup_service.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "lrpc/shim/system/identifier.h"
@@ -114,9 +115,13 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
   }
   Found found;
   found.revision = range->revision;
-  for (const KeyValue& entry : range->found) {
+  // etcd has each key once, and no more than it was asked for. Whoever answers in its place may say more: it would take
+  // the places of other hosts in an answer, and memory for as long as answers are kept.
+  for (const KeyValue& entry : std::span(range->found).first(std::min(range->found.size(), kMostRead))) {
     auto published = parse_published(options_.prefix, entry.key, entry.value);
-    if (published && published->name == name) found.hosts.push_back(*std::move(published));
+    if (!published || published->name != name) continue;
+    if (std::ranges::find(found.hosts, published->host, &PublishedName::host) == found.hosts.end())
+      found.hosts.push_back(*std::move(published));
   }
   refused(name, range->found.size() - found.hosts.size());
   {

@@ -46,6 +46,11 @@ class FakeEtcd {
     keys_.clear();
     lease_ = 0;
   }
+  /// From now on each key that is found is said so many times, which no etcd does.
+  void repeat(int times) {
+    const std::lock_guard lock(mutex_);
+    times_ = times;
+  }
   /// What happens once somebody watches, before the watcher is told of a change of `key`. An empty key: of none.
   void on_watch(const std::string& key, std::function<void()> then) {
     const std::lock_guard lock(mutex_);
@@ -76,7 +81,8 @@ class FakeEtcd {
     const std::string prefix = bytes_of(asked, "key").value_or("");
     Json found = Json::array();
     for (const auto& [key, value] : keys_)
-      if (key.starts_with(prefix)) found.push_back({{"key", to_base64(key)}, {"value", to_base64(value)}});
+      for (int i = 0; i < times_ && key.starts_with(prefix); ++i)
+        found.push_back({{"key", to_base64(key)}, {"value", to_base64(value)}});
     return {{"header", {{"revision", "7"}}}, {"kvs", found}};
   }
   Json attached(std::int64_t of) const {
@@ -115,6 +121,7 @@ class FakeEtcd {
   std::int64_t lease_ = 0;  ///< 0: none.
   std::int64_t last_lease_ = 0;
   bool down_ = false;
+  int times_ = 1;
   std::string watched_;
   std::function<void()> then_;
   Gateway gateway_{[this](const Gateway::Request& request) { return answer_to(request); }};

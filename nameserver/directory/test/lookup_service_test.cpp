@@ -88,6 +88,22 @@ TEST_F(Lookups, name_no_more_hosts_than_an_answer_holds) {
   EXPECT_FALSE(answer->own);
 }
 
+TEST_F(Lookups, name_each_host_once_whatever_etcd_says) {
+  publish(published("files", "10.0.0.2"));
+  publish(published("files", "10.0.0.3"));
+  etcd_.repeat(5);
+  const std::string hosts = look_up("files").value().hosts.str();
+  EXPECT_TRUE(hosts == "10.0.0.2 10.0.0.3" || hosts == "10.0.0.3 10.0.0.2") << hosts;
+  EXPECT_EQ(said_.text(), "etcd has 8 entries below /test/names/files/ that are not right and are not used\n");
+}
+
+TEST_F(Lookups, use_no_more_entries_than_they_have_asked_for) {
+  publish(published("files", "10.0.0.2"));
+  publish(published("files", "10.0.0.3"));
+  etcd_.repeat(static_cast<int>(LookupService::kMostRead));
+  EXPECT_EQ(look_up("files").value().hosts.str(), "10.0.0.2");
+}
+
 TEST_F(Lookups, tell_a_name_that_nobody_has_from_one_with_another_version) {
   publish(published("old", "10.0.0.2", 2));
   EXPECT_EQ(refusal_of("nothing"), Errc::name_unknown);

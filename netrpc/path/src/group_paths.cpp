@@ -101,21 +101,23 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
   // What a member is called with, the others of its group see. One of them could give it out as its own, to have the
   // first one execute a call in another client's binding.
   made->bound(*key);
-  if (is_of_another(*made)) return Error{Errc::bad_message, at + " has the boot id of another one"};
-  bound_at(made, *key);
+  if (!bound_as_member(made)) return Error{Errc::bad_message, at + " has the boot id of another one"};
   std::lock_guard lock(members.mutex);
   members.all[member].lost = false;
   members.all[member].path.swap(made);  // the old one ends after the lock
   return {};
 }
 
-/// Whether a path of some group leads to another host with the same boot id.
-bool PathService::is_of_another(const Path& path) const {
+/// As bound_at(), unless a path of some group leads to another host with the same boot id. Both are one step, because
+/// two members may answer at the same moment.
+bool PathService::bound_as_member(const std::shared_ptr<Path>& path) {
   std::lock_guard lock(mutex_);
-  return std::ranges::any_of(paths_, [&](const auto& one) {
+  const bool of_another = std::ranges::any_of(paths_, [&](const auto& one) {
     const Path& other = *one.first;  // it leaves the list, under the lock, before it ends
-    return other.local_binding == 0 && other.host != path.host && other.key().boot == path.key().boot;
+    return other.local_binding == 0 && other.host != path->host && other.key().boot == path->key().boot;
   });
+  if (!of_another) list_locked(path);
+  return !of_another;
 }
 
 void PathService::rebind(bool all) {

@@ -131,6 +131,10 @@ Status PathService::agree_with(HostAddress host, const std::string& at, const Ne
 void PathService::bound_at(const std::shared_ptr<Path>& path, const BindingKey& key) {
   path->bound(key);
   std::lock_guard lock(mutex_);
+  list_locked(path);
+}
+
+void PathService::list_locked(const std::shared_ptr<Path>& path) {
   silence_.heard(path->host, options_.now());
   paths_.emplace(path.get(), path);
 }

@@ -137,6 +137,7 @@ class PathService {
                                            BindMessage message, std::chrono::milliseconds patience);
   /// It has been bound: from now on it is kept alive, and asked about.
   void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
+  void list_locked(const std::shared_ptr<Path>& path);
 
   // Of servers that speak another protocol (foreign_paths.cpp).
 
@@ -153,7 +154,8 @@ class PathService {
   /// At all members that are there; an error if there is none.
   [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
                                     Group group, const Needed& needed, BindMessage message);
-  [[nodiscard]] bool is_of_another(const Path& path) const;
+  /// False: it is not bound, because another host has its boot id.
+  [[nodiscard]] bool bound_as_member(const std::shared_ptr<Path>& path);
   /// What it comes to is said of the member from then on.
   [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
   [[nodiscard]] Status bind_member_at(Path& path, std::size_t member, HostAddress host, const std::string& at,

@@ -221,6 +221,35 @@ TEST_F(Groups, a_member_cannot_give_out_another_ones_key_as_its_own) {
   EXPECT_EQ(added(*second).at(name(1)), "42");
 }
 
+/// Each is bound by a thread of its own.
+TEST_F(Groups, of_members_that_answer_at_the_same_moment_with_one_boot_id_one_is_bound) {
+  constexpr int kAll = 16;
+  auto options = there_options();
+  options.max_bindings_per_host = 1'000'000;
+  members_[0].host->stop_broker();
+  members_[0].host->start_broker(options);
+  std::vector<HostAddress> all;
+  for (std::size_t i = 0; i < kAll; ++i) {
+    all.push_back(address(i));
+    network_.attach(address(i), &members_[0].host->broker());
+  }
+  here_->wire().set_members(all);
+  auto served = std::make_shared<std::atomic<int>>(0);  // the broker may go on to bind at the test's end
+  network_.when_served([served](std::uint16_t command) {
+    if (command != Network::kBind || ++*served > kAll) return;
+    for (int looks = 0; looks < 50'000'000 && *served < kAll; ++looks) std::this_thread::yield();
+  });
+  for (int i = 0; i < 50; ++i) {
+    *served = 0;
+    auto client = import();
+    ASSERT_TRUE(client) << client.error().message();
+    const auto bindings = here_->broker().group_bindings();
+    ASSERT_EQ(bindings.size(), 1U);
+    EXPECT_EQ(std::ranges::count_if(bindings.front().members, [](const auto& one) { return one.bound; }), 1);
+  }
+  network_.when_served(nullptr);
+}
+
 TEST_F(Groups, an_address_of_a_group_is_no_host) {
   EXPECT_EQ(import("files@239.0.0.0").code(), Errc::invalid_argument);
 }

@@ -45,12 +45,20 @@ class Network {
     tamper_ = std::move(tamper);
   }
 
+  /// Called when a host has served a command, before its reply arrives.
+  void when_served(std::function<void(std::uint16_t command)> served) {
+    std::lock_guard lock(mutex_);
+    served_ = std::move(served);
+  }
+
   Errc deliver(HostAddress from, HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                std::span<std::byte> reply, std::size_t& size) {
     RemoteService* service = nullptr;
     Tamper tamper;
+    std::function<void(std::uint16_t)> served;
     {
       std::lock_guard lock(mutex_);
+      served = served_;
       if (const auto found = services_.find(to); found != services_.end()) service = found->second;
       tamper = tamper_;
       ++delivering_[to];
@@ -72,6 +80,7 @@ class Network {
     if (command == kPing) ++pings;
     const std::uint16_t refused =
         service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, ++arrivals, command, copy, reply, size);
+    if (served) served(command);
     if (refused != 0) return static_cast<Errc>(refused);
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     return Errc::ok;
@@ -124,6 +133,7 @@ class Network {
   }
 
   Tamper tamper_;
+  std::function<void(std::uint16_t)> served_;
   std::mutex mutex_;
   State state_ = State::joined;
   std::condition_variable joined_;

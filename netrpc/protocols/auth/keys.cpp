@@ -52,6 +52,21 @@ bool parse_who(std::string_view who, Key& key) {
   return true;
 }
 
+/// libsodium takes some bytes beyond ASCII for letters.
+bool in_base64(std::string_view text) noexcept {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/' ||
+           c == '=';
+  });
+}
+
+/// Whether a first word that is no host may stand in an error. Errors go into logs, and a key may stand in a host's
+/// place, or right behind it: only a word of an address's characters is shown.
+bool may_be_shown(std::string_view who) noexcept {
+  constexpr std::size_t kLongestAddress = 50;
+  return who.size() <= kLongestAddress && who.find_first_not_of("0123456789abcdefABCDEF.:/") == std::string_view::npos;
+}
+
 constexpr std::uint32_t mask(unsigned prefix) noexcept { return prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix); }
 
 /// Holds secrets in text: wiped at its end.
@@ -93,9 +108,12 @@ Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
     if (!next_word(line).empty()) return wrong("more than a host and a key");
     Key key;
     key.name = who;
-    if (!parse_who(who, key) && who.find(':') != std::string_view::npos) return wrong(why_no_host(who));
-    if (!parse_who(who, key))
-      return wrong(fmt::format("'{}' is not a host (10.0.0.2), a network (10.0.0.0/24) or *", who));
+    if (!parse_who(who, key)) {
+      const bool shown = may_be_shown(who);
+      if (shown && who.find(':') != std::string_view::npos) return wrong(why_no_host(who));
+      return wrong(fmt::format("{} is not a host (10.0.0.2), a network (10.0.0.0/24) or *",
+                               shown ? fmt::format("'{}'", who) : "the first word"));
+    }
     if ((key.network & ~mask(key.prefix)) != 0)
       return wrong(fmt::format("'{}' has bits behind its prefix: write {}/{}", who,
                                to_string(HostAddress{key.network & mask(key.prefix)}), key.prefix));
@@ -104,7 +122,7 @@ Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
     const char* parsed_to = nullptr;
     const int decoded = sodium_base642bin(secret.data(), secret.size(), encoded.data(), encoded.size(), nullptr, &size,
                                           &parsed_to, sodium_base64_VARIANT_ORIGINAL);
-    if (decoded != 0 || size != secret.size() || parsed_to != encoded.data() + encoded.size()) {
+    if (decoded != 0 || size != secret.size() || parsed_to != encoded.data() + encoded.size() || !in_base64(encoded)) {
       sodium_memzero(secret.data(), secret.size());
       return wrong("the key is not 32 bytes in base64: make one with lrpc-netd --generate-key");
     }

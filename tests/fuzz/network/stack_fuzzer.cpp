@@ -1,6 +1,6 @@
 // Attacks a composed stack of protocols from below. The input is a little program: each step lets a frame arrive, lets
-// time pass, makes the local user call, send, open or cancel. What must not happen: a crash, a report of a sanitizer, a
-// buffer left over, state beyond the bounds.
+// time pass, makes a peer's link smaller or larger, makes the local user call, send, open or cancel. What must not
+// happen: a crash, a report of a sanitizer, a buffer left over, state beyond the bounds.
 //
 // One program a stack, which each names in a source of its own; the instance `top` is used. Where several stacks have
 // that name, the input's first byte chooses.
@@ -196,10 +196,16 @@ void run(Input program) {
           device(peer)->reflect(peer, which, at, program.byte());
           break;
         }
-        case 3:
-          clock.pass(std::chrono::microseconds(1ULL << (program.byte() % 28)));
+        case 3: {
+          const std::uint8_t time = program.byte();
+          if (time >= 0xe0) {  // what a host says of its link, where two have agreed (lrpc-netd)
+            host.peers().set_mtu(FuzzDevice::peer_host(time), program.two());
+            break;
+          }
+          clock.pass(std::chrono::microseconds(1ULL << (time % 28)));
           host.events().run_due();
           break;
+        }
         case 4: {
           if (asked.outstanding) {  // it is the session's that it was given to
             session->cancel(asked);

@@ -1,6 +1,8 @@
 // The file of keys: what it may say, who may read it, which line counts.
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "netrpc/protocols/auth/keys.h"
 #include "netrpc/protocols/auth/test/key_file.h"
 
@@ -45,6 +47,32 @@ TEST(AuthKeys, errors_name_the_line_and_what_to_do) {
             "k:1: the key is not 32 bytes in base64: make one with lrpc-netd --generate-key");
   EXPECT_EQ(error("10.0.0.1 " + key + " more"), "k:1: more than a host and a key");
   EXPECT_EQ(error("10.0.0.1 " + key + "\n10.0.0.1/32 " + key), "k:2: '10.0.0.1/32' has a key already");
+}
+
+/// Errors go into logs, which more people may read than the file.
+TEST(AuthKeys, no_error_tells_a_key_that_stands_in_the_wrong_place) {
+  const std::string key = generate_key();
+  for (const std::string& line : {key, key + " 10.0.0.1", "10.0.0.1" + key, "fe80::1" + key, key + key + " " + key,
+                                  "10.0.0.1 " + key + " " + key, "10.0.0.1 x" + key, "host " + key}) {
+    const auto refused = KeyRing::parse(line + "\n", "k");
+    ASSERT_FALSE(refused) << line;
+    const std::string text = refused.error().message();
+    EXPECT_EQ(text.find(key), std::string::npos) << text;
+    EXPECT_TRUE(text.starts_with("k:1: ")) << text;
+  }
+  EXPECT_EQ(KeyRing::parse(key, "k").error().message(),
+            "k:1: the first word is not a host (10.0.0.2), a network (10.0.0.0/24) or *");
+}
+
+TEST(AuthKeys, a_key_has_letters_of_base64_alone) {
+  const std::string key(43, 'A');
+  EXPECT_TRUE(KeyRing::parse("10.0.0.1 " + key + "=", "k"));
+  for (int byte = 1; byte < 256; ++byte) {
+    std::string other = key + "=";
+    other[7] = static_cast<char>(byte);
+    const bool letter = std::isalnum(byte) != 0 || byte == '+' || byte == '/';
+    EXPECT_EQ(bool(KeyRing::parse("10.0.0.1 " + other, "k")), letter) << byte;
+  }
 }
 
 TEST(AuthKeys, a_file_that_others_can_read_is_refused_with_what_to_do) {

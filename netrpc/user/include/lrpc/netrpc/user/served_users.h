@@ -12,6 +12,8 @@
 
 namespace lrpc::netuser {
 
+class UserService;
+
 /// Serves UserCalls (user_calls.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
 /// are not trusted. They can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
 /// which do not grow), and use up what their line of the graph allows; nothing else. ServerOptions limits their
@@ -33,13 +35,12 @@ class ServedUsers {
   Status serve_over(UserObject& user, UniqueFd socket);
 
  private:
-  class Service;
-  Service& add(UserObject& user);
-  ExportOptions offer(Service& service);
+  UserService& add(UserObject& user);
+  static ExportOptions offer(UserService& service);
 
   std::mutex mutex_;
   bool stopping_ = false;
-  std::vector<std::unique_ptr<Service>> services_;
+  std::vector<std::unique_ptr<UserService>> services_;
   std::unique_ptr<Server> server_;
 };
 

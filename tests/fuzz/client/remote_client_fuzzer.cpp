@@ -1,0 +1,424 @@
+// Attacks a client through what it imports from other hosts: the directory names any hosts, the network domain binds or
+// refuses for any reason, and other hosts, alone and as members of a group, answer calls with any status and any bytes.
+// What must hold: each call ends, with an error that exists or with results that conform; nothing is written behind the
+// caller's memory; the hosts that are tried are those that the directory named, in that order, eight at most, and none
+// after one has been bound; a group's replies are no more than came, and one that is damaged spoils no other; a handle
+// goes to no group.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "directory.server.h"
+#include "input.h"
+#include "lrpc/client.h"
+#include "lrpc/client/remote/group_call.h"
+#include "lrpc/nameserver.h"
+#include "lrpc/server.h"
+#include "network_path.server.h"
+#include "replica.client.h"
+#include "replica.server.h"
+
+namespace lrpc::fuzz {
+namespace {
+
+namespace Directory = directory::Directory;
+namespace NetworkPath = netpath::NetworkPath;
+
+constexpr std::uint8_t kMostCalls = 8;
+constexpr std::chrono::milliseconds kPatience{120'000};
+
+bool exists(Errc code) { return code != Errc::ok && describe(code) != "unknown error"; }
+
+/// What the strangers say. They are asked by one thread at a time, but not by the one that checks.
+class Script {
+ public:
+  /// `binds_well`: whatever is imported is bound, and nothing of the input is used for that.
+  void begin(Input input, bool binds_well) {
+    const std::lock_guard lock(mutex_);
+    input_ = input;
+    binds_well_ = binds_well;
+    tried_.clear();
+    bound_ = false;
+    calls_ = 0;
+  }
+  template <class Use>
+  auto use(Use&& use) {
+    const std::lock_guard lock(mutex_);
+    return use(input_);
+  }
+  [[nodiscard]] bool binds_well() {
+    const std::lock_guard lock(mutex_);
+    return binds_well_;
+  }
+  void tries(std::string host) {
+    const std::lock_guard lock(mutex_);
+    require(!bound_, "no further host is tried when one has been bound");
+    tried_.push_back(std::move(host));
+  }
+  void binds() {
+    const std::lock_guard lock(mutex_);
+    bound_ = true;
+  }
+  void calls() {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+  }
+  [[nodiscard]] std::vector<std::string> tried() {
+    const std::lock_guard lock(mutex_);
+    return tried_;
+  }
+  [[nodiscard]] std::size_t calls_made() {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  /// Of CallAll's last replies, as whoever made them knows.
+  std::size_t replies = 0;
+  std::size_t members = 0;
+
+ private:
+  std::mutex mutex_;
+  Input input_{nullptr, 0};
+  std::vector<std::string> tried_;
+  bool binds_well_ = false;
+  bool bound_ = false;
+  std::size_t calls_ = 0;
+};
+
+Script& script() {
+  static Script* const one = new Script;
+  return *one;
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A status, more often one that means something to this procedure.
+std::uint16_t status(Input& input) {
+  const std::uint8_t how = input.byte();
+  if (how < 0xa0) return 0;
+  if (how < 0xc0) return how % 4;
+  if (how < 0xd0) return static_cast<std::uint16_t>(0x8000U | input.byte());
+  if (how < 0xe0) return static_cast<std::uint16_t>(0xc000U | input.byte());
+  return input.two();
+}
+
+struct HostileNetwork {
+  struct Path {};
+
+  Result<NetworkPath::BindResults, NetworkPath::Refused, NetworkPath::DeclarationWanted> Bind(
+      CallContext& context, const String<255>& /*name*/, const String<255>& host, const String<255>& /*interface_name*/,
+      std::uint16_t /*major*/, std::uint16_t /*minor*/, std::uint64_t /*hash*/, std::uint32_t /*wait_ms*/,
+      std::uint32_t /*largest_call*/, const String<255>& /*call_name*/, std::uint32_t /*largest_return*/,
+      const String<255>& /*return_name*/) {
+    if (script().binds_well())
+      return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::make_shared<Path>()),
+                                      .to_group = host.view() == "group"};
+    script().tries(host.str());
+    enum class Reply { bound, refused, declared };
+    bool to_group = false;
+    NetworkPath::Refused refused{};
+    const Reply reply = script().use([&](Input& input) {
+      const std::uint8_t how = input.byte();
+      to_group = (how & 0x10) != 0;
+      if (how % 8 < 5) return Reply::bound;
+      if (how % 8 == 7) return Reply::declared;
+      refused = {.code = static_cast<std::uint16_t>(how < 0xe0 ? input.byte() % 64U : input.two()),
+                 .text = String<512>::cut(text_of(input.bytes(input.byte())))};
+      return Reply::refused;
+    });
+    if (reply == Reply::refused) return raise(refused);
+    if (reply == Reply::declared) return raise(NetworkPath::DeclarationWanted{});
+    script().binds();
+    return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::make_shared<Path>()),
+                                    .to_group = to_group};
+  }
+  Result<NetworkPath::Path, NetworkPath::Refused> BindDeclared(CallContext& context, const String<255>& /*name*/,
+                                                               const String<255>& /*host*/, std::uint32_t /*wait_ms*/,
+                                                               std::span<const std::byte> declaration) {
+    require(text_of(declaration) == Replica::kPdl.text, "the declaration is the interface's");
+    const auto code = script().use([](Input& input) { return input.byte() % 4 == 0 ? input.two() : std::uint16_t{0}; });
+    if (code != 0) return raise(NetworkPath::Refused{.code = code, .text = {"no"}});
+    script().binds();
+    return context.grant<NetworkPath::Path>(std::make_shared<Path>());
+  }
+  Result<NetworkPath::CallResults> Call(CallContext& /*context*/, Path& /*path*/, std::uint16_t /*number*/,
+                                        std::uint32_t /*limit_ms*/, std::span<const std::byte> /*image*/,
+                                        Buffer& results) {
+    script().calls();
+    return script().use([&](Input& input) {
+      NetworkPath::CallResults made{.status = status(input), .ended = input.byte() >= 0xf0};
+      const auto bytes = input.bytes(input.byte());
+      std::vector<std::byte> image(bytes.begin(), bytes.end());
+      image.resize(image.size() + (input.byte() % 8 == 7 ? input.two() % (results.capacity() - 255) : 0));
+      (void)results.assign(image);
+      return made;
+    });
+  }
+  Result<NetworkPath::CallAllResults> CallAll(CallContext& /*context*/, Path& /*path*/, std::uint16_t /*number*/,
+                                              std::uint32_t /*limit_ms*/, std::span<const std::byte> /*image*/,
+                                              Buffer& replies) {
+    script().calls();
+    return script().use([&](Input& input) {
+      std::vector<std::byte> all;
+      Script& known = script();
+      known.replies = input.byte() % 6;
+      known.members = input.byte();
+      for (std::size_t i = 0; i < known.replies; ++i) {
+        const std::uint16_t its = status(input);
+        const auto image = input.bytes(input.byte() % 64);
+        std::vector<std::byte> one(client::GroupReplies::kHead + image.size());
+        (void)client::GroupReplies::put({input.four(), its, image}, one);
+        all.insert(all.end(), one.begin(), one.end());
+      }
+      if (const std::uint8_t damage = input.byte(); damage >= 0xc0 && !all.empty()) {
+        all[input.two() % all.size()] ^= static_cast<std::byte>(input.byte());
+        known.replies = all.size() / client::GroupReplies::kHead;  // at most
+      }
+      (void)replies.assign(all);
+      const std::uint16_t whole = input.byte() < 0xe0 ? std::uint16_t{0} : status(input);
+      return NetworkPath::CallAllResults{.status = whole, .members = static_cast<std::uint16_t>(known.members)};
+    });
+  }
+  Result<NetworkPath::ExportsResults> Exports(CallContext& /*context*/, const String<255>& /*name*/) {
+    return NetworkPath::ExportsResults{};
+  }
+  void Groups(CallContext& /*context*/, std::uint64_t /*after*/, Buffer& /*bindings*/) {}
+  void Send(CallContext& /*context*/, Path& /*path*/, std::uint16_t /*number*/, std::span<const std::byte> /*image*/) {}
+};
+
+struct HostileDirectory {
+  Result<Directory::LookupResults, Directory::Refused> Lookup(CallContext& /*context*/, const String<255>& /*name*/,
+                                                              const String<255>& /*interface_name*/,
+                                                              std::uint16_t /*major*/, std::uint16_t /*minor*/,
+                                                              std::uint64_t /*hash*/, std::uint32_t /*wait_ms*/) {
+    return script().use([&](Input& input) -> Result<Directory::LookupResults, Directory::Refused> {
+      const std::uint8_t how = input.byte();
+      if (how % 4 == 3)
+        return raise(Directory::Refused{.code = input.two(), .text = String<512>::cut(text_of(input.bytes(200)))});
+      const std::string hosts = text_of(input.bytes(input.byte() % 128));
+      answer = hosts;
+      own = (how & 4) != 0;
+      return Directory::LookupResults{.hosts = String<127>::cut(hosts), .own = own, .age_ms = input.two()};
+    });
+  }
+  void Report(CallContext& /*context*/, const String<15>& /*host*/, bool /*reached*/) {}
+  std::optional<std::string> answer;  ///< Nothing: a refusal.
+  bool own = false;
+};
+
+/// A server of this machine, for a name that the directory says to be its own.
+struct HonestReplica {
+  Replica::Tally Begin(CallContext& call, std::uint32_t first) {
+    return call.grant<Replica::Tally>(std::make_shared<std::uint32_t>(first));
+  }
+  using Tally = std::uint32_t;
+  std::uint32_t Count(CallContext&, std::uint32_t& tally) { return ++tally; }
+  void Forget(CallContext&, const std::shared_ptr<std::uint32_t>&) {}
+  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
+  Result<std::uint32_t, Replica::TooBig> Double(CallContext&, std::uint32_t value) { return value; }
+  Replica::GreetResults Greet(CallContext&, const String<100>&) { return {}; }
+  Status Refuse(CallContext&) { return {}; }
+  String<16000> Large(CallContext&, std::uint32_t) { return {}; }
+  Status Fill(CallContext&, std::uint32_t, Buffer&) { return {}; }
+  std::uint8_t Halves(CallContext&, std::uint32_t, Buffer&, Buffer&) { return 0; }
+  void Note(CallContext&, std::uint32_t) {}
+};
+
+/// A nameserver, and who is imported through it; for ever, because a fuzzer ends by _exit().
+class World {
+ public:
+  World() {
+    std::string folder = "/tmp/lrpc-fuzz-XXXXXX";
+    require(::mkdtemp(folder.data()) != nullptr, "there is a folder");
+    nameserver::NameserverOptions options;
+    options.socket_path = folder + "/lrpcd.sock";
+    options.bind_timeout = kPatience;
+    auto started = nameserver::Nameserver::start(std::move(options));
+    require(bool(started), "a nameserver starts");
+    nameserver_ = *std::move(started);
+    server_ = std::make_unique<Server>(ServerOptions{.nameserver = nameserver_->socket_path()});
+    require(NetworkPath::export_to(*server_, std::string(shim::kNetworkName), network_) &&
+                Directory::export_to(*server_, std::string(shim::kDirectoryName), directory) &&
+                Replica::export_to(*server_, "local", honest_),
+            "the strangers are exported");
+    import_options.nameserver = nameserver_->socket_path();
+    import_options.watcher = false;
+    import_options.call_timeout = kPatience;
+  }
+  ImportOptions import_options;
+  HostileDirectory directory;
+
+ private:
+  std::unique_ptr<nameserver::Nameserver> nameserver_;
+  HostileNetwork network_;
+  HonestReplica honest_;
+  std::unique_ptr<Server> server_;
+};
+
+World& world() {
+  static World* const one = new World;
+  return *one;
+}
+
+/// Room for results with a fence behind it.
+class Room {
+ public:
+  explicit Room(std::size_t size) : memory_(size + kFence, kPost), buffer(std::span(memory_).first(size)) {}
+  ~Room() {
+    require(buffer.size() <= buffer.capacity(), "a result fits its buffer");
+    require(std::all_of(memory_.end() - kFence, memory_.end(), [](std::byte byte) { return byte == kPost; }),
+            "nothing is written behind the caller's memory");
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+ private:
+  static constexpr std::ptrdiff_t kFence = 64;
+  static constexpr std::byte kPost{0xf5};
+  std::vector<std::byte> memory_;
+
+ public:
+  Buffer buffer;
+};
+
+template <class Outcome>
+void check(const Outcome& outcome) {
+  require(outcome || exists(outcome.code()), "an error has a name");
+  if (!outcome && outcome.code() != Errc::raised)
+    require(outcome.error().message().size() <= shim::kMaxReasonLength, "and a text that is short");
+}
+
+template <class Replies>
+void check_all(const Replies& replies) {
+  check(replies);
+  if (!replies) return;
+  require(replies->size() <= script().replies && replies->members == script().members,
+          "no member replies that did not");
+  for (const auto& one : *replies) check(one.result);
+}
+
+void call(Replica::Client& client, std::uint8_t which) {
+  switch (which % 16) {
+    case 0: return check(client.Add(1, 2));
+    case 1: {
+      const auto doubled = client.Double(3);
+      check(doubled);
+      const auto* const raised = doubled.raised<Replica::TooBig>();
+      require(raised == nullptr || raised->what.size() <= 64, "a raised error conforms");
+      return;
+    }
+    case 2: {
+      const auto greeted = client.Greet("you");
+      check(greeted);
+      require(!greeted || greeted->greeting.size() <= 200, "a text conforms");
+      return;
+    }
+    case 3: return check(client.Refuse());
+    case 4: return check(client.Large(5));
+    case 5: {
+      Room room(which < 128 ? 1000 : 10);
+      return check(client.Fill(5, room.buffer));
+    }
+    case 6: {
+      Room low(1000);
+      Room high(which < 128 ? 1000 : 0);
+      return check(client.Halves(5, low.buffer, high.buffer));
+    }
+    case 7: return check(client.Note(1));
+    case 8: {
+      const auto begun = client.Begin(1);
+      check(begun);
+      if (begun) check(client.Count(*begun));
+      return;
+    }
+    case 9: return check(client.start().Add(1, 2).finish());
+    case 10: return check_all(client.all().Add(1, 2));
+    case 11: return check_all(client.all().Double(1));
+    case 12: {
+      const auto replies = client.all().Fill(5);
+      check_all(replies);
+      for (std::size_t i = 0; replies && i < replies->size(); ++i)
+        require(replies->replies[i].bytes.size() <= 1000, "bytes have their bound");
+      return;
+    }
+    case 13: return check_all(client.all().Halves(5));
+    case 14: return check_all(client.all().Greet("all"));
+    default: return check_all(client.all().Large(5));
+  }
+}
+
+/// What has been tried is what the directory named, as far as it came.
+void check_tried(const std::vector<std::string>& tried) {
+  const HostileDirectory& directory = world().directory;
+  std::vector<std::string> named;
+  const std::string all = directory.answer.value_or("");
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find(' ', begin), all.size());
+    if (end > begin) named.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  named.resize(std::min<std::size_t>(named.size(), 8));
+  if (directory.own && !named.empty()) named.erase(named.begin());  // not over the network
+  // Behind the '@' of a host that has one, there is another.
+  std::erase_if(named, [](const std::string& host) { return host.find('@') != std::string::npos; });
+  require(tried.size() <= named.size() && std::equal(tried.begin(), tried.end(), named.begin()),
+          "the hosts that the directory named are tried in its order");
+}
+
+void call_all_of(Replica::Client& client, std::span<const std::byte> calls) {
+  for (const std::byte one : calls) call(client, std::to_integer<std::uint8_t>(one));
+}
+
+/// An import, and some calls.
+void import_and_call(const std::string& name, std::span<const std::byte> calls, Input input) {
+  script().begin(input, false);
+  world().directory.answer.reset();
+  auto client = Replica::Client::import(name, world().import_options);
+  if (name.ends_with('@')) check_tried(script().tried());
+  if (!client) return require(exists(client.code()), "an import that fails has a reason");
+  call_all_of(*client, calls);
+}
+
+/// Calls through a binding that stays, because an import takes far longer than a call: to a host, or to a group.
+void call_through_kept(bool group, std::span<const std::byte> calls, Input input) {
+  static std::array<std::optional<Replica::Client>, 2> kept;
+  std::optional<Replica::Client>& client = kept[group ? 1 : 0];
+  script().begin(input, true);
+  if (!client || client->binding().revoked()) {
+    auto again = Replica::Client::import(group ? "files@group" : "files@10.0.0.2", world().import_options);
+    require(bool(again), "what is bound well can be imported");
+    client = *std::move(again);
+  }
+  const std::size_t before = script().calls_made();
+  call_all_of(*client, calls);
+  if (!group) return;
+  // Of these, which pass handles, nothing comes to a group.
+  const auto begun = client->Begin(1);
+  require(!begun, "no handle comes from a group");
+  require(client->binding().revoked() || script().calls_made() - before <= calls.size(), "and none goes to it");
+}
+
+void run(Input input) {
+  constexpr std::array<const char*, 4> kNames{"files@", "files@", "local@", "files@10.0.0.2"};
+  const std::uint8_t which = input.byte() % 16;
+  const auto calls = input.bytes(input.byte() % kMostCalls);
+  if (which < kNames.size()) return import_and_call(kNames[which], calls, input);
+  call_through_kept(which % 2 == 0, calls, input);
+}
+
+}  // namespace
+}  // namespace lrpc::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  lrpc::fuzz::run({data, size});
+  return 0;
+}
