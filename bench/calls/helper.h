@@ -1,7 +1,6 @@
-// Running other programs: the helpers that are built beside the bench, and valgrind.
+// Other programs: the helpers that are built beside the bench, and valgrind.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +14,6 @@ namespace lrpc::bench {
 Result<std::string> helper_path(std::string_view program);
 /// Whether $PATH has an executable of that name.
 [[nodiscard]] bool found_in_path(std::string_view program);
-/// Runs a program (found through $PATH) and returns what it wrote to its standard output. An exit status other than 0
-/// is an error that quotes the end of its standard error; so is taking longer than `limit`.
-Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 /// Runs a helper under callgrind, with these options of callgrind's; the path of what that has written, in `directory`.
 /// Errors: as above.

@@ -40,16 +40,28 @@ Result<Child> Child::spawn(std::string_view name, const Seat& seat, const std::f
   return child;
 }
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+Result<Child> Child::spawn_leader(std::string_view name, const Seat& seat, const std::function<int()>& body) {
+  auto child = spawn(name, seat, [&] {
+    ::setpgid(0, 0);  // before the body starts anything
+    return body();
+  });
+  if (!child) return child;
+  ::setpgid(child->pid_, child->pid_);  // before anybody kills the group: either call may come first
+  child->leads_ = true;
+  return child;
+}
+
+Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), leads_(other.leads_) {}
 Child& Child::operator=(Child&& other) noexcept {
   std::swap(pid_, other.pid_);
+  std::swap(leads_, other.leads_);
   return *this;
 }
 Child::~Child() { kill(); }
 
 void Child::kill() noexcept {
   if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
+  ::kill(leads_ ? -pid_ : pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

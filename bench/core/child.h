@@ -18,6 +18,8 @@ class Child {
  public:
   /// Forks; the child takes `seat`, runs `body` and exits with its value. `name` is what ps shows (≤ 15 characters).
   static Result<Child> spawn(std::string_view name, const Seat& seat, const std::function<int()>& body);
+  /// The same, as the leader of a process group of its own: kill() and the destructor end the whole group.
+  static Result<Child> spawn_leader(std::string_view name, const Seat& seat, const std::function<int()>& body);
 
   Child() noexcept = default;
   Child(Child&& other) noexcept;
@@ -34,6 +36,7 @@ class Child {
 
  private:
   pid_t pid_ = -1;
+  bool leads_ = false;
 };
 
 /// Sleeps until the process has used no processor time for `quiet`, at most for `limit`: then its pollers have parked.

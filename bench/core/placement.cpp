@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace lrpc::bench {
 namespace {
@@ -82,6 +84,17 @@ std::vector<Seat> Cores::each() const {
   return seats;
 }
 
+unsigned Cores::count() const noexcept { return static_cast<unsigned>(CPU_COUNT(&all_)); }
+
+Seat Cores::among(unsigned processors) const {
+  Seat seat;
+  CPU_ZERO(&seat);
+  std::vector<Seat> seats = each();
+  seats.resize(processors);
+  for (const Seat& one : seats) CPU_OR(&seat, &seat, &one);
+  return seat;
+}
+
 Seat own_seat() noexcept {
   Seat seat;
   CPU_ZERO(&seat);  // sit() does nothing with that
@@ -90,5 +103,12 @@ Seat own_seat() noexcept {
 }
 
 void sit(const Seat& seat) noexcept { (void)::sched_setaffinity(0, sizeof(seat), &seat); }
+
+void seat_process(pid_t process, const Seat& seat) {
+  std::error_code ignored;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), ignored)) {
+    (void)::sched_setaffinity(std::stoi(task.path().filename()), sizeof(seat), &seat);
+  }
+}
 
 }  // namespace lrpc::bench

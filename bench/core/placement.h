@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include <sys/types.h>
 
 #include <optional>
 #include <string>
@@ -40,6 +41,12 @@ class Cores {
   [[nodiscard]] Seats seats(Placement placement) const noexcept;
   /// One seat for each processor that may be used: those of seats(two_cores) first, in that order.
   [[nodiscard]] std::vector<Seat> each() const;
+  /// How many may be used.
+  [[nodiscard]] unsigned count() const noexcept;
+  /// One seat of the first of each(), so many. Precondition: there are so many.
+  [[nodiscard]] Seat among(unsigned processors) const;
+  /// The number of the second of the two.
+  [[nodiscard]] std::optional<int> second() const noexcept { return second_; }
 
  private:
   int first_ = 0;
@@ -52,5 +59,7 @@ class Cores {
 [[nodiscard]] Seat own_seat() noexcept;
 /// Moves the calling thread.
 void sit(const Seat& seat) noexcept;
+/// Moves every thread of a process, as taskset -a -p does.
+void seat_process(pid_t process, const Seat& seat);
 
 }  // namespace lrpc::bench

@@ -12,13 +12,6 @@
 namespace lrpc::bench {
 namespace {
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::uint64_t leading_number(std::string_view text) noexcept {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   std::uint64_t number = 0;
@@ -28,15 +21,27 @@ std::uint64_t leading_number(std::string_view text) noexcept {
 
 }  // namespace
 
-std::uint64_t proc_number(std::string_view text, std::string_view key) noexcept {
+std::string proc_contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string_view proc_field(std::string_view text, std::string_view key) noexcept {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     if (line.starts_with(key) && line.substr(key.size()).starts_with(':')) {
-      return leading_number(line.substr(key.size() + 1));
+      const std::string_view field = line.substr(key.size() + 1);
+      return field.substr(std::min(field.find_first_not_of(" \t"), field.size()));
     }
     text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
-  return 0;
+  return {};
+}
+
+std::uint64_t proc_number(std::string_view text, std::string_view key) noexcept {
+  return leading_number(proc_field(text, key));
 }
 
 std::uint64_t stat_clock_ticks(std::string_view line) noexcept {
@@ -58,9 +63,9 @@ Result<CpuUsage> cpu_usage(pid_t process) {
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), error)) {
     const std::string path = task.path();
-    usage.clock_ticks += stat_clock_ticks(contents(path + "/stat"));
-    usage.ns += leading_number(contents(path + "/schedstat"));
-    const std::string status = contents(path + "/status");
+    usage.clock_ticks += stat_clock_ticks(proc_contents(path + "/stat"));
+    usage.ns += leading_number(proc_contents(path + "/schedstat"));
+    const std::string status = proc_contents(path + "/status");
     usage.voluntary += proc_number(status, "voluntary_ctxt_switches");
     usage.involuntary += proc_number(status, "nonvoluntary_ctxt_switches");
     ++usage.threads;
@@ -76,17 +81,17 @@ CpuUsage operator-(const CpuUsage& later, const CpuUsage& earlier) noexcept {
 }
 
 Result<MemoryUsage> memory_usage(pid_t process) {
-  const std::string rollup = contents(fmt::format("/proc/{}/smaps_rollup", process));
+  const std::string rollup = proc_contents(fmt::format("/proc/{}/smaps_rollup", process));
   if (rollup.empty()) return Error{Errc::not_supported, "no /proc/PID/smaps_rollup"};
   const auto kib = [](std::string_view text, std::string_view key) {
     return static_cast<double>(proc_number(text, key));
   };
   return MemoryUsage{kib(rollup, "Pss"), kib(rollup, "Pss_Shmem"),
-                     kib(contents(fmt::format("/proc/{}/status", process)), "VmPTE")};
+                     kib(proc_contents(fmt::format("/proc/{}/status", process)), "VmPTE")};
 }
 
 KernelMemory kernel_memory() {
-  const std::string text = contents("/proc/meminfo");
+  const std::string text = proc_contents("/proc/meminfo");
   return {static_cast<double>(proc_number(text, "SUnreclaim")), static_cast<double>(proc_number(text, "KernelStack"))};
 }
 

@@ -38,7 +38,12 @@ struct KernelMemory {
 };
 [[nodiscard]] KernelMemory kernel_memory();
 
-/// The number behind `key` in text of the form "key: number", as /proc has it; 0 if there is none.
+/// What a file of /proc says; empty if there is none.
+[[nodiscard]] std::string proc_contents(const std::string& path);
+/// What is behind `key` in lines of the form "key: text", as /proc has them, without the blanks before; empty if there
+/// is none.
+[[nodiscard]] std::string_view proc_field(std::string_view text, std::string_view key) noexcept;
+/// The same as a number; 0 if there is none.
 [[nodiscard]] std::uint64_t proc_number(std::string_view text, std::string_view key) noexcept;
 /// utime + stime of a /proc/.../stat line, whatever the program is called; 0 if it is none.
 [[nodiscard]] std::uint64_t stat_clock_ticks(std::string_view line) noexcept;

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <limits>
-#include <system_error>
 
 #include "calls/lrpc_domains.h"
 #include "core/futex.h"
@@ -22,14 +20,6 @@ namespace lrpc::bench {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// Moves every thread of a process.
-void move_process(pid_t process, const Seat& seat) {
-  std::error_code ignored;
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), ignored)) {
-    (void)::sched_setaffinity(std::stoi(task.path().filename()), sizeof(seat), &seat);
-  }
-}
 
 /// A hog that can be told to compute or to sleep, without the cost of making one.
 class SwitchedHog {
@@ -82,17 +72,17 @@ const Change kChanges[] = {
     {"poller", "hog on the poller's core", "hog stops", Placement::two_cores,
      [](const World& world) { world.hog.turn(true); }, [](const World& world) { world.hog.turn(false); }},
     {"migration", "client moves to the poller's core", "client moves back", Placement::two_cores,
-     [](const World& world) { move_process(world.client, world.cores.seats(Placement::two_cores).server); },
-     [](const World& world) { move_process(world.client, world.cores.seats(Placement::two_cores).client); }},
+     [](const World& world) { seat_process(world.client, world.cores.seats(Placement::two_cores).server); },
+     [](const World& world) { seat_process(world.client, world.cores.seats(Placement::two_cores).client); }},
     {"narrow", "both narrowed to one core", "both on every core", Placement::unpinned,
      [](const World& world) {
        for (const pid_t process : {world.client, world.server}) {
-         move_process(process, world.cores.seats(Placement::one_core).client);
+         seat_process(process, world.cores.seats(Placement::one_core).client);
        }
      },
      [](const World& world) {
        for (const pid_t process : {world.client, world.server}) {
-         move_process(process, world.cores.seats(Placement::unpinned).client);
+         seat_process(process, world.cores.seats(Placement::unpinned).client);
        }
      }},
 };

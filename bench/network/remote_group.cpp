@@ -8,10 +8,10 @@
 
 #include "alternate.h"
 #include "bench.client.h"
-#include "calls/helper.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/measured_client.h"
+#include "core/program.h"
 #include "core/session.h"
 #include "whole_host.h"
 #include "wire_pair.h"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "calls/helper.h"
 #include "calls/lrpc_domains.h"
+#include "core/program.h"
 
 namespace lrpc::bench {
 Status RemoteHosts::start_end(WholeHost& end, const netrpc::test::Namespace& where, const Seat& seat,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "calls/helper.h"
+#include "core/program.h"
 #include "core/session.h"
 #include "paper.h"
 

@@ -6,9 +6,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <thread>
-
-#include "core/child.h"
 #include "core/naive.h"
 
 namespace lrpc::bench {
@@ -69,29 +66,6 @@ TEST_F(Crossings, a_dropped_contender_leaves_no_process_behind) {
   { ASSERT_TRUE(make_naive_futex(cores_->seats(Placement::one_core))); }
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
-}
-
-TEST(ChildTest, an_idle_process_is_found_idle_and_a_child_that_hangs_is_killed) {
-  auto cores = Cores::find();
-  ASSERT_TRUE(cores);
-  auto child = Child::spawn("sleeper", cores->seats(Placement::unpinned).server, [] {
-    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-    return 0;
-  });
-  ASSERT_TRUE(child);
-  wait_until_idle(child->pid(), std::chrono::microseconds(200), std::chrono::milliseconds(1000));
-  auto ended = child->wait(std::chrono::milliseconds(50));
-  EXPECT_EQ(ended.code(), Errc::timed_out);
-}
-
-TEST(ChildTest, the_exit_status_comes_back) {
-  auto cores = Cores::find();
-  ASSERT_TRUE(cores);
-  auto child = Child::spawn("quick", cores->seats(Placement::unpinned).server, [] { return 7; });
-  ASSERT_TRUE(child);
-  auto ended = child->wait(std::chrono::minutes(4));
-  ASSERT_TRUE(ended);
-  EXPECT_EQ(*ended, 7);
 }
 
 }  // namespace

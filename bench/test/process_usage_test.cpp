@@ -14,6 +14,15 @@ TEST(ProcessUsage, a_number_is_found_behind_its_own_key_only) {
   EXPECT_EQ(proc_number("", "Pss"), 0U);
 }
 
+TEST(ProcessUsage, a_field_is_the_rest_of_its_line) {
+  constexpr std::string_view text = "Name:\ta b\nCpus_allowed_list:\t1\nCpus_allowed:\t2\nEmpty:\n";
+  EXPECT_EQ(proc_field(text, "Name"), "a b");
+  EXPECT_EQ(proc_field(text, "Cpus_allowed_list"), "1");
+  EXPECT_EQ(proc_field(text, "Cpus_allowed"), "2");
+  EXPECT_EQ(proc_field(text, "Empty"), "");
+  EXPECT_EQ(proc_field(text, "Threads"), "");
+}
+
 TEST(ProcessUsage, the_times_of_a_stat_line_are_found_behind_any_name) {
   EXPECT_EQ(stat_clock_ticks("42 (a) b) 1 (2) S 1 2 3 4 5 6 7 8 9 10 700 30 0 0 20 0 1"), 730U);
   EXPECT_EQ(stat_clock_ticks("no line at all"), 0U);

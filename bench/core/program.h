@@ -1,0 +1,16 @@
+// Running another program and reading what it says.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+/// Runs a program (found through $PATH) and returns what it wrote to its standard output. An exit status other than 0
+/// is an error that quotes the end of its standard error; so is taking longer than `limit`.
+Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+
+}  // namespace lrpc::bench
