@@ -107,13 +107,15 @@ int main(int argc, char** argv) {
   names.emplace_back("all");
   program.option("what", what, "Which bench; `all` is the first six").one_of(names).show_default();
   program.option("--json", json_path, "Also write one JSON object a row to this file");
-  program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
+  program.flag("--quick", quick, "Fewer blocks a row: default within two minutes, each of the others within one");
   program.option("--gate", filter.gate, "Only rows of this gate")
       .one_of({"exchange", "handoff", "trap", "adaptive", "none"});
   program.option("--placement", filter.placement, "Only rows of this placement")
       .one_of({"one-core", "two-cores", "unpinned"});
-  program.option("--test", filter.test,
-                 "Only rows of this test (Null, Add, BigIn, BigInOut, ...); default: whose names contain this");
+  program.option(
+      "--test", filter.test,
+      "Only rows of this test (Null, Add, BigIn, BigInOut, ...); default: in whose names this regular expression "
+      "finds something");
   program.option("--load", filter.load, "matrix: only cells with this load")
       .one_of({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"});
   program.option("--pace", filter.pace, "matrix: only cells with this between two calls")

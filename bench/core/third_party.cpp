@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler.h"
+
 namespace lrpc::bench {
 namespace {
 
@@ -35,16 +37,50 @@ std::uint64_t calibrate() noexcept {
 
 }  // namespace
 
-Result<ThirdParty> ThirdParty::start(const Seat& seat) {
+Result<ThirdParty> ThirdParty::create() {
   auto desk = Shared<Desk>::create();
   if (!desk) return desk.error();
   ThirdParty self(std::move(*desk));
   self.open_book(kBooks);
-  const std::uint64_t turns = calibrate();
-  auto process = Child::spawn("bench-third", seat, [&]() -> int { work_periodically(turns, *self.desk_); });
-  if (!process) return process.error();
-  self.process_ = std::move(*process);
   return self;
+}
+
+Result<ThirdParty> ThirdParty::start(const Seat& seat) {
+  auto self = create();
+  if (!self) return self;
+  const std::uint64_t turns = calibrate();
+  auto process = Child::spawn("bench-third", seat, [&]() -> int { work_periodically(turns, *self->desk_); });
+  if (!process) return process.error();
+  self->process_ = std::move(*process);
+  return self;
+}
+
+Result<ThirdParty> ThirdParty::start_build(const Seat& seat) {
+  auto self = create();
+  if (!self) return self;
+  const auto compiler = Compiler::create();
+  if (!compiler) return compiler.error();
+  if (Status tried = compiler->compile(); !tried) return tried.error();
+  auto process = Child::spawn_leader("bench-build", seat, [&]() -> int {
+    while (note(*self->desk_, now_ns(), [&] { return compiler->compile().has_value(); })) {
+    }
+    return 1;
+  });
+  if (!process) return process.error();
+  self->process_ = std::move(*process);
+  return self;
+}
+
+template <class Work>
+bool ThirdParty::note(Desk& desk, std::int64_t due, Work&& work) {
+  const std::size_t book = desk.book.load(std::memory_order_acquire);
+  const bool done = work();
+  const std::int64_t took = now_ns() - due;
+  // A piece that began in one book and ended in another tells nothing about either.
+  if (book < kBooks && book == desk.book.load(std::memory_order_acquire)) {
+    desk.books[book].add(static_cast<std::uint64_t>(took));
+  }
+  return done;
 }
 
 void ThirdParty::work_periodically(std::uint64_t turns, Desk& desk) noexcept {
@@ -52,13 +88,10 @@ void ThirdParty::work_periodically(std::uint64_t turns, Desk& desk) noexcept {
     due = std::max(due, now_ns() - kPeriodNs);  // after a long absence it does not make up for lost periods
     const timespec at{due / 1'000'000'000, due % 1'000'000'000};
     ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
-    const std::size_t book = desk.book.load(std::memory_order_acquire);
-    compute(turns);
-    const std::int64_t took = now_ns() - due;
-    // A period that began in one book and ended in another tells nothing about either.
-    if (book < kBooks && book == desk.book.load(std::memory_order_acquire)) {
-      desk.books[book].add(static_cast<std::uint64_t>(took));
-    }
+    note(desk, due, [turns] {
+      compute(turns);
+      return true;
+    });
   }
 }
 

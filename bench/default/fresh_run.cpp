@@ -1,297 +1,164 @@
 #include "fresh_run.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <memory>
-#include <optional>
+#include <span>
 #include <thread>
 
-#include "bench.client.h"
-#include "calls/procedures.h"
+#include "company.h"
 #include "core/child.h"
-#include "core/control_group.h"
-#include "core/hog.h"
 #include "core/interrupt.h"
-#include "core/process_usage.h"
-#include "core/third_party.h"
-#include "lrpc/server.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "run_domains.h"
 
 namespace lrpc::bench {
 namespace {
 
-using std::chrono::nanoseconds;
-
-constexpr unsigned kMostCallers = 8;
-constexpr std::size_t kMostWindows = 400;
-constexpr auto kReady = std::chrono::seconds(10);
-
-/// What the processes of a run share.
-struct Desk {
-  std::atomic<std::uint32_t> servers_ready;
-  std::atomic<std::uint32_t> callers_ready;
-  std::atomic<std::uint32_t> failed;
-  std::atomic<std::uint64_t> begin;  ///< ticks; 0: not yet.
-  struct Caller {
-    Histogram calls;
-    double medians[kMostWindows];
-  } callers[kMostCallers];
-};
-
-struct TimedProcedures : Procedures {
-  std::uint64_t ticks = 0;
-  void Null(CallContext& /*context*/) noexcept {
-    if (ticks != 0) compute_for(ticks);
-  }
-};
-
-/// The client's half of a run: one thread's calls.
-class Caller {
+/// The clients and servers of a run.
+class Domains {
  public:
-  Caller(const Situation& situation, const TickClock& clock, nanoseconds length, Desk& desk, Desk::Caller& book)
-      : situation_(situation),
-        desk_(desk),
-        book_(book),
-        length_(clock.ticks(length)),
-        window_(clock.ticks(FreshRun::kWindow)),
-        think_(clock.ticks(situation.think)),
-        burst_(clock.ticks(situation.burst)),
-        overhead_(clock.overhead()) {}
+  Domains(const RunTerms& terms, const Cores& cores, const Company& company)
+      : terms_(terms),
+        company_(company),
+        seats_(seats_of(terms.situation, cores)),
+        client_ends_(terms.situation.clients),
+        server_ends_(terms.situation.servers) {}
 
-  /// False: a call failed.
-  bool run(::Bench::Client& client) {
-    desk_.callers_ready.fetch_add(1);
-    std::uint64_t begin = 0;
-    while ((begin = desk_.begin.load(std::memory_order_acquire)) == 0)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    std::uint64_t burst_began = begin;
-    for (;;) {
-      const std::uint64_t before = ticks_begin();
-      const std::uint64_t at = before > begin ? before - begin : 0;
-      if (at / window_ != index_) end_window(at / window_);
-      if (at >= length_) return true;
-      if (!call(client)) return false;
-      const std::uint64_t after = ticks_end();
-      const std::uint64_t took = std::max<std::uint64_t>(after - before, overhead_) - overhead_;
-      book_.calls.add(took / std::max(1U, situation_.started));
-      of_window_->add(took / std::max(1U, situation_.started));
-      if (think_ != 0) compute_for(think_);
-      if (situation_.sleep.count() != 0) std::this_thread::sleep_for(situation_.sleep);
-      if (burst_ != 0 && after - burst_began > burst_) {
-        std::this_thread::sleep_for(situation_.burst);
-        burst_began = ticks_begin();
-      }
-    }
+  /// Returns once all of them wait for the run to begin.
+  Status start() {
+    if (Status done = connect(); !done) return done;
+    if (Status done = start_servers(); !done) return done;
+    return start_clients();
   }
+  Status await_end() {
+    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(terms_.length) + kRunPatience;
+    for (Child& client : clients_) {
+      const auto ended = client.wait(limit);
+      if (!ended) return ended.error();
+      if (*ended != 0) return Error{Errc::call_failed, "a call failed"};
+    }
+    return {};
+  }
+  [[nodiscard]] std::span<const Child> clients() const { return clients_; }
+  [[nodiscard]] std::span<const Child> servers() const { return servers_; }
+  [[nodiscard]] unsigned callers() const { return terms_.situation.clients * terms_.situation.threads; }
 
  private:
-  [[nodiscard]] bool call(::Bench::Client& client) const {
-    if (situation_.started == 0) return client.Null().has_value();
-    std::array<decltype(std::optional(client.start().Null())), kMostStarted> calls;
-    for (unsigned i = 0; i < situation_.started; ++i) calls[i].emplace(client.start().Null());
-    bool all = true;
-    for (unsigned i = 0; i < situation_.started; ++i) all &= calls[i]->finish().has_value();
-    return all;
+  [[nodiscard]] bool is_chain() const { return terms_.situation.shape == Situation::Shape::chain; }
+  /// A socket pair between each client and each server that it calls, and between the servers of a chain.
+  Status connect() {
+    const auto pair = [](UniqueFd& one, UniqueFd& other) -> Status {
+      auto ends = shim::make_socket_pair();
+      if (!ends) return ends.error();
+      one = std::move(ends->first);
+      other = std::move(ends->second);
+      return {};
+    };
+    for (std::size_t i = 0; i < client_ends_.size(); ++i) {
+      for (std::size_t s = 0; s < server_ends_.size(); ++s) {
+        if (!terms_.situation.in_turn && i % server_ends_.size() != s) continue;
+        if (Status done = pair(client_ends_[i].emplace_back(), server_ends_[s].emplace_back()); !done) return done;
+      }
+    }
+    return is_chain() ? pair(front_end_, back_end_) : Status{};
   }
-  void end_window(std::uint64_t next) {
-    if (index_ < kMostWindows) book_.medians[index_] = of_window_->quantile(0.5);
-    for (std::uint64_t i = index_ + 1; i < std::min<std::uint64_t>(next, kMostWindows); ++i)
-      book_.medians[i] = std::numeric_limits<double>::quiet_NaN();
-    of_window_->clear();
-    index_ = next;
+  Status start_servers() {
+    if (is_chain()) {
+      std::vector<UniqueFd> ends;
+      ends.push_back(std::move(back_end_));
+      Status done = add(servers_, "bench-server", seats_.server, [&] { return serve_bench(std::move(ends), terms_); });
+      if (!done) return done;
+    }
+    const bool nested = terms_.situation.shape != Situation::Shape::plain;
+    for (auto& ends : server_ends_) {
+      Status done = add(servers_, "bench-server", seats_.server, [&] {
+        client_ends_.clear();
+        if (nested) return serve_nested(std::move(ends), std::move(front_end_), terms_);
+        return serve_bench(std::move(ends), terms_);
+      });
+      if (!done) return done;
+      ends.clear();
+    }
+    front_end_.reset();
+    return await(terms_.desk.servers_ready, servers_.size(), "a server");
+  }
+  Status start_clients() {
+    for (unsigned i = 0; i < client_ends_.size(); ++i) {
+      Status done = add(clients_, "bench-client", seats_.clients[i], [&] {
+        std::vector<UniqueFd> ends = std::move(client_ends_[i]);
+        client_ends_.clear();
+        return call_in_run(std::move(ends), i * terms_.situation.threads, terms_);
+      });
+      if (!done) return done;
+      client_ends_[i].clear();
+    }
+    return await(terms_.desk.callers_ready, callers(), "a client");
+  }
+  Status add(std::vector<Child>& to, const char* name, const Seat& seat, const std::function<int()>& body) {
+    auto process = Child::spawn(name, seat, body);
+    if (!process) return process.error();
+    to.push_back(std::move(*process));
+    return company_.admit(to.back());
+  }
+  static Status await(const std::atomic<std::uint32_t>& count, std::size_t wanted, std::string_view whom) {
+    for (const auto begun = std::chrono::steady_clock::now(); count.load() < wanted;) {
+      if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
+      if (std::chrono::steady_clock::now() - begun > kRunPatience)
+        return Error{Errc::timed_out, std::string(whom) + " did not become ready"};
+      interruptible_sleep(std::chrono::microseconds(500));
+    }
+    return {};
   }
 
-  static constexpr unsigned kMostStarted = 8;
-  const Situation& situation_;
-  Desk& desk_;
-  Desk::Caller& book_;
-  const std::uint64_t length_, window_, think_, burst_, overhead_;
-  std::uint64_t index_ = 0;
-  std::unique_ptr<Histogram> of_window_ = std::make_unique<Histogram>();
+  const RunTerms& terms_;
+  const Company& company_;
+  const RunSeats seats_;
+  std::vector<std::vector<UniqueFd>> client_ends_;
+  std::vector<std::vector<UniqueFd>> server_ends_;
+  UniqueFd front_end_, back_end_;  ///< Of a chain: between its servers.
+  std::vector<Child> servers_;
+  std::vector<Child> clients_;
 };
 
-int be_server(std::vector<UniqueFd> ends, nanoseconds procedure, const TickClock& clock, Desk& desk) {
-  TimedProcedures procedures;
-  procedures.ticks = clock.ticks(procedure);
-  Server server;
-  for (UniqueFd& end : ends) {
-    if (!::Bench::serve_over(server, std::move(end), procedures)) return 1;
-  }
-  desk.servers_ready.fetch_add(1);
-  for (;;) ::pause();
-}
-
-int be_client(UniqueFd end, Gate gate, const Situation& situation, unsigned first, const TickClock& clock,
-              nanoseconds length, Desk& desk) {
-  ImportOptions options;
-  options.gate = gate;
-  if (situation.started != 0) options.supply = AStackSupply::grow;  // more than the interface has A-stacks
-  auto client = ::Bench::Client::import_over(std::move(end), options);
-  if (!client) return 1;
-  std::atomic<bool> failed{false};
-  const auto body = [&](unsigned index) {
-    if (situation.fifo && !become_fifo()) failed = true;
-    if (!Caller(situation, clock, length, desk, desk.callers[index]).run(*client)) failed = true;
-  };
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < situation.threads; ++i) others.emplace_back(body, first + i);
-  body(first);
-  for (auto& other : others) other.join();
-  return failed ? 1 : 0;
-}
-
-Seats seats_of(const Situation& situation, const Cores& cores) {
-  using Where = Situation::Where;
-  switch (situation.where) {
-    case Where::one_processor: return cores.seats(Placement::one_core);
-    case Where::apart: return cores.seats(Placement::two_cores);
-    case Where::server_confined:
-      return {.client = cores.seats(Placement::unpinned).client, .server = cores.seats(Placement::two_cores).server};
-    case Where::anywhere:
-    case Where::moved: break;
-  }
-  return cores.seats(Placement::unpinned);
-}
-
-Status await(const std::atomic<std::uint32_t>& count, std::uint32_t wanted, std::string_view whom) {
-  for (const auto begun = std::chrono::steady_clock::now(); count.load() < wanted;) {
-    if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
-    if (std::chrono::steady_clock::now() - begun > kReady)
-      return Error{Errc::timed_out, std::string(whom) + " did not become ready"};
-    interruptible_sleep(std::chrono::microseconds(500));
-  }
-  return {};
-}
-
-/// As taskset -p does: from one processor to the next, until the process has gone.
-int move_about(pid_t process, const std::vector<Seat>& seats) {
-  for (;;) {
-    for (const Seat& seat : seats) {
-      if (::sched_setaffinity(process, sizeof seat, &seat) != 0) return 0;
-      std::this_thread::sleep_for(FreshRun::kWindow);
-    }
-  }
-}
-
-/// The group that clients and servers are to be in, if any.
-Result<std::optional<ControlGroup>> group_of(const Situation& situation) {
-  std::optional<ControlGroup> none;
-  if (situation.processors == 0 && situation.weight == 1) return none;
-  auto group = ControlGroup::create("default", situation.weight);
-  if (!group) return group.error();
-  if (situation.processors != 0) {
-    if (Status done = group->limit(situation.processors); !done) return done.error();
-  }
-  return std::optional(std::move(*group));
-}
-
-double seconds(const std::vector<Child>& processes) {
-  double all = 0;
-  for (const Child& process : processes) {
-    if (const auto usage = cpu_usage(process.pid())) all += static_cast<double>(usage->ns) / 1e9;
-  }
-  return all;
-}
-
-}  // namespace
-
-Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& cores, const TickClock& clock,
-                           std::chrono::milliseconds length) {
-  auto desk = Shared<Desk>::create();
-  if (!desk) return desk.error();
-  if (situation.fifo) {
-    if (Status done = try_fifo(); !done) return done.error();
-  }
-  auto group = group_of(situation);
-  if (!group) return group.error();
-  const auto admit = [&](const Child& process) { return *group ? (*group)->take(process.pid()) : Status{}; };
-  const Seats seats = seats_of(situation, cores);
-  const Seat anywhere = cores.seats(Placement::unpinned).client;
-
-  std::vector<Child> hogs;
-  for (unsigned i = 0; i < situation.hogs; ++i) {
-    auto hog = start_hog(anywhere);
-    if (!hog) return hog.error();
-    hogs.push_back(std::move(*hog));
-  }
-  std::optional<ThirdParty> third;
-  if (situation.third_party) {
-    auto started = ThirdParty::start(anywhere);
-    if (!started) return started.error();
-    third.emplace(std::move(*started));
-  }
-
-  std::vector<UniqueFd> client_ends(situation.clients);
-  std::vector<std::vector<UniqueFd>> server_ends(situation.servers);
-  for (unsigned i = 0; i < situation.clients; ++i) {
-    auto ends = shim::make_socket_pair();
-    if (!ends) return ends.error();
-    client_ends[i] = std::move(ends->first);
-    server_ends[i % situation.servers].push_back(std::move(ends->second));
-  }
-  std::vector<Child> servers;
-  for (auto& ends : server_ends) {
-    auto server = Child::spawn("bench-server", seats.server, [&] {
-      client_ends.clear();
-      return be_server(std::move(ends), situation.procedure, clock, **desk);
-    });
-    if (!server) return server.error();
-    if (Status done = admit(*server); !done) return done.error();
-    servers.push_back(std::move(*server));
-    ends.clear();
-  }
-  if (Status ready = await((*desk)->servers_ready, situation.servers, "a server"); !ready) return ready.error();
-  std::vector<Child> clients;
-  for (unsigned i = 0; i < situation.clients; ++i) {
-    auto client = Child::spawn("bench-client", seats.client, [&] {
-      UniqueFd end = std::move(client_ends[i]);
-      client_ends.clear();
-      return be_client(std::move(end), gate, situation, i * situation.threads, clock, length, **desk);
-    });
-    if (!client) return client.error();
-    if (Status done = admit(*client); !done) return done.error();
-    clients.push_back(std::move(*client));
-    client_ends[i].reset();
-  }
-  std::vector<Child> movers;
-  for (const Child& client : clients) {
-    if (situation.where != Situation::Where::moved) break;
-    auto mover = Child::spawn("bench-mover", anywhere, [&] { return move_about(client.pid(), cores.each()); });
-    if (!mover) return mover.error();
-    movers.push_back(std::move(*mover));
-  }
-  const unsigned callers = situation.clients * situation.threads;
-  if (Status ready = await((*desk)->callers_ready, callers, "a client"); !ready) return ready.error();
-
-  const double hogs_before = seconds(hogs);
-  if (third) third->open_book(0);
-  (*desk)->begin.store(ticks_begin(), std::memory_order_release);
-  FreshRun run;
-  for (Child& client : clients) {
-    const auto ended = client.wait(length + kReady);
-    if (!ended) return ended.error();
-    if (*ended != 0) return Error{Errc::call_failed, "a call failed"};
-  }
-  run.hogs = (seconds(hogs) - hogs_before) / std::chrono::duration<double>(length).count();
-  if (third) {
-    third->open_book(ThirdParty::kBooks);
-    run.third_party = third->book(0);
-  }
-  const auto windows = static_cast<std::size_t>(length / FreshRun::kWindow);
-  run.windows.assign(std::min(windows, kMostWindows), std::numeric_limits<double>::quiet_NaN());
+/// What the callers have written down.
+void read_books(const RunDesk& desk, unsigned callers, const TickClock& clock, FreshRun& run) {
   for (unsigned i = 0; i < callers; ++i) {
-    const Desk::Caller& caller = (*desk)->callers[i];
+    const RunDesk::Caller& caller = desk.callers[i];
     run.calls.add(caller.calls);
     for (std::size_t w = 0; w < run.windows.size(); ++w) {
       const double median = clock.ns(1) * caller.medians[w];
       if (!std::isnan(median) && !(run.windows[w] >= median)) run.windows[w] = median;
     }
   }
+}
+
+}  // namespace
+
+Result<FreshRun> run_fresh(const Situation& situation, shim::Gate gate, const Cores& cores, const TickClock& clock,
+                           std::chrono::milliseconds length) {
+  auto desk = Shared<RunDesk>::create();
+  if (!desk) return desk.error();
+  auto company = Company::start(situation, cores);
+  if (!company) return company.error();
+  const RunTerms terms{situation, gate, clock, length, **desk};
+  Domains domains(terms, cores, *company);
+  if (Status done = domains.start(); !done) return done.error();
+  if (Status done = company->follow(domains.clients(), cores); !done) return done.error();
+
+  const double servers_before = seconds_of(domains.servers());
+  company->open_books();
+  (*desk)->begin.store(ticks_begin(), std::memory_order_release);
+  if (Status done = company->disturb(length, domains.clients(), domains.servers(), cores); !done) return done.error();
+  if (Status done = domains.await_end(); !done) return done.error();
+  FreshRun run;
+  company->close_books(run, length);
+  run.processor = (seconds_of(domains.servers()) - servers_before + static_cast<double>((*desk)->clients_ns) / 1e9) /
+                  std::chrono::duration<double>(length).count();
+  const auto windows = static_cast<std::size_t>(length / FreshRun::kWindow);
+  run.windows.assign(std::min(windows, RunDesk::kMostWindows), std::numeric_limits<double>::quiet_NaN());
+  read_books(**desk, domains.callers(), clock, run);
   return run;
 }
 
