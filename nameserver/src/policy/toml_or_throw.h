@@ -1,6 +1,6 @@
 // toml++ whose assertions throw. In its version 3.3 some texts that are no TOML, such as a line that begins with a zero
-// byte, fail an assertion, or where assertions are off an assumption of the optimizer's; others come to a place that its
-// optimizer assumes never to be reached. A daemon must survive all of them.
+// byte, fail an assertion, or where assertions are off an assumption of the optimizer's; others come to a place that
+// its optimizer assumes never to be reached. A daemon must survive all of them.
 //
 // The library is renamed so that no other part of a program shares these functions with us.
 #pragma once
