@@ -22,7 +22,6 @@ namespace testing_lrpc {
 namespace {
 
 namespace shim = lrpc::shim;
-using lrpc::Errc;
 using lrpc::UniqueFd;
 using namespace std::chrono_literals;
 

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user
   // With the path its local binding ends: there cannot be two.
   if (claimed_.contains(binding))
     return Error{Errc::invalid_argument, "one remote binding for each binding to the network domain"};
-  claim.reset(new Claim{*this, binding, user, std::move(of_user), std::move(share)});
+  claim.reset(new Claim{*this, binding, user, std::move(of_user), std::move(share)});  // NOLINT: an aggregate
   claimed_.insert(binding);
   claim->counted = true;
   return claim;

@@ -50,7 +50,7 @@ struct SelectHosts : SimHosts {
     Result<SessionRef> session = selects[from]->open(*servers[from], participants);
     EXPECT_TRUE(session) << session.error().message();
     sessions.push_back(*session);
-    return **session;
+    return *sessions.back();
   }
   void call(std::size_t from, Session& session, TestCall& call, std::string_view text, Duration timeout = kNoLimit) {
     const Shepherd inside(world.host(from).monitor());
