@@ -29,11 +29,13 @@ struct TypesServer {
   Client::layout noted{};
   std::string told{};
 
+  // NOLINTBEGIN(performance-unnecessary-value-param): as procedures take it
   lrpc::Result<Client::PResults_, Client::export_to, Client::serve_over> P(
       lrpc::CallContext& context, const Client::Client& given, Client::layout layout, Client::kPdl number,
       Client::start& start, all& /*object*/, std::shared_ptr<binding> closed, const lrpc::String<9>& std,
       std::span<const std::byte> lrpc, const Client::P_outcome& outcome, Client::PResults& results,
       lrpc::Buffer& buffer) {
+    // NOLINTEND(performance-unnecessary-value-param)
     if (closed == nullptr || given != sample(4)) return lrpc::Errc::bad_handle;
     if (number == 1) return lrpc::raise(Client::serve_over{});
     if (number == 2) return lrpc::raise(Client::export_to{.Client = given, .kPdl = number});
@@ -136,6 +138,7 @@ struct ProceduresServer {
   void serve_over(lrpc::CallContext&, std::int32_t& a) { ++a; }
   taken::Open import_over(lrpc::CallContext& context) { return context.grant<taken::Open>(granted); }
   std::int32_t start(lrpc::CallContext&, Open& a) { return &a == granted.get() ? 1 : 0; }
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): as procedures take it
   void all(lrpc::CallContext&, std::shared_ptr<Open> a) { opened = a == granted ? 1 : -1; }
   void binding(lrpc::CallContext&, const lrpc::String<9>& a) { bound_to = a.view(); }
   Answer Callback(lrpc::CallContext& context) {
