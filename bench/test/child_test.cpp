@@ -39,7 +39,9 @@ TEST(Child, what_a_leader_has_started_ends_with_it) {
   ASSERT_TRUE(started);
   auto leader = Child::spawn_leader("leader", own_seat(), [&]() -> int {
     const pid_t other = ::fork();
-    while (other == 0) ::pause();
+    if (other == 0) {
+      for (;;) ::pause();
+    }
     (*started)->store(other);
     for (;;) ::pause();
   });
