@@ -126,14 +126,5 @@ TEST_P(ToACallback, is_left_in_its_socket_by_a_server_that_may_call_back) {
   }
 }
 
-TEST_P(ToACallback, is_the_answer_of_a_server_to_an_offer) {
-  for (const bool refuses : kBoth) {
-    ASSERT_NO_FATAL_FAILURE(offer(refuses));
-    if (IsSkipped()) return;
-    if (!leave_unless_refused(refuses)) end_.hang_up();
-    EXPECT_EQ(taken().code(), lrpc::Errc::peer_gone);
-  }
-}
-
 }  // namespace
 }  // namespace testing_lrpc
