@@ -243,9 +243,9 @@ TEST_F(Groups, of_members_that_answer_at_the_same_moment_with_one_boot_id_one_is
     *served = 0;
     auto client = import();
     ASSERT_TRUE(client) << client.error().message();
-    const auto bindings = here_->broker().group_bindings();
-    ASSERT_EQ(bindings.size(), 1U);
-    EXPECT_EQ(std::ranges::count_if(bindings.front().members, [](const auto& one) { return one.bound; }), 1);
+    const auto bindings = here_->broker().group_bindings();  // the one before may not have ended yet
+    ASSERT_FALSE(bindings.empty());
+    EXPECT_EQ(std::ranges::count_if(bindings.back().members, [](const auto& one) { return one.bound; }), 1);
   }
   network_.when_served(nullptr);
 }
