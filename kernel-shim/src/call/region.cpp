@@ -14,7 +14,6 @@ namespace lrpc::shim {
 namespace {
 
 constexpr std::uint64_t kSlotAlignment = 128;  // two lines: the adjacent-line prefetcher must not couple two A-stacks
-constexpr std::uint64_t kPage = 4096;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -25,7 +24,8 @@ Error over(const char* what, std::uint64_t value, std::uint64_t limit) {
 
 }  // namespace
 
-Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
+Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes, std::uint64_t page) {
+  if (page == 0) page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (classes.empty()) return Error{Errc::invalid_argument, "an interface without A-stacks"};
   if (classes.size() > limits::kMaxClasses)
     return over("number of A-stack classes", classes.size(), limits::kMaxClasses);
@@ -48,13 +48,13 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
     const std::uint64_t image_end = round_up(sizeof(AStackHead) + declared.image_size, sizeof(AStackLimit));
     placed.slot_stride = static_cast<std::uint32_t>(round_up(image_end + sizeof(AStackLimit), kSlotAlignment));
     placed.slots_offset = offset;
-    placed.tail_stride = static_cast<std::uint32_t>(round_up(declared.tail_size, kPage));
+    placed.tail_stride = static_cast<std::uint32_t>(round_up(declared.tail_size, page));
     layout.classes_.push_back(placed);
     layout.astack_count_ += declared.count;
     offset += std::uint64_t{placed.slot_stride} * declared.count;
   }
   // Tails go behind all slots, so that the slots stay contiguous and dense and a tail can be trimmed by whole pages.
-  offset = round_up(offset, kPage);
+  offset = round_up(offset, page);
   for (Class& placed : layout.classes_) {
     placed.tails_offset = offset;
     offset += std::uint64_t{placed.tail_stride} * placed.declared.count;

@@ -19,15 +19,16 @@ namespace lrpc::shim {
 /// over the socket, never out of the region itself. A-stacks are numbered contiguously, class after class.
 class RegionLayout {
  public:
-  /// Fails with limit_reached or invalid_argument if the classes break a limit of lrpc::limits.
-  static Result<RegionLayout> of(std::span<const AStackClass> classes);
+  /// Fails with limit_reached or invalid_argument if the classes break a limit of lrpc::limits. `page`: the bytes of a
+  /// page of memory, a power of two; 0: this machine's.
+  static Result<RegionLayout> of(std::span<const AStackClass> classes, std::uint64_t page = 0);
 
   struct Class {
     AStackClass declared;
     std::uint32_t first_astack = 0;  ///< Number of its first A-stack.
     std::uint32_t slot_stride = 0;   ///< Bytes from one slot to the next: a multiple of 128 (no false sharing).
     std::uint64_t slots_offset = 0;  ///< Of its first slot.
-    std::uint32_t tail_stride = 0;   ///< Bytes from one tail to the next: whole pages.
+    std::uint32_t tail_stride = 0;   ///< Bytes from one tail to the next: whole pages of the machine.
     std::uint64_t tails_offset = 0;  ///< Of its first tail, behind all slots of all classes.
   };
 
