@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,25 @@ TEST(AllocatorPage, can_be_read_and_written_while_it_is_changed) {
   }
   stop = true;
   user.join();
+}
+
+TEST(AllocatorPage, goes_back_to_zeros_where_no_memory_is_to_be_had) {
+  AllocatorPageMapping page;
+  auto fd = create_allocator_page();
+  ASSERT_TRUE(fd);
+  ASSERT_TRUE(page.put(*std::move(fd)));
+  page->counters.hits.store(7);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_DATA, &before), 0);
+  const rlimit none{1, before.rlim_max};  // of 0 the kernel makes no limit
+  ASSERT_EQ(setrlimit(RLIMIT_DATA, &none), 0);
+  page.put_zeros();
+  const auto hits = page->counters.hits.load();
+  ASSERT_EQ(setrlimit(RLIMIT_DATA, &before), 0);
+  EXPECT_EQ(hits, 0U) << "the other domain's page is still there";
+  page->counters.hits.store(7);
+  page.put_zeros();
+  EXPECT_EQ(page->counters.hits.load(), 0U) << "and again";
 }
 
 TEST(AllocatorPage, is_not_there_in_a_fork_child) {

@@ -12,11 +12,24 @@
 namespace lrpc::shim {
 namespace {
 
-/// Puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its lock
-/// on the address space held, and who faults in between waits for it. The system call itself, because tools that watch
-/// mmap take it for a write to every byte, which others must not make at the same time.
-bool map_over(void* at, int flags, int fd) noexcept {
-  return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) != -1;
+// Each puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its
+// lock on the address space held, and who faults in between waits for it. The system calls themselves, because tools
+// that watch mmap take it for a write to every byte, which others must not make at the same time.
+
+bool map_over(void* at, int fd) noexcept {
+  return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0L) != -1;
+}
+/// Needs no memory: what lies at `from` moves.
+bool move_over(void* at, void* from) noexcept {
+  return ::syscall(SYS_mremap, from, kAllocatorPageSize, kAllocatorPageSize, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1;
+}
+
+/// Null if there is no memory.
+AllocatorPage* map_zeros() noexcept {
+  void* zeros = mmap(nullptr, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (zeros == MAP_FAILED) return nullptr;
+  (void)madvise(zeros, kAllocatorPageSize, MADV_DONTFORK);
+  return static_cast<AllocatorPage*>(zeros);
 }
 
 }  // namespace
@@ -32,15 +45,14 @@ CountersCopy copy_counters(const AllocatorCounters& counters) noexcept {
 
 Result<UniqueFd> create_allocator_page() { return create_sealed_memory("lrpc-allocator", kAllocatorPageSize); }
 
-AllocatorPageMapping::AllocatorPageMapping() noexcept : page_(&unmapped_), owner_(this_process()) {
-  void* zeros = mmap(nullptr, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (zeros == MAP_FAILED) return;
-  (void)madvise(zeros, kAllocatorPageSize, MADV_DONTFORK);
-  page_ = static_cast<AllocatorPage*>(zeros);
+AllocatorPageMapping::AllocatorPageMapping() noexcept : page_(map_zeros()), owner_(this_process()) {
+  if (page_ == nullptr) page_ = &unmapped_;
 }
 
 AllocatorPageMapping::~AllocatorPageMapping() {
-  if (page_ != &unmapped_ && here()) munmap(page_, kAllocatorPageSize);
+  if (!here()) return;
+  if (page_ != &unmapped_) munmap(page_, kAllocatorPageSize);
+  if (spare_ != nullptr) munmap(spare_, kAllocatorPageSize);
 }
 
 bool AllocatorPageMapping::here() const noexcept { return owner_ == this_process(); }
@@ -48,7 +60,8 @@ bool AllocatorPageMapping::here() const noexcept { return owner_ == this_process
 Status AllocatorPageMapping::put(UniqueFd fd) {
   if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};
   if (Status good = check_sealed_memory(fd.get(), kAllocatorPageSize, "the allocator's page"); !good) return good;
-  if (!map_over(page_, MAP_SHARED, fd.get())) {
+  if (spare_ == nullptr) spare_ = map_zeros();
+  if (spare_ == nullptr || !map_over(page_, fd.get())) {
     const int err = errno;
     put_zeros();  // MAP_FIXED may have unmapped what was there
     return system_error("mmap of an allocator's page", err);
@@ -59,7 +72,11 @@ Status AllocatorPageMapping::put(UniqueFd fd) {
 
 void AllocatorPageMapping::put_zeros() noexcept {
   if (page_ == &unmapped_) return;
-  if (map_over(page_, MAP_PRIVATE | MAP_ANONYMOUS, -1)) (void)madvise(page_, kAllocatorPageSize, MADV_DONTFORK);
+  if (spare_ == nullptr) {
+    (void)madvise(page_, kAllocatorPageSize, MADV_DONTNEED);  // it is private already
+  } else if (move_over(page_, spare_)) {
+    spare_ = nullptr;
+  }
 }
 
 }  // namespace lrpc::shim

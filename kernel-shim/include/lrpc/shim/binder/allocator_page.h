@@ -80,7 +80,7 @@ class AllocatorPageMapping {
   /// Checks seals and size of a page's descriptor that another domain sent, maps it here, and closes it. bad_message if
   /// it is no such page, and what lies here stays; after a system_error it is zeros.
   Status put(UniqueFd fd);
-  /// A private page of zeros takes its place.
+  /// A private page of zeros takes its place, whether there is memory to be had or not.
   void put_zeros() noexcept;
 
   [[nodiscard]] AllocatorPage& operator*() const noexcept { return *page_; }
@@ -89,8 +89,9 @@ class AllocatorPageMapping {
   [[nodiscard]] bool here() const noexcept;
 
  private:
-  AllocatorPage* page_;     ///< Constant from construction.
-  AllocatorPage unmapped_;  ///< Stands in where the system had no memory for a mapping: then nothing can be put.
+  AllocatorPage* page_;             ///< Constant from construction.
+  AllocatorPage* spare_ = nullptr;  ///< Zeros for put_zeros(), there whenever a shared page is.
+  AllocatorPage unmapped_;          ///< Stands in where there was no memory for a mapping: then nothing can be put.
   pid_t owner_;
 };
 
