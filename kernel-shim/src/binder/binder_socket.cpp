@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,8 @@
 namespace lrpc::shim {
 namespace {
 
+using namespace std::chrono_literals;
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -132,16 +135,13 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return system_error("socket", errno);
   const auto connected = [&] {
-    int result = 0;
-    do {
-      result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    } while (result != 0 && errno == EINTR);
-    err = result != 0 ? errno : 0;
-    return result == 0;
+    const bool is = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    err = is ? 0 : errno;
+    return is;
   };
-  const auto set_bound = [&](time_t seconds) {
-    const timeval bound{seconds, 0};
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  const auto set_bound = [&](microseconds bound) {
+    const timeval value{bound / 1s, (bound % 1s).count()};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
   };
   const int blocking = 0;
   if (connected()) {
@@ -149,11 +149,15 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
     return socket;
   }
   if (err != EAGAIN || !wait) return Errc::no_nameserver;
-  set_bound(5);
   ::ioctl(socket.get(), FIONBIO, &blocking);
-  if (!connected()) return Errc::no_nameserver;
-  set_bound(0);
-  return socket;
+  const auto until = Clock::now() + 5s;
+  do {  // signals make the whole no longer
+    set_bound(std::max(std::chrono::ceil<microseconds>(until - Clock::now()), 1us));
+    if (!connected()) continue;
+    set_bound(0us);
+    return socket;
+  } while (err == EINTR);
+  return Errc::no_nameserver;
 }
 
 std::string_view environment(const char* name) noexcept {
