@@ -30,6 +30,14 @@ TEST(Failover, waits_for_the_directory_little_longer_than_its_caller) {
   EXPECT_EQ(patience_with_directory(std::chrono::milliseconds::max(), std::chrono::milliseconds::max()), 60s);
 }
 
+TEST(Failover, waits_for_the_network_domain_longer_than_that_waits_for_a_silent_host) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(patience_with_network(0ms), 60s);
+  EXPECT_EQ(patience_with_network(1s), 61s);
+  EXPECT_GT(patience_with_network(std::chrono::milliseconds::max() - 1ms), 24h) << "no overflow";
+  EXPECT_EQ(patience_with_network(kNoLimit), kNoLimit);
+}
+
 TEST(Failover, reads_the_hosts_of_an_answer_whatever_it_is) {
   using Hosts = std::vector<std::string_view>;
   EXPECT_EQ(hosts_of("10.0.0.1 10.0.0.2"), (Hosts{"10.0.0.1", "10.0.0.2"}));

@@ -8,6 +8,7 @@
 
 #include "directory.client.h"
 #include "failover.h"
+#include "lrpc/client/call/call_scope.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "remote_import.h"
 
@@ -89,6 +90,7 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
 }  // namespace
 
 Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  const CallScope own(fresh);  // an import has its own timeout
   const Wait wait(options.timeout.value_or(kDoNotWait));
   auto directory = import_directory(options);
   if (!directory) return directory.error();

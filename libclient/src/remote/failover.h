@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::client {
@@ -44,6 +45,14 @@ namespace lrpc::client {
   constexpr std::chrono::milliseconds kLongest{60'000};
   if (timeout.count() == 0) return kWithoutTimeout;
   return std::min(std::min(left, kLongest) + kBeyondTimeout, kLongest);
+}
+
+/// How long the network domain may take to bind, of an import with this timeout: that, and what it takes to give up a host
+/// that does not answer. kNoLimit as in ImportOptions.
+[[nodiscard]] constexpr std::chrono::milliseconds patience_with_network(std::chrono::milliseconds timeout) noexcept {
+  constexpr std::chrono::milliseconds kBeyondTimeout{60'000};
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+  return timeout == kNoLimit ? kNoLimit : std::min(timeout, kLongest) + kBeyondTimeout;
 }
 
 /// Whether the failure says that the host itself was not reached: the directory is to name it last for a while.

@@ -14,6 +14,7 @@
 
 #include "call/transfer.h"
 #include "directory_import.h"
+#include "failover.h"
 #include "import/import.h"
 #include "import/sealed_import.h"
 #include "lrpc/client/call/call_scope.h"
@@ -345,6 +346,8 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   name = name.substr(0, at);
   if (Status sound = check(name, host, pdl, options); !sound) return sound.error();
   if (host.empty()) return import_by_directory(name, pdl, options);
+  // An import has its own timeout: the calls that it makes are not the caller's.
+  const CallScope own(fresh, patience_with_network(options.timeout.value_or(kDoNotWait)));
   Largest call;
   Largest result;
   for (const ProcedureDescriptor& procedure : pdl.procedures) {

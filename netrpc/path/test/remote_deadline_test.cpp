@@ -90,6 +90,14 @@ TEST_F(RemoteDeadlines, that_have_passed_keep_a_call_from_being_executed) {
   EXPECT_EQ(limits_.asked, before + 1);
 }
 
+TEST_F(RemoteDeadlines, do_not_hold_for_imports) {
+  Cancellation cancelled;
+  cancelled.cancel();
+  const CallScope scope{std::chrono::steady_clock::now(), cancelled};
+  const auto client = IMPORT;
+  EXPECT_TRUE(client) << client.error().message();
+}
+
 TEST_F(RemoteDeadlines, pass_on_over_the_network_to_the_server_behind_a_server) {
   EXPECT_FALSE(client_->LeftBehind(false)->limited);
   {

@@ -35,7 +35,7 @@ struct ImportOptions {
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
   /// With AStackSupply::grow: how long a secondary region is kept that nobody uses. At least that, at most twice that;
-  /// over zero. kNoLimit: as long as the binding.
+  /// over zero. More than a day is a day. kNoLimit: as long as the binding.
   std::chrono::milliseconds grown_idle{1'000};
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined
   /// until the server lets go. Also the longest time it may wait for an A-stack before. Over zero. Each is counted from
@@ -59,7 +59,8 @@ struct ImportOptions {
 class Binding {
  public:
   /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a
-  /// program that was started as a sealed domain: takes the one binding that was made for it, once.
+  /// program that was started as a sealed domain: takes the one binding that was made for it, once. The thread's
+  /// CallScopes do not limit it.
   ///
   /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with
   /// the help of this machine's network domain, lrpc-netd. Its calls are the same stubs', and bring the same errors; a
