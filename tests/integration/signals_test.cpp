@@ -53,6 +53,7 @@ class Domains {
   }
   Mortal::Client* operator->() { return &client_.value(); }
   [[nodiscard]] World& world() noexcept { return world_; }
+  [[nodiscard]] Process& server() noexcept { return server_; }
 
  private:
   World world_;
@@ -79,6 +80,27 @@ TEST_P(Signals, interrupt_every_wait_of_a_call_and_each_is_executed_once) {
     auto started = domains->start().Nap(5);
     (void)started.wait_for(std::chrono::milliseconds(1));
     ASSERT_EQ(started.finish().value(), 2 * i + 2);
+  }
+}
+
+TEST_P(Signals, hide_no_death_of_the_server_from_a_caller_without_a_watcher) {
+  const auto [gate, flags] = GetParam();
+  for (const bool started : {false, true}) {
+    Domains domains({.gate = gate, .call_timeout = kPatience, .watcher = false});
+    ASSERT_EQ(domains->Nap(0).value(), 1U);
+    std::thread killer([&] {
+      std::this_thread::sleep_for(20ms);
+      domains.server().kill_and_wait();
+    });
+    const Storm storm(pthread_self(), flags);
+    if (started) {
+      auto call = domains->start().Nap(600'000);
+      EXPECT_TRUE(call.wait_for(kPatience));
+      EXPECT_EQ(call.finish().code(), Errc::call_failed);
+    } else {
+      EXPECT_EQ(domains->Nap(600'000).code(), Errc::call_failed);
+    }
+    killer.join();
   }
 }
 

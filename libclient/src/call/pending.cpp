@@ -181,6 +181,7 @@ std::uint16_t PendingCall::wait_for_status() noexcept {
 bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   const shim::NoCancellation never;
   const auto deadline = Clock::now() + std::clamp(limit, std::chrono::nanoseconds(0), kLongestWait);
+  LookAfterServer look;
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;
@@ -193,9 +194,14 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     const auto bound = waiting.left(std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left));
     // This thread's own scope ends the wait, not the call.
     if (bound.count() <= 0 || waiting.cancelled()) return ready();
-    if (sleep_for_return(*binding_, linkage, waiting, bound) != shim::Wake::timed_out) continue;
+    if (!look.due()) {
+      const shim::Wake wake = sleep_for_return(*binding_, linkage, waiting, bound);
+      look.slept(wake);
+      if (wake != shim::Wake::timed_out) continue;
+    }
     binding_->check_server();
     overrule_hints(*binding_, head);
+    look.looked();
   }
   return true;
 }

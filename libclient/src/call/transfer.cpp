@@ -148,6 +148,7 @@ shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage
 std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage, bool lent) noexcept {
   AStackHead& head = *linkage.astack.head;
   const Waiting waiting(linkage, binding.call_timeout());
+  LookAfterServer look;
   for (;;) {
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation())) return word.status();
@@ -159,14 +160,19 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
     if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
     const std::chrono::nanoseconds limit = waiting.left(lent ? kLoan : shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage, waiting);
-    if (sleep_for_return(binding, linkage, waiting, limit) != shim::Wake::timed_out) continue;
-    if (std::exchange(lent, false)) {  // H13
-      linkage.policy.loan_missed(this_moment());
-      wake_estack(binding, linkage);
-    } else {  // H11
-      binding.check_server();
-      overrule_hints(binding, head);
+    if (!look.due()) {
+      const shim::Wake wake = sleep_for_return(binding, linkage, waiting, limit);
+      look.slept(wake);
+      if (wake != shim::Wake::timed_out) continue;
+      if (std::exchange(lent, false)) {  // H13
+        linkage.policy.loan_missed(this_moment());
+        wake_estack(binding, linkage);
+        continue;
+      }
     }
+    binding.check_server();  // H11
+    overrule_hints(binding, head);
+    look.looked();
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/call/limits.h"
 #include "lrpc/shim/call/linkage.h"
 #include "lrpc/shim/no_limit.h"
@@ -94,6 +95,27 @@ class Waiting {
   Clock::time_point until_ = Clock::time_point::max();
   const shim::Cancellations* own_ = nullptr;
   const shim::Cancellations* started_ = nullptr;
+};
+
+/// H11, however often signals or strangers' wakes cut the sleeps short: who sleeps again looks after the server at least
+/// so often. Reads the clock only where a sleep was cut short and the call has not returned.
+class LookAfterServer {
+ public:
+  /// Of a sleep.
+  void slept(shim::Wake wake) noexcept { cut_short_ = wake != shim::Wake::timed_out; }
+  /// After one, before the next.
+  [[nodiscard]] bool due() noexcept {
+    if (!cut_short_) return false;
+    const auto now = Waiting::Clock::now();
+    if (at_ == kNever) at_ = now + shim::kBoundedSleep;
+    return now >= at_;
+  }
+  void looked() noexcept { *this = {}; }
+
+ private:
+  static constexpr auto kNever = Waiting::Clock::time_point::max();
+  Waiting::Clock::time_point at_ = kNever;
+  bool cut_short_ = false;
 };
 
 }  // namespace lrpc::client
