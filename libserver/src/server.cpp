@@ -81,6 +81,7 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
 void Server::end_binding(std::uint64_t binding_id) {
   const shim::NoCancellation never;
   domain_->bindings().end(binding_id);
+  domain_->bindings().wait_until_ended(binding_id);
 }
 
 ServerStatistics Server::statistics() const { return domain_->statistics(); }

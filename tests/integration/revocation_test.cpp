@@ -208,6 +208,39 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   EXPECT_TRUE(eventually([&] { return told == 1; }));
 }
 
+/// Whose things take their time to go.
+class ReluctantService : public MortalService {
+ public:
+  Mortal::Thing Own(lrpc::CallContext& context) {
+    const auto destroy = [this](Thing* thing) {
+      closing = true;
+      std::this_thread::sleep_for(50ms);
+      delete thing;
+    };
+    return context.grant<Mortal::Thing>(std::shared_ptr<Thing>(new Thing(live), destroy));
+  }
+  std::atomic<bool> closing{false};
+};
+
+TEST(RevocationByTheServer, waits_for_the_handles_of_a_client_that_has_gone_before) {
+  ReluctantService service;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  std::atomic<std::uint64_t> bound{0};
+  lrpc::ExportOptions options;
+  options.on_bound = [&](std::uint64_t id, const lrpc::shim::Credentials&) { bound = id; };
+  lrpc::Server server;
+  ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service, options));
+  {
+    auto client = Mortal::Client::import_over(std::move(ends->second));
+    ASSERT_TRUE(client) << client.error().message();
+    ASSERT_TRUE(client->Own());
+  }
+  ASSERT_TRUE(eventually([&] { return service.closing.load(); }));
+  server.end_binding(bound);
+  EXPECT_EQ(service.live, 0);
+}
+
 TEST(RevocationByTheServer, is_told_on_the_thread_that_tells_of_bindings) {
   MortalService service;
   auto ends = lrpc::shim::make_socket_pair();

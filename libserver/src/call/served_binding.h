@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "lrpc/server/call_context.h"
@@ -236,6 +237,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
+  std::thread::id ended_by;       ///< The clerk's. Who took it out of the bindings, from then on.
   shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
 
  private:

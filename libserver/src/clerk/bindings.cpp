@@ -1,8 +1,10 @@
 #include "bindings.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "lrpc/shim/binder/bell.h"
@@ -175,9 +177,9 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
     std::lock_guard lock(mutex_);
     const auto found = bindings_.find(id);
     if (found == bindings_.end()) return nullptr;
-    binding = std::move(found->second);
-    bindings_.erase(found);
-    ++ending_;
+    binding = found->second;
+    binding->ended_by = std::this_thread::get_id();
+    ending_.insert(bindings_.extract(found));
     const pid_t process = binding->client().pid;
     if (is_one_process(process)) --bindings_of_[process];
     forget_if_none_locked(process);
@@ -185,10 +187,6 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
-  {
-    std::lock_guard lock(mutex_);
-    --ending_;
-  }
   estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
@@ -196,7 +194,19 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   binding->handles().close_all();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
   if (!binding->settle()) accounts_->settle_later(binding);
+  {
+    std::lock_guard lock(mutex_);
+    ending_.erase(id);
+  }
+  ended_.notify_all();
   return binding;
+}
+
+void Bindings::wait_until_ended(std::uint64_t id) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto by_us = [me = std::this_thread::get_id()](const auto& one) { return one.second->ended_by == me; };
+  if (std::ranges::any_of(ending_, by_us)) return;
+  ended_.wait(lock, [&] { return !ending_.contains(id); });
 }
 
 std::shared_ptr<ServedBinding> Bindings::find(std::uint64_t id) {
@@ -248,7 +258,9 @@ void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std
 void Bindings::count(ServerStatistics& counted) {
   {
     std::lock_guard lock(mutex_);
-    counted.bindings = bindings_.size() + ending_;
+    counted.bindings = bindings_.size();
+    // Once none are counted there are none that are not revoked.
+    for (const auto& [id, binding] : ending_) counted.bindings += binding->revoked() ? 0U : 1U;
   }
   counted.estacks = estacks_.alive();
   counted.trap_listeners = traps_.alive();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,6 +42,9 @@ class Bindings {
   /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
   /// the watcher's thread, later if this is another). Any thread.
   void end(std::uint64_t id) noexcept;
+  /// Where another thread is ending it: until the handles have been run down. Not while this thread runs down a binding
+  /// itself, for the other may wait for that.
+  void wait_until_ended(std::uint64_t id) noexcept;
   /// The server ends: waits for running procedures; nobody is told. Nothing may be added any more.
   void end_all();
   [[nodiscard]] std::uint64_t next_id() noexcept { return next_id_.fetch_add(1) + 1; }
@@ -70,7 +74,8 @@ class Bindings {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
-  std::size_t ending_ = 0;  ///< Taken out of them, and not yet revoked: who counts them finds no others then.
+  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending_;  ///< Taken out of them, and not yet run down.
+  std::condition_variable ended_;
   /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
   /// of a process that has ended may be another's.
   std::map<pid_t, std::size_t> bindings_of_;
