@@ -39,7 +39,8 @@ std::span<std::byte> Scratch::take(std::size_t size) {
     used_ = needed;
     return {kept_.get(), size};
   }
-  chunks_.emplace_back(allocate(needed));
+  std::unique_ptr<std::byte, Free> chunk(allocate(needed));  // its own until the vector has room
+  chunks_.push_back(std::move(chunk));
   return {chunks_.back().get(), size};
 }
 
