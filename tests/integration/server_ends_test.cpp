@@ -3,6 +3,8 @@
 #include <list>
 #include <vector>
 
+#include "lrpc/server.h"
+
 #include "mortal_test.h"
 
 namespace testing_lrpc {
@@ -92,6 +94,43 @@ TEST_P(ServerEnds, every_call_through_every_gate_has_call_failed_and_the_name_go
 }
 
 INSTANTIATE_TEST_SUITE_P(by, ServerEnds, testing::ValuesIn(kEveryEnding), name_of_ending);
+
+/// Whose procedures make something for their thread that takes its time to go.
+class RememberingService : public MortalService {
+ public:
+  std::uint64_t Nap(lrpc::CallContext& context, std::uint32_t milliseconds) {
+    struct Memory {
+      explicit Memory(std::atomic<int>& of) : memories(of) { ++memories; }
+      ~Memory() {
+        std::this_thread::sleep_for(50ms);
+        --memories;
+      }
+      std::atomic<int>& memories;
+    };
+    thread_local const Memory memory(memories);
+    return MortalService::Nap(context, milliseconds);
+  }
+  std::atomic<int> memories{0};
+};
+
+TEST(EndOfTheServer, waits_for_what_procedures_have_made_for_their_threads) {
+  RememberingService service;
+  {
+    lrpc::Server server({.estack_idle = 1ms});
+    for (int i = 0; i < 2; ++i) {  // threads that end before it does, and threads that end with it
+      auto ends = lrpc::shim::make_socket_pair();
+      ASSERT_TRUE(ends);
+      ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service));
+      auto client = Mortal::Client::import_over(std::move(ends->second));
+      ASSERT_TRUE(client) << client.error().message();
+      std::vector<std::thread> callers;
+      for (int caller = 0; caller < 4; ++caller) callers.emplace_back([&] { EXPECT_TRUE(client->Nap(20)); });
+      for (auto& caller : callers) caller.join();
+      EXPECT_GT(service.memories, 0);
+    }
+  }
+  EXPECT_EQ(service.memories, 0);
+}
 
 TEST(ServerStops, its_callers_wait_and_go_on_with_right_answers) {
   World world;

@@ -71,11 +71,8 @@ bool EStackPool::start_locked(EStack*& estack) {
     idle_.reserve(before + 1);
     estacks_.push_back(std::make_unique<EStack>(*this, pollers_));
     estack = estacks_.back().get();
-    shim::Thread thread;
-    if (thread.start(procedure_thread("lrpc-estack", options_.estack_size), &EStackPool::thread_main, estack)) {
-      thread.detach();  // stop() waits for the E-stack, which is more than its thread
-      return true;
-    }
+    const auto options = procedure_thread("lrpc-estack", options_.estack_size);
+    if (estack->thread_.start(options, &EStackPool::thread_main, estack)) return true;
   } catch (const std::bad_alloc&) {
   }
   estacks_.resize(before);
@@ -179,9 +176,12 @@ bool EStackPool::next_assignment(EStack& estack) {
       std::erase(idle_, &estack);
       if (!stop_ && (!timed_out || estacks_.size() <= options_.kept_estacks)) continue;
     }
+    shim::Thread before = std::exchange(last_to_end_, std::move(estack.thread_));
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
     if (shares_.any_waiting() && !stop_) ask_clerk_(0);  // it could not be used again: there is room for a new one
     ended_.notify_all();
+    lock.unlock();
+    if (before.running()) before.join();
     return false;
   }
   return true;
@@ -226,6 +226,9 @@ void EStackPool::stop() {
       }
     }
   } while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return estacks_.empty(); }));
+  shim::Thread last = std::move(last_to_end_);
+  lock.unlock();
+  if (last.running()) last.join();
 }
 
 std::uint64_t EStackPool::alive() const {

@@ -17,6 +17,7 @@
 #include "estack_policy.h"
 #include "estack_shares.h"
 #include "lrpc/server/server.h"
+#include "lrpc/shim/system/thread.h"
 #include "poller/domain_processors.h"
 
 namespace lrpc::server {
@@ -61,6 +62,7 @@ class EStack {
   ServedAStack* astack_ = nullptr;
   std::condition_variable assigned_;
   const std::atomic<bool>* own_user_waits_ = nullptr;  ///< EStackShares::take(), while it is associated.
+  shim::Thread thread_;
 };
 
 /// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its
@@ -91,7 +93,7 @@ class EStackPool {
   void let_go(std::span<ServedAStack> astacks);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();
-  /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
+  /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been revoked before.
   void stop();
 
   [[nodiscard]] std::uint64_t alive() const;
@@ -126,6 +128,7 @@ class EStackPool {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
+  shim::Thread last_to_end_;   ///< To be joined by the next that ends, or by stop().
   std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
   EStackShares shares_;        ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
   std::atomic<std::uint64_t> poller_misses_{0};

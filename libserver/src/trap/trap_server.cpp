@@ -12,7 +12,6 @@
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/call/step.h"
 #include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/thread.h"
 
 namespace lrpc::server {
 
@@ -49,15 +48,10 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
   std::list<std::shared_ptr<Listener>> made;
-  made.push_back(std::move(listener));
-  shim::Thread thread;
-  if (Status started =
-          thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());
-      !started) {
-    return started;
-  }
+  made.push_back(listener);
+  const auto thread = procedure_thread("lrpc-trap", options_.estack_size);
+  if (Status started = listener->thread.start(thread, &TrapServer::thread_main, hold.get()); !started) return started;
   (void)hold.release();
-  thread.detach();  // stop() waits for what it does, which is more than its thread
   listeners_.splice(listeners_.end(), made);
   return {};
 }
@@ -114,10 +108,15 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
     last.swap(listener->binding);
   }
   last.reset();
-  std::lock_guard lock(mutex_);
-  listener->share.give();
-  std::erase(listeners_, listener);
-  ended_.notify_all();
+  shim::Thread before;
+  {
+    std::lock_guard lock(mutex_);
+    listener->share.give();
+    before = std::exchange(last_to_end_, std::move(listener->thread));
+    std::erase(listeners_, listener);
+    ended_.notify_all();
+  }
+  if (before.running()) before.join();
 }
 
 /// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
@@ -125,6 +124,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
 bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
+  (*at)->thread.detach();
   abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
   return true;
 }
@@ -154,6 +154,9 @@ void TrapServer::stop() {
       at = next;
     }
   }
+  shim::Thread last_thread = std::move(last_to_end_);
+  lock.unlock();
+  if (last_thread.running()) last_thread.join();
 }
 
 std::uint64_t TrapServer::alive() const {

@@ -12,6 +12,7 @@
 #include "call/served_binding.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/thread.h"
 #include "lrpc/shim/trap/trap.h"
 #include "quota/accounts.h"
 
@@ -34,7 +35,7 @@ class TrapServer {
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding) noexcept;
-  /// Waits until running procedures have returned. Every binding must have been revoked before.
+  /// Waits until running procedures have returned and their threads have ended. Every binding must have been revoked before.
   void stop();
 
   [[nodiscard]] std::uint64_t alive() const;
@@ -61,6 +62,7 @@ class TrapServer {
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
     std::atomic<State> state{State::serving};
+    shim::Thread thread;
     PrimedContext context;
   };
 
@@ -83,6 +85,7 @@ class TrapServer {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;
+  shim::Thread last_to_end_;  ///< To be joined by the next that ends, or by stop().
   std::atomic<std::uint64_t> refused_{0};
   bool stop_ = false;
 };

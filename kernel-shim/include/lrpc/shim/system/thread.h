@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "lrpc/shim/result.h"
 
@@ -38,14 +39,20 @@ class Thread {
   using Body = void* (*)(void* argument);
 
   Thread() noexcept = default;
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
+  /// `other` is then not running().
+  Thread(Thread&& other) noexcept : thread_(other.thread_), running_(std::exchange(other.running_, false)) {}
+  /// Precondition: not running().
+  Thread& operator=(Thread&& other) noexcept {
+    thread_ = other.thread_;
+    running_ = std::exchange(other.running_, false);
+    return *this;
+  }
 
   /// Runs `body(argument)`; what it returns is dropped. Precondition: not running().
   Status start(const Options& options, Body body, void* argument);
   /// True from start() to join() or detach().
   [[nodiscard]] bool running() const noexcept { return running_; }
-  /// Waits until the body has returned.
+  /// Waits until the body has returned, and what it made for its thread is destroyed.
   void join() noexcept;
   /// Lets the thread end by itself.
   void detach() noexcept;
