@@ -30,6 +30,8 @@ std::string_view describe(Errc code) noexcept {
     case Errc::no_astack: return "all A-stacks are in use";
     case Errc::raised: return "the procedure raised a declared error";
     case Errc::call_cancelled: return "call cancelled: the call may have been executed, or still be running";
+    case Errc::call_lost:
+      return "call lost: its request or reply could not be carried; the call may have been executed";
     case Errc::no_nameserver: return "no nameserver";
     case Errc::name_unknown: return "name unknown";
     case Errc::name_taken: return "name taken";

@@ -39,7 +39,7 @@ detail::Failure not_copied(Errc code, const char* what) noexcept {
 
 Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept {
   const Errc code = Call::failure(status);
-  const bool of_network = code == Errc::binding_revoked || code == Errc::message_too_long;
+  const bool of_network = code == Errc::binding_revoked || code == Errc::message_too_long || code == Errc::call_lost;
   return of_network && !binding.remote() ? Errc::call_failed : code;
 }
 

@@ -280,6 +280,7 @@ Errc Call::failure(std::uint16_t status) noexcept {
     case Errc::call_failed:
     case Errc::call_aborted:
     case Errc::call_cancelled:
+    case Errc::call_lost:
     case Errc::binding_revoked:
     case Errc::bad_procedure:
     case Errc::argument_out_of_range:

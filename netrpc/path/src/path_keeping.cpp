@@ -51,7 +51,8 @@ void PathService::send_unbinds() {
         const std::string request = encode_unbind(one->key);
         const Errc sent =
             transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable || wanting(sent))
+        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
+            sent == Errc::call_lost || wanting(sent))
           break;
       }
     } catch (const std::bad_alloc&) {
@@ -130,7 +131,8 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
       transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
   {
     std::lock_guard lock(mutex_);
-    if (unsent(sent)) {  // it was not asked: neither a sign of life nor a silence, but soon to be asked
+    // It was not asked, or may not have been: neither a sign of life nor a silence, but soon to be asked.
+    if (unsent(sent) || sent == Errc::call_lost) {
       silence_.missed(host);
       return {};
     }

@@ -34,7 +34,7 @@ using server::failed;
 Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::ok) return {};
   if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
-  if (sent == Errc::peer_gone || sent == Errc::host_unreachable)
+  if (sent == Errc::peer_gone || sent == Errc::host_unreachable || sent == Errc::call_lost)
     return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
   if (sent == Errc::message_too_long)
     return Error{sent, at + " could not be asked: the question is longer than a message to it may be"};
@@ -121,7 +121,8 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
 Status PathService::agree_with(HostAddress host, const std::string& at, const Needed& needed, milliseconds patience) {
   MessageSizes carried;
   Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
-  if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
+  if (met == Errc::timed_out || met == Errc::host_unreachable || met == Errc::call_lost)
+    met = Errc::peer_gone;  // it has nothing to wait for
   if (unsent(met)) return reached(met, at).error();
   if (met != Errc::ok)
     return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};
@@ -213,6 +214,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
   if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
     return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (wanting(sent)) return Results{.status = failed(what_wants(sent)), .ended = false};
+  if (sent == Errc::call_lost) return Results{.status = failed(sent), .ended = false};
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (!answer || !results.assign(answer->image)) {
@@ -257,7 +259,8 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent == Errc::timed_out && left_ms != 0) return;  // lost, as one-way calls may be whose deadline is over
-  if (!wanting(sent) && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
+  if (wanting(sent) || sent == Errc::call_lost) return;
+  if (!answer || answer->ended) path.ended.store(true, std::memory_order_release);
 }
 
 PathService::Path::Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of,

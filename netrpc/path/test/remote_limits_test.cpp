@@ -90,6 +90,23 @@ TEST_F(TwoHosts, send_one_way_calls_and_say_that_there_are_no_callbacks) {
   EXPECT_EQ(client->serve_callbacks(own, answers).code(), Errc::not_supported);
 }
 
+TEST_F(TwoHosts, lose_a_call_whose_reply_cannot_be_carried_and_nothing_else) {
+  ChattyService chatty;
+  lrpc::Server server({.nameserver = there_->socket()});
+  ASSERT_TRUE(Chatty::export_to(server, "chatty", chatty));
+  auto client = Chatty::Client::import("chatty@10.0.0.2", import_options());
+  ASSERT_TRUE(client) << client.error().message();
+  network_.replies_too_long = true;
+  EXPECT_EQ(client->Noted().code(), Errc::call_lost);
+  EXPECT_EQ(client->start().Noted().finish().code(), Errc::call_lost);
+  EXPECT_TRUE(client->Note("one way"));
+  EXPECT_EQ(import().code(), Errc::remote_unavailable);
+  const std::uint64_t before = network_.pings;
+  EXPECT_TRUE(eventually([&] { return network_.pings >= before + 3; })) << "a keepalive that is lost ends nothing";
+  network_.replies_too_long = false;
+  EXPECT_TRUE(eventually([&] { return client->Noted().value().count == 1; }));
+}
+
 TEST_F(TwoHosts, show_procedures_the_host_and_never_the_network_domain) {
   ChattyService chatty;
   lrpc::Server server({.nameserver = there_->socket()});

@@ -99,7 +99,7 @@ class Attack {
                                   Errc::ok,
                                   Errc::timed_out,
                                   Errc::peer_gone,
-                                  Errc::ok,
+                                  Errc::call_lost,
                                   Errc::limit_reached,
                                   Errc::not_permitted,
                                   Errc::system_error,

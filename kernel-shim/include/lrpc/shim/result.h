@@ -32,6 +32,7 @@ enum class Errc : std::uint16_t {
   no_astack = 11,             ///< All A-stacks of the class are in use and the binding does not wait.
   raised = 12,                ///< The procedure raised one of its declared errors: see Result::raised<E>().
   call_cancelled = 13,        ///< A Cancellation came; the call may have been executed, or still be running.
+  call_lost = 14,             ///< Its request or reply could not be carried; the call may have been executed.
 
   // Binding (LRPC §3.1).
   no_nameserver = 32,       ///< No nameserver answered on any of the socket paths tried.

@@ -32,8 +32,8 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure refused(Errc code, const char* what) noexcept;
 /// The same for what get_buffer() says of a result: only result_too_long is told in `what`.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure not_copied(Errc code, const char* what) noexcept;
-/// Call::failure() of a call that was made. A server that returns binding_revoked or message_too_long is not believed:
-/// it had the call. Of a remote binding it is this machine's network domain that says so.
+/// Call::failure() of a call that was made. A server that returns binding_revoked, message_too_long or call_lost is not
+/// believed: it had the call. Of a remote binding it is this machine's network domain that says so.
 [[nodiscard, gnu::cold]] Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept;
 /// See Call::failure(). `procedure`: "Files.Open", of static storage.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const BindingObject& binding,

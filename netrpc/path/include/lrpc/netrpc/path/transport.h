@@ -67,6 +67,8 @@ class Transport {
   ///   system_error  this host could not send it, for want of memory or beyond a limit of its own; it was not served,
   ///              and says nothing about the other host
   ///   message_too_long  the command is longer than what goes to the host at present; the same
+  ///   call_lost  a copy of the command, or the reply, has become longer than what goes between the hosts; the command
+  ///              may have been served; it says nothing else about the other host
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
                     std::span<std::byte> reply, std::size_t& reply_size,
                     std::chrono::milliseconds timeout) noexcept = 0;
