@@ -177,7 +177,7 @@ void ClientChannel::send_request_again(Time now) noexcept {
   const Errc outcome = peer_.lower->push(std::move(again));
   // The way has become too narrow for it. An earlier copy may be executed.
   if (outcome == Errc::message_too_long && state_ == State::waiting && sequence_ == sequence)
-    finish(Errc::call_failed, {});
+    finish(Errc::call_lost, {});
 }
 
 /// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
@@ -252,7 +252,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     }
     case flags::kFail:
       // Whatever the reason: another copy of the request may be under way, and be executed once the reason is gone.
-      return finish(Errc::call_failed, {});
+      // Its host lives, as it says so: where the reply is too long, only this call is lost.
+      return finish(Errc{header.error} == Errc::message_too_long ? Errc::call_lost : Errc::call_failed, {});
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
       state_ = State::executing;

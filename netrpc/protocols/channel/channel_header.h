@@ -18,7 +18,8 @@ inline constexpr std::uint16_t kInProgress =
     0x20;  ///< I am executing an older request of this channel: send again later.
 inline constexpr std::uint16_t kRebooted = 0x40;  ///< The life that the request is meant for is over.
 inline constexpr std::uint16_t kBootAnswer = 0x80;
-inline constexpr std::uint16_t kFail = 0x100;  ///< To this packet there will be no reply; `error` says why, for traces.
+/// To this packet there will be no reply; `error` says why: message_too_long, of the reply; or any other, for traces.
+inline constexpr std::uint16_t kFail = 0x100;
 /// Do you have this request? If not, say so, and it is sent again. No data. (A server of before drops it.)
 inline constexpr std::uint16_t kDoYouHave = 0x200;
 inline constexpr std::uint16_t kLacking = 0x400;  ///< I do not have that request: send it again.

@@ -203,6 +203,7 @@ class ServerChannel final : public Session {
     executing,  ///< The protocol above has one.
     answered,   ///< The reply is kept, until the next request acknowledges it.
     forgotten,  ///< Answered, but the reply is not kept any more.
+    too_long,   ///< Answered, but no way carries the reply.
   };
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void execute(std::uint32_t sequence, Message&& request) noexcept;
@@ -210,6 +211,7 @@ class ServerChannel final : public Session {
     return peer_->push_header(*this, flag, sequence_, error, message);
   }
   void send(std::uint16_t flag, Errc error) noexcept;
+  /// `way` null: there is none.
   void push_reply(Session* way, Message&& message) noexcept;
   void send_reply() noexcept;
   void keep_reply(const Message& reply) noexcept;

@@ -52,7 +52,8 @@ void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept
       channels().list(*this);
       send_reply();
       return;
-    default: channels().answer(*peer_->lower, header, flags::kFail, Errc::call_failed);
+    case State::too_long: send(flags::kFail, Errc::message_too_long); return;
+    default: send(flags::kFail, Errc::call_failed);
   }
 }
 
@@ -71,7 +72,7 @@ void ServerChannel::reply(Message message) noexcept {
   state_ = State::forgotten;
   Session* const way = peer_->way_of_reply(message.size() + ChannelHeader::kSize, channels().options_);
   if (way == nullptr) [[unlikely]]
-    return send(flags::kFail, Errc::message_too_long);
+    return push_reply(nullptr, {});
   if (message.pool() == nullptr) message = Message(channels().host().pool());
   // Without memory it is sent once or not at all: if it is lost, the client's probe is answered that the call has
   // failed.
@@ -85,7 +86,7 @@ void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   ++channels().counted.sent;
   if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;
   let_go_of_reply();
-  state_ = State::forgotten;
+  state_ = State::too_long;
   send(flags::kFail, Errc::message_too_long);
 }
 

@@ -15,6 +15,7 @@ struct SelectHeader {
     kFailed = 3,         ///< Executed once or not at all.
     kUnreachable = 4,    ///< Not executed: the host that serves it, behind the one that was asked, cannot be reached.
     kLoop = 5,           ///< Not executed: hosts forward it to each other.
+    kLost = 6,           ///< As kFailed: between two hosts it, or its reply, could not be carried.
   };
 
   std::uint8_t type = 0;

@@ -10,6 +10,7 @@ SelectHeader::Status select_status(Errc outcome) noexcept {
     case Errc::bad_procedure: return SelectHeader::kNoSuchCommand;
     case Errc::limit_reached: return SelectHeader::kBusy;
     case Errc::host_unreachable: return SelectHeader::kUnreachable;
+    case Errc::call_lost: return SelectHeader::kLost;
     default: return SelectHeader::kFailed;
   }
 }
@@ -21,6 +22,7 @@ Errc select_outcome(std::uint8_t status) noexcept {
     case SelectHeader::kBusy: return Errc::limit_reached;
     case SelectHeader::kUnreachable:
     case SelectHeader::kLoop: return Errc::host_unreachable;
+    case SelectHeader::kLost: return Errc::call_lost;
     default: return Errc::call_failed;
   }
 }

@@ -50,7 +50,7 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
 }
 
-TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_fails_its_call_at_once) {
+TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_loses_its_call_at_once) {
   ChannelPair pair;
   const std::string large(2000, 'x');
   pair.expect_ok(large);
@@ -58,7 +58,7 @@ TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_fails_its_call_a
   TestCall refused;
   pair.call(refused, large);
   pair.wire.deliver_all();
-  EXPECT_EQ(refused.outcome, Errc::call_failed);
+  EXPECT_EQ(refused.outcome, Errc::call_lost);
   EXPECT_EQ(refused.completions, 1);
   pair.expect_ok("small");
 
@@ -71,8 +71,48 @@ TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_fails_its_call_a
   pair.wire[1].end.maximum = 1000;
   pair.wire.pass(100ms);
   pair.wire.deliver_all();
-  EXPECT_EQ(lost.outcome, Errc::call_failed);
+  EXPECT_EQ(lost.outcome, Errc::call_lost);
   EXPECT_EQ(pair.executions(large), 3U);
+  pair.expect_ok("small");
+
+  // And for one whose client is told only the second time.
+  TestCall told;
+  pair.call(told, large);
+  pair.wire.deliver_next();
+  EXPECT_EQ(pair.wire.take().flags(), flags::kFail);
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(told.outcome, Errc::call_lost);
+  EXPECT_EQ(pair.executions(large), 4U);
+}
+
+TEST(ChannelBoundsTest, a_word_that_a_reply_is_lost_ends_no_call_but_its_own) {
+  ChannelPair pair;
+  pair.wire[1].end.maximum = 1000;
+  TestCall lost;
+  pair.call(lost, std::string(2000, 'x'));
+  pair.wire.deliver_all();
+  pair.call(lost, std::string(2000, 'x'));
+  pair.wire.deliver_next();
+  PacketWire::Packet word = pair.wire.take();
+  EXPECT_EQ(word.flags(), flags::kFail);
+  pair.wire.deliver(word);
+  EXPECT_EQ(lost.outcome, Errc::call_lost);
+
+  pair.server->at_once = false;
+  TestCall next;
+  pair.call(next, "next");
+  pair.wire.deliver_next();
+  pair.wire.deliver(word);
+  word.bytes[11] = static_cast<char>(word.bytes[11] + 1);  // the sequence number
+  for (const std::size_t at : {3U, 7U, 17U, 21U}) {        // channel, protocol, the server's life, the client's
+    PacketWire::Packet forged = word;
+    forged.bytes[at] = static_cast<char>(forged.bytes[at] ^ 1);
+    pair.wire.deliver(forged);
+  }
+  EXPECT_FALSE(next.done());
+  pair.wire.deliver(word);
+  EXPECT_EQ(next.outcome, Errc::call_lost);
 }
 
 /// Delivers packets of the client as if the layers below had them from another session, whose host they do not know.

@@ -86,6 +86,19 @@ TEST(ForwardingSelectTest, a_host_behind_that_is_dead_is_unreachable_or_has_fail
   EXPECT_EQ(lost.outcome, Errc::call_failed);
 }
 
+TEST(ForwardingSelectTest, a_reply_that_a_link_behind_no_longer_carries_loses_its_call) {
+  SelectHosts net(3, chain(3, 2));
+  net.serve(2, 7);
+  net.servers[2]->at_once = false;
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, std::string(1000, 'x'));
+  net.world.run_for(1ms);
+  static_cast<SimEthernet&>(net[2].ethernet()).set_mtu(600);
+  net.servers[2]->answer_next();
+  net.world.run_for(1ms);
+  EXPECT_EQ(call.outcome, Errc::call_lost);
+}
+
 TEST(ForwardingSelectTest, a_client_that_has_gone_meanwhile_is_not_answered) {
   SelectHosts net(3, chain(3, 2));
   net.serve(2, 7);

@@ -356,5 +356,23 @@ TEST(SelectTest, a_call_that_is_too_long_is_not_counted_as_sent) {
   net.world.run_for(1s);
 }
 
+TEST(SelectTest, a_reply_that_the_link_no_longer_carries_loses_its_call_and_the_next_one_has_its_channel) {
+  SelectHosts net(2, {.channels = 1});
+  net.serve(1, 7);
+  Session& session = net.open(0, 1, 7);
+  net.servers[1]->at_once = false;
+  TestCall lost;
+  TestCall next;
+  net.call(0, session, lost, std::string(1000, 'x'));
+  net.call(0, session, next, "short");
+  net.world.run_for(1ms);
+  static_cast<SimEthernet&>(net[1].ethernet()).set_mtu(600);
+  net.servers[1]->at_once = true;
+  net.servers[1]->answer_next();
+  net.world.run_for(1ms);
+  EXPECT_EQ(lost.outcome, Errc::call_lost);
+  EXPECT_EQ(next.outcome, Errc::ok);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
