@@ -18,7 +18,8 @@ constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
 /// What a server may say in place of a reply: it is not believed to name just anything.
 Errc outcome_of(std::uint16_t error) noexcept {
-  return error == static_cast<std::uint16_t>(Errc::bad_procedure) ? Errc::bad_procedure : Errc::call_failed;
+  const Errc said{error};
+  return said == Errc::bad_procedure || said == Errc::call_lost ? said : Errc::call_failed;
 }
 }  // namespace
 
@@ -41,6 +42,7 @@ void ClientSession::call(Message request, Transaction& transaction, Duration tim
 void ClientSession::cancel(Transaction& transaction) noexcept { peer_.cancel(transaction); }
 
 Errc ClientSession::control(control::Request& request) noexcept {
+  peer_.look_at_path();
   if (control::answered(request, control::MaximumMessage{peer_.max_message()})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{peer_.single()})) return Errc::ok;
   if (control::answered(request, control::RoundTrip{peer_.round_trip().smoothed(), peer_.round_trip().timeout()}))
@@ -69,6 +71,7 @@ ClientPeer::ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower)
 
 void ClientPeer::call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept {
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
+  look_at_path();
   if (request.size() > max_message()) return transaction.completed(Errc::message_too_long, {});
   if (request.pool() == nullptr) request = Message(mrpc_.host().pool());
   const Time now = mrpc_.host().now();
@@ -77,6 +80,11 @@ void ClientPeer::call(std::uint16_t command, Message request, Transaction& trans
   if (!ready_ || free_ == 0 || first_waiting_ != nullptr) [[unlikely]]
     return wait(command, std::move(request), transaction, now);
   start(command, std::move(request), transaction, now);
+}
+
+void ClientPeer::look_at_path() noexcept {
+  if (path_changes_.noticed(mrpc_.host().peers(), host_)) [[unlikely]]
+    single_ = mrpc_.single(*lower_);
 }
 
 Header ClientPeer::header(const ClientChannel& channel, Type type) const noexcept {
@@ -108,20 +116,32 @@ void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& tr
   channel.request.set(std::move(request), single_);
   arm(channel, now, now + round_trip(channel).timeout());
   const std::uint32_t sequence = channel.sequence;
-  Errc sent = Errc::ok;
-  if (channel.request.fragments > 1) {
-    sent = send_fragments(channel, all_of(channel.request.fragments), false);
-  } else {
-    Header header = this->header(channel, Type::request);
-    header.size = static_cast<std::uint16_t>(channel.request.whole.size());
-    Message copy = channel.request.whole.share();
-    if (copy.size() != header.size) return;  // the pool has no more: as if it were lost
-    sent = mrpc_.try_send(*lower_, header, std::move(copy));
+  const auto refused = [&](Errc sent) {
+    return (sent == Errc::host_unreachable || sent == Errc::message_too_long) && channel.transaction == &transaction &&
+           channel.sequence == sequence;
+  };
+  Errc sent = send_request(channel);
+  if (!refused(sent)) [[likely]]
+    return;
+  // Nothing has left this host: no need to wait until the peer counts as gone, and what the link has become too small
+  // for may be cut anew.
+  if (sent == Errc::message_too_long) {
+    single_ = mrpc_.single(*lower_);
+    if (single_ < channel.request.cut && channel.request.whole.size() <= max_message()) {
+      channel.request.set(std::move(channel.request.whole), single_);
+      sent = send_request(channel);
+    }
   }
-  // Nothing has left this host: no need to wait until the peer counts as gone.
-  if ((sent == Errc::host_unreachable || sent == Errc::message_too_long) && channel.transaction == &transaction &&
-      channel.sequence == sequence) [[unlikely]]
-    finish(channel, sent, {});
+  if (refused(sent)) finish(channel, sent, {});
+}
+
+Errc ClientPeer::send_request(ClientChannel& channel) noexcept {
+  if (channel.request.fragments > 1) return send_fragments(channel, all_of(channel.request.fragments), false);
+  Header header = this->header(channel, Type::request);
+  header.size = static_cast<std::uint16_t>(channel.request.whole.size());
+  Message copy = channel.request.whole.share();
+  if (copy.size() != header.size) return Errc::ok;  // the pool has no more: as if it were lost
+  return mrpc_.try_send(*lower_, header, std::move(copy));
 }
 
 /// Sends the fragments of the request that are in `mask`; `please_ack`: the last of them asks for an answer.
@@ -232,7 +252,7 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   channel->tries = 0;
   arm(*channel, now, now + round_trip(*channel).timeout());
   mrpc_.counters().retransmissions += static_cast<unsigned>(std::popcount(missing));
-  (void)send_fragments(*channel, missing, true);
+  send_fragments_again(*channel, missing);
 }
 
 void ClientPeer::arm(ClientChannel& channel, Time now, Time due) noexcept {
@@ -271,14 +291,19 @@ void ClientPeer::send_again(ClientChannel& channel) noexcept {
   ++mrpc_.counters().retransmissions;
   if (channel.reply.mask() != 0) return acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
   const auto missing = static_cast<std::uint16_t>(all_of(channel.request.fragments) & ~channel.acknowledged);
-  if (missing != 0) {
-    (void)send_fragments(channel, std::bit_floor(missing), true);
-    return;
-  }
+  if (missing != 0) return send_fragments_again(channel, std::bit_floor(missing));
   Header probe = header(channel, Type::request);
   probe.bits = kPleaseAck;
   probe.mask = 0;
   mrpc_.send(*lower_, probe, Message(mrpc_.host().pool()));
+}
+
+/// The server may have fragments of the old size, or be at work: they are not cut anew.
+void ClientPeer::send_fragments_again(ClientChannel& channel, std::uint16_t mask) noexcept {
+  const std::uint32_t sequence = channel.sequence;
+  if (send_fragments(channel, mask, true) == Errc::message_too_long && channel.transaction != nullptr &&
+      channel.sequence == sequence)
+    finish(channel, Errc::call_lost, {});
 }
 
 void ClientPeer::release(ClientChannel& channel) noexcept {

@@ -72,8 +72,10 @@ class ClientPeer {
   /// It has a new life: what is outstanding there has failed.
   void rebooted(BootId now) noexcept;
 
-  [[nodiscard]] std::size_t max_message() const noexcept { return std::min(kMaxMessage, single_ * kMaxFragments); }
+  [[nodiscard]] std::size_t max_message() const noexcept { return longest(single_); }
   [[nodiscard]] std::size_t single() const noexcept { return single_; }
+  /// Asks again what one packet carries, where a link may carry another length than before.
+  void look_at_path() noexcept;
   [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
   [[nodiscard]] HostAddress host() const noexcept { return host_; }
   [[nodiscard]] bool idle() const noexcept { return sessions == 0 && free_ == all_free_ && first_waiting_ == nullptr; }
@@ -112,9 +114,13 @@ class ClientPeer {
   }
   void on_timer(ClientChannel& channel) noexcept;
   void arm(ClientChannel& channel, Time now, Time due) noexcept;
+  /// All of the request for the first time. Errors: as below.
+  [[nodiscard]] Errc send_request(ClientChannel& channel) noexcept;
   /// Errors: those with which the layer below has refused the first one; nothing was sent then.
-  Errc send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
+  [[nodiscard]] Errc send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
   void send_again(ClientChannel& channel) noexcept;
+  /// `mask` of the request; where the link does not carry them any more the call is lost.
+  void send_fragments_again(ClientChannel& channel, std::uint16_t mask) noexcept;
   void acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept;
   [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
   /// The channel whose outstanding call `header` is about; null: none.
@@ -135,6 +141,7 @@ class ClientPeer {
   const HostAddress host_;
   SessionRef lower_;
   std::size_t single_;
+  PathChanges path_changes_;
   BootId boot_id_;
   bool ready_;  ///< Its life is known; otherwise a query is under way while somebody waits.
   std::uint64_t free_ = 0;

@@ -50,6 +50,11 @@ void ClientPeer::start_waiting() noexcept {
     }
     std::byte scratch[2];
     const std::byte* const command = request.pop(sizeof scratch, scratch);
+    look_at_path();
+    if (request.size() > max_message()) {
+      transaction.completed(Errc::message_too_long, {});
+      continue;
+    }
     start(WireReader(command).get<std::uint16_t>(), std::move(request), transaction, now);
   }
   serving_ = false;

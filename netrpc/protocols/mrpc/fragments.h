@@ -2,6 +2,7 @@
 // together by its receiver.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -13,6 +14,11 @@ namespace lrpc::netrpc::mrpc {
 
 inline constexpr std::size_t kMaxMessage = 16384;  ///< The paper: arguments and results of up to 16 k.
 inline constexpr std::size_t kMaxFragments = 16;   ///< The bits of frag_mask.
+
+/// The longest message, where one packet carries `single` bytes of it.
+[[nodiscard]] constexpr std::size_t longest(std::size_t single) noexcept {
+  return std::min(kMaxMessage, single * kMaxFragments);
+}
 
 [[nodiscard]] constexpr std::uint16_t all_of(std::size_t fragments) noexcept {
   return static_cast<std::uint16_t>((1U << fragments) - 1);

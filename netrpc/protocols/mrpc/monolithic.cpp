@@ -185,7 +185,7 @@ Errc Monolithic::control(control::Request& request) noexcept {
   const std::size_t packet = longest_packet(lower_);
   if (control::answered(request, control::AdvertisedMaximum{packet})) return Errc::ok;
   const std::size_t data = data_of(packet);
-  if (control::answered(request, control::MaximumMessage{std::min(kMaxMessage, data * kMaxFragments)})) return Errc::ok;
+  if (control::answered(request, control::MaximumMessage{longest(data)})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{data})) return Errc::ok;
   return lower_.control(request);
 }

@@ -233,12 +233,12 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
 void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   channel.state = ServerChannel::State::replied;
   if (message.pool() == nullptr) message = Message(mrpc_.host().pool());
-  if (message.size() > std::min(kMaxMessage, channel.client.single * kMaxFragments)) {
-    channel.error = Errc::call_failed;
-    return send_reply(channel, 1, false);
-  }
+  Client& client = channel.client;
+  if (client.path_changes.noticed(mrpc_.host().peers(), client.host)) [[unlikely]]
+    client.single = mrpc_.single(*client.lower);
+  if (message.size() > longest(client.single)) return lose_reply(channel);
   const std::size_t cost = std::max(message.size(), kLeastCost);
-  channel.reply.set(std::move(message), channel.client.single);
+  channel.reply.set(std::move(message), client.single);
   if (held_ + cost <= mrpc_.settings().memory) [[likely]] {
     hold(channel, cost);
     return send_reply(channel, all_of(channel.reply.fragments), false);
@@ -249,7 +249,14 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   send_reply(channel, all_of(channel.reply.fragments), false);
   if (channel.sequence != sequence || channel.state != ServerChannel::State::replied) return;
   channel.reply.whole.clear();
-  channel.error = Errc::call_failed;
+  if (channel.error == Errc::ok) channel.error = Errc::call_failed;
+}
+
+/// No link carries it: its client need not wait for it, and nobody else is concerned.
+void Server::lose_reply(ServerChannel& channel) noexcept {
+  let_go(channel);
+  channel.error = Errc::call_lost;
+  send_reply(channel, 1, false);
 }
 
 /// Sends the fragments of the saved reply that are in `mask`, or the error in its place; `please_ack`: the last of them
@@ -266,19 +273,34 @@ void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_
   if (header.fragments == 1) [[likely]] {
     header.size = static_cast<std::uint16_t>(channel.reply.whole.size());
     Message copy = channel.reply.whole.share();
-    if (copy.size() == header.size) mrpc_.send(lower, header, std::move(copy));
+    if (copy.size() == header.size && mrpc_.try_send(lower, header, std::move(copy)) == Errc::message_too_long)
+      cut_anew(channel, header, !please_ack);
     return;
   }
   const SessionRef keep(&lower);
   const std::uint16_t last = last_bit(mask);
+  bool too_long = false;
   channel.reply.each(mask, [&](std::uint16_t index, Message&& part) {
     header.mask = static_cast<std::uint16_t>(1U << index);
     header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
     header.size = static_cast<std::uint16_t>(part.size());
     header.offset = static_cast<std::uint16_t>(index * channel.reply.cut);
-    mrpc_.send(lower, header, std::move(part));
-    return channel.sequence == header.sequence && channel.state == ServerChannel::State::replied;
+    too_long = mrpc_.try_send(lower, header, std::move(part)) == Errc::message_too_long;
+    return !too_long && channel.sequence == header.sequence && channel.state == ServerChannel::State::replied;
   });
+  if (too_long) cut_anew(channel, header, !please_ack && header.mask == 1);
+}
+
+/// The link does not carry the fragment in `refused` any more. `first`: nor has any other been sent. Otherwise the
+/// client may have some, which fit no others.
+void Server::cut_anew(ServerChannel& channel, const Header& refused, bool first) noexcept {
+  if (channel.sequence != refused.sequence || channel.state != ServerChannel::State::replied) return;
+  std::size_t& single = channel.client.single;
+  single = mrpc_.single(*channel.client.lower);
+  Outgoing& reply = channel.reply;
+  if (!first || single >= reply.cut || reply.whole.size() > longest(single)) return lose_reply(channel);
+  reply.set(std::move(reply.whole), single);
+  send_reply(channel, all_of(reply.fragments), false);
 }
 
 void Server::acknowledge_request(const ServerChannel& channel, std::uint16_t mask) noexcept {

@@ -71,6 +71,7 @@ struct Client {
   BootId boot_id = 0;
   SessionRef lower;
   std::size_t single = 0;
+  PathChanges path_changes;  ///< Since it was asked for.
   std::uint32_t last_active = 0;
   std::array<DeadLife, kDeadLives> dead{};
   /// Requests given up that somebody still works on: at most as many as there are channels.
@@ -102,6 +103,8 @@ class Server {
   void execute(ServerChannel& channel, Message&& request) noexcept;
   void acknowledge_request(const ServerChannel& channel, std::uint16_t mask) noexcept;
   void send_reply(ServerChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
+  void cut_anew(ServerChannel& channel, const Header& refused, bool first) noexcept;
+  void lose_reply(ServerChannel& channel) noexcept;
   void abandon(ServerChannel& channel) noexcept;
   void let_go(ServerChannel& channel) noexcept;
   void forget(ServerChannel& channel) noexcept;

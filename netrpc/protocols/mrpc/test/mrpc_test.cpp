@@ -74,13 +74,13 @@ TEST_F(MrpcTest, requests_and_replies_of_every_size_up_to_16_kib_arrive_unchange
   EXPECT_EQ(statistics(0).retransmissions, 0U);
 }
 
-TEST_F(MrpcTest, a_request_of_more_than_16_kib_is_not_sent_and_a_reply_of_more_is_a_failed_call) {
+TEST_F(MrpcTest, a_request_of_more_than_16_kib_is_not_sent_and_a_reply_of_more_is_a_lost_call) {
   warm_up();
   std::string reply;
   EXPECT_EQ(call(std::string(16385, 'x'), reply), Errc::message_too_long);
   EXPECT_TRUE(tap[0]->sent.empty());
   server->answer_size = 16385;
-  EXPECT_EQ(call("x", reply), Errc::call_failed);
+  EXPECT_EQ(call("x", reply), Errc::call_lost);
 }
 
 TEST_F(MrpcTest, a_lost_request_is_sent_again_and_executed_once) {
