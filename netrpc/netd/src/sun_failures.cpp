@@ -21,6 +21,7 @@ Errc import_error(Errc outcome) noexcept {
 Errc call_error(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted:
+    case Errc::call_lost:
     case Errc::bad_procedure:
     case Errc::argument_out_of_range:
     case Errc::not_permitted:

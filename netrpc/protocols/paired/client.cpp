@@ -70,6 +70,10 @@ void ClientEnd::pop(const Header& header, Message&& message) noexcept {
     sending_.stop();
     return start();
   }
+  if (header.has(bits::kLost)) {
+    if (state_ == State::calling) lost();
+    return;
+  }
   if (state_ == State::calling) {
     // The reply acknowledges the request (§2.5).
     if (header.data() && header.segment == 1 && sending_.active()) {

@@ -102,10 +102,8 @@ void End::arrived(const Header& header, Message&& message) noexcept {
     let_go_of_sent();
     probing_.begin(paired().options_.probe);
     sent();
-  } else if (!next_segment()) {
-    return broken();
-  } else {
-    (void)transmit();
+  } else if (!next_segment() || transmit() == Errc::message_too_long) {
+    return lost();
   }
   wait();
 }
@@ -134,10 +132,10 @@ bool End::deliver() noexcept {
   if (!gathered_.allocated()) {
     gathered_ = std::move(buffer_);
   } else if (!gathered_.append(std::move(buffer_))) {
-    return broken(), false;
+    return lost(), false;
   }
   full_ = false;
-  if (gathered_.size() > paired().options_.max_message) return broken(), false;
+  if (gathered_.size() > paired().options_.max_message) return lost(), false;
   if (!receiving_.complete()) return true;
   Message whole = std::move(gathered_);
   let_go_of_received();
@@ -182,7 +180,7 @@ void End::expired() noexcept {
   if (sending_.active()) {
     if (sending_.expired(most) == Sending::Next::failed) return broken();
     ++paired().counted.retransmissions;
-    (void)transmit();
+    if (transmit() == Errc::message_too_long) return lost();
   } else if (expecting_) {
     if (probing_.expired(most) == Probing::Next::failed) return broken();
     send(bits::kProbe);

@@ -7,7 +7,7 @@
 
 namespace lrpc::netrpc::paired {
 
-/// The bits of `control`, from the least significant on. A segment is data unless it has kAck or kProbe.
+/// The bits of `control`, from the least significant on. A segment is data unless it has kAck, kProbe or kLost.
 namespace bits {
 inline constexpr std::uint16_t kPleaseAck = 0x01;    ///< An explicit acknowledgement is asked for.
 inline constexpr std::uint16_t kAck = 0x02;          ///< An explicit acknowledgement. No data.
@@ -15,6 +15,8 @@ inline constexpr std::uint16_t kLastSegment = 0x04;  ///< The last segment of a 
 inline constexpr std::uint16_t kProbe = 0x08;        ///< Are you there? With kAck: I am. No data.
 /// Ours: from the server of the channel. The paper's receiver knows by its socket's type (§3.2).
 inline constexpr std::uint16_t kFromServer = 0x10;
+/// Ours, with kFromServer: there will be no reply to this call. No data.
+inline constexpr std::uint16_t kLost = 0x20;
 }  // namespace bits
 
 /// At most so much data in a segment (§3.3), and at least so much in one that is not the last (ours): who sends less
@@ -38,7 +40,7 @@ struct Header {
   std::uint16_t length = 0;  ///< Of the data: what lies behind is padding.
 
   [[nodiscard]] bool has(std::uint16_t bit) const noexcept { return (control & bit) != 0; }
-  [[nodiscard]] bool data() const noexcept { return !has(bits::kAck | bits::kProbe); }
+  [[nodiscard]] bool data() const noexcept { return !has(bits::kAck | bits::kProbe | bits::kLost); }
 
   void encode(std::byte* to) const noexcept {
     WireWriter(to).put(control, segment, call_number, conversation, protocol, channel, length);
@@ -51,6 +53,8 @@ struct Header {
     switch (header.control & ~bits::kFromServer) {
       case bits::kProbe:
       case bits::kProbe | bits::kAck: return header.length == 0 ? std::optional(header) : std::nullopt;
+      case bits::kLost:
+        return header.has(bits::kFromServer) && header.length == 0 ? std::optional(header) : std::nullopt;
       case bits::kAck: return header.length == 0 && header.segment != 0 ? std::optional(header) : std::nullopt;
       case bits::kPleaseAck:
         if (header.length < kLeastSegment) return std::nullopt;

@@ -46,8 +46,10 @@ class End : public Session {
   virtual void received(Message&& message) noexcept = 0;
   /// What was being sent has arrived, as an acknowledgement says.
   virtual void sent() noexcept {}
-  /// The peer does not answer any more; or what it has sent cannot be kept.
+  /// The peer does not answer any more.
   virtual void broken() noexcept = 0;
+  /// A message of this call cannot be carried: it is too long for a limit or a link, or there is no memory for it.
+  virtual void lost() noexcept = 0;
 
   [[nodiscard]] PairedProtocol& paired() const noexcept;
   /// Something of the present call and conversation has arrived. Data only when the message in the other direction
@@ -119,6 +121,7 @@ class ClientEnd final : public End {
   void unreferenced() noexcept override;  // the sweep lets go of it
   void received(Message&& message) noexcept override { finish(Errc::ok, std::move(message)); }
   void broken() noexcept override;
+  void lost() noexcept override { finish(Errc::call_lost, {}); }
   void expired() noexcept override;
   void start() noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
@@ -151,12 +154,13 @@ class ServerEnd final : public End {
   void received(Message&& message) noexcept override;
   void sent() noexcept override { let_go_of_reply(); }
   void broken() noexcept override;
+  void lost() noexcept override;
   void let_go_of_reply() noexcept;
 
   const std::shared_ptr<std::size_t> of_host_;  ///< How many there are of this host.
   bool fresh_ = true;                           ///< No request yet.
   bool executing_ = false;
-  bool silent_ = false;   ///< There will be no reply to the present call: its client finds out by itself (§2.8).
+  bool lost_ = false;     ///< There will be no reply to the present call: its client is told so when it asks.
   bool moved_ = true;     ///< Since the last sweep the request has grown, or the reply has been begun.
   std::size_t kept_ = 0;  ///< What the reply counts for in the protocol's memory.
 };

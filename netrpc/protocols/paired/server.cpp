@@ -17,7 +17,7 @@ void ServerEnd::vanish() noexcept {
   let_go_of_reply();
   let_go_of_received();
   executing_ = false;
-  silent_ = true;
+  lost_ = true;
   due_ = Time::max();
   lower_ = {};
 }
@@ -34,13 +34,14 @@ void ServerEnd::pop(const Header& header, Message&& message) noexcept {
     let_go_of_reply();
     let_go_of_received();
     call_ = header.call_number;
-    fresh_ = silent_ = false;
+    fresh_ = lost_ = false;
     moved_ = true;
     receiving_.begin();
     return arrived(header, std::move(message));
   }
-  if (newer != 0 || silent_) {
+  if (newer != 0 || lost_) {
     ++paired().counted.duplicates;
+    if (newer == 0 && !header.has(bits::kAck)) send(bits::kLost);
     return;
   }
   if (header.data() && header.has(bits::kPleaseAck) && sending_.active() && sending_.segment() == 1) {
@@ -48,7 +49,7 @@ void ServerEnd::pop(const Header& header, Message&& message) noexcept {
     ++paired().counted.duplicates;
     ++paired().counted.retransmissions;
     sending_.again();
-    (void)transmit();
+    if (transmit() == Errc::message_too_long) lost();
     return;
   }
   moved_ = moved_ || header.data();
@@ -67,21 +68,25 @@ void ServerEnd::reply(Message message) noexcept {
   const std::size_t cost = message.size() + PairedProtocol::kCost;
   std::size_t& all = paired().kept_bytes_;
   const std::size_t memory = paired().options_.memory;
-  // No error message goes to another host (§2.8): a server that says nothing more is one that has gone.
-  if (message.size() > paired().options_.max_message || cost > memory || all > memory - cost) return broken();
+  if (message.size() > paired().options_.max_message || cost > memory || all > memory - cost) return lost();
   all += kept_ = cost;
   moved_ = true;
-  if (!begin(std::move(message))) return broken();
+  if (!begin(std::move(message))) return lost();
   patience_ = sending_.last() ? paired().options_.reply_timeout : Duration(0);
   wait();
-  if (transmit() == Errc::message_too_long) broken();
+  if (transmit() == Errc::message_too_long) lost();
+}
+
+void ServerEnd::lost() noexcept {
+  broken();
+  send(bits::kLost);
 }
 
 void ServerEnd::broken() noexcept {
   sending_.stop();
   let_go_of_reply();
   let_go_of_received();
-  silent_ = true;
+  lost_ = true;
   due_ = Time::max();
 }
 

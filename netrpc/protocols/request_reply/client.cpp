@@ -90,7 +90,10 @@ void ClientEnd::expired() noexcept {
   if (now < due_) return arm(now);
   repeat_later();
   // What a connection has taken arrives, unless the connection ends: a copy would be executed as well (RFC 5531 §4).
-  if (sent_by_ == 0 || sent_by_ != connection()) (void)transmit();
+  if (sent_by_ != 0 && sent_by_ == connection()) return;
+  const std::uint32_t xid = xid_;
+  // A link has shrunk. An earlier copy may be executed.
+  if (transmit() == Errc::message_too_long && transaction_ != nullptr && xid_ == xid) fail(Errc::call_lost);
 }
 
 void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
@@ -110,6 +113,15 @@ void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
   sent_ == 1 ? round_trip_.sample(took_) : round_trip_.ambiguous();
   if (sent_ == 1) owner().calls_.unbind(xid_);
   end(Errc::ok, std::move(reply));
+}
+
+void ClientEnd::lost(Session& lower) noexcept {
+  if (&lower != lower_.get() || transaction_ == nullptr) {
+    ++owner().counted.refused;
+    return;
+  }
+  const SessionRef keep(this);
+  fail(Errc::call_lost);
 }
 
 /// From now on no reply to the present call is known; nor one to the last call, if a second one was waited for.
@@ -132,7 +144,8 @@ void ClientEnd::fail(Errc outcome) noexcept {
 
 void ClientEnd::end(Errc outcome, Message&& reply) noexcept {
   request_.clear();
-  if (outcome == Errc::call_failed || outcome == Errc::call_aborted) ++owner().counted.failed;
+  if (outcome == Errc::call_failed || outcome == Errc::call_aborted || outcome == Errc::call_lost)
+    ++owner().counted.failed;
   std::exchange(transaction_, nullptr)->completed(outcome, std::move(reply));
 }
 

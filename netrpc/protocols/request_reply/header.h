@@ -7,7 +7,8 @@
 
 namespace lrpc::netrpc::request_reply {
 
-enum class Type : std::uint32_t { call = 0, reply = 1 };
+/// `lost` is ours, without a body: to the call with this number there will be no reply, which is too long for a link.
+enum class Type : std::uint32_t { call = 0, reply = 1, lost = 2 };
 
 struct Header {
   static constexpr std::size_t kSize = 8;
@@ -16,12 +17,12 @@ struct Header {
   Type type = Type::call;
 
   void encode(std::byte* to) const noexcept { WireWriter(to).put(xid, static_cast<std::uint32_t>(type)); }
-  /// Nothing: neither a call nor a reply.
+  /// Nothing: none of these.
   [[nodiscard]] static std::optional<Header> decode(const std::byte* from) noexcept {
     WireReader reader(from);
     const auto xid = reader.get<std::uint32_t>();
     const auto type = reader.get<std::uint32_t>();
-    if (type > 1) return std::nullopt;
+    if (type > 2) return std::nullopt;
     return Header{xid, static_cast<Type>(type)};
   }
 };

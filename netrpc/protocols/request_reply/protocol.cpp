@@ -29,7 +29,12 @@ void ServerEnd::reply(Message message) noexcept {
   if (to == nullptr) return;  // lost, as on the way: its client sends the request again
   Header{xid_, Type::reply}.encode(to);
   ++static_cast<RequestReplyProtocol&>(protocol()).counted.sent;
-  (void)lower_->push(std::move(message));
+  if (lower_->push(std::move(message)) != Errc::message_too_long) return;
+  Message word(protocol().host().pool());
+  if (std::byte* const at = word.push(Header::kSize)) {
+    Header{xid_, Type::lost}.encode(at);
+    (void)lower_->push(std::move(word));
+  }
 }
 
 Errc ServerEnd::control(control::Request& request) noexcept {
@@ -92,7 +97,7 @@ void RequestReplyProtocol::demux(Session& lower, Message message) noexcept {
     ++counted.duplicates;
     return;
   }
-  (*call)->pop(lower, std::move(message));
+  header->type == Type::lost ? (*call)->lost(lower) : (*call)->pop(lower, std::move(message));
 }
 
 void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& request) noexcept {

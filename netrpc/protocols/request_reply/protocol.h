@@ -23,6 +23,8 @@ class ClientEnd final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// A reply to the present call, from `lower`.
   void pop(Session& lower, Message&& reply) noexcept;
+  /// `lower` says that to the present call there will be no reply.
+  void lost(Session& lower) noexcept;
 
  private:
   [[nodiscard]] RequestReplyProtocol& owner() const noexcept;

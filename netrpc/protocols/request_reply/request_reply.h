@@ -25,7 +25,8 @@ struct RequestReplyOptions {
 /// A REQUEST_REPLY over `below`, a datagram service. Sessions: `open` with participants.remote.host (and remote.port,
 /// where the layer below has ports) gives a client's end, which carries one call at a time; a second one is completed
 /// with limit_reached. A call may be executed any number of times, also after it has ended with an error. A reply
-/// that is too long for the layer below is lost: who serves asks its session for control::MaximumMessage.
+/// that is too long for the layer below ends it with call_lost: who serves may ask its session for
+/// control::MaximumMessage before.
 ///
 /// The header does not say for which protocol above a message is. So one protocol is served: that which enables first.
 [[nodiscard]] std::unique_ptr<Protocol> make_request_reply(Host& host, std::string name, Protocol& below,

@@ -299,7 +299,7 @@ TEST(PairedHostileTest, a_reply_is_let_go_of_when_its_client_acknowledges_and_ne
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
-TEST(PairedHostileTest, a_message_longer_than_may_be_is_let_go_of_and_its_sender_hears_nothing_more) {
+TEST(PairedHostileTest, a_message_longer_than_may_be_is_let_go_of_and_its_sender_is_told_so) {
   PairedPair pair({.max_message = 3 * kSegment});
   const std::uint64_t conversation = pair.meet();
   for (std::uint16_t segment = 1; segment <= 10; ++segment)
@@ -310,7 +310,8 @@ TEST(PairedHostileTest, a_message_longer_than_may_be_is_let_go_of_and_its_sender
                 .channel = 99},
                std::string(kSegment, 'x'));
   EXPECT_TRUE(pair.server->executed.empty());
-  EXPECT_EQ(pair.wire.packets.size(), 4U);  // the acknowledgements of what was taken
+  ASSERT_EQ(pair.wire.packets.size(), 4U + 7U);  // the acknowledgements of what was taken
+  for (std::size_t i = 4; i < 4 + 7; ++i) EXPECT_TRUE(PairedPair::header_of(pair.wire.packets[i]).has(bits::kLost));
   pair.wire.packets.clear();
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
   TestCall call;

@@ -18,6 +18,7 @@ inline std::string describe(const Header& header) {
   if (header.has(bits::kPleaseAck)) text += "PLEASE_ACK ";
   if (header.has(bits::kAck)) text += "ACK ";
   if (header.has(bits::kLastSegment)) text += "LAST_SEG ";
+  if (header.has(bits::kLost)) return text + "LOST";
   if (header.has(bits::kProbe)) return text + "PROBE";
   return text + std::to_string(header.segment);
 }

@@ -214,12 +214,13 @@ TEST(RequestReplyTest, what_a_host_and_all_hosts_have_served_at_one_time_is_boun
 
 TEST(RequestReplyTest, messages_that_are_neither_call_nor_reply_or_have_no_taker_bring_about_nothing) {
   Pair pair;
-  pair.forge(0, 1, 1, 2, "x");
+  pair.forge(0, 1, 1, 3, "x");
   pair.forge(0, 1, 1, ~0U, "x");
   for (std::size_t size = 0; size < Header::kSize; ++size)
     pair.wire.deliver({0, PacketWire::address(1), std::string(size, '\0')});
   EXPECT_EQ(pair.statistics(1).malformed, 2 + Header::kSize);
   pair.forge(0, 1, 5, 1, "a reply to nothing");
+  pair.forge(0, 1, 5, 2, "");
   EXPECT_TRUE(pair.server->executed.empty());
   {
     const Shepherd inside(pair.wire[1].host.monitor());
@@ -241,6 +242,36 @@ TEST(RequestReplyTest, what_can_never_be_sent_ends_the_call_at_once) {
   pair.call(session, unreachable, "x");
   EXPECT_EQ(unreachable.outcome, Errc::host_unreachable);
   EXPECT_EQ(test::asked<control::MaximumMessage>(*session).size, pair.wire[0].end.maximum - Header::kSize);
+}
+
+TEST(RequestReplyTest, what_a_link_that_has_shrunk_does_not_carry_ends_its_call_at_once_and_no_other) {
+  Pair pair({.first_xid = 77}, 3);
+  const SessionRef session = pair.open();
+  const SessionRef elsewhere = pair.open(0, 2);
+  const std::string large(2000, 'x');
+  TestCall request, reply, next;
+  pair.call(session, request, large);
+  const std::size_t maximum = std::exchange(pair.wire[0].end.maximum, 1000);
+  pair.wire.pass(600ms, 10ms);
+  EXPECT_EQ(request.outcome, Errc::call_lost);
+  EXPECT_EQ(request.completions, 1);
+  pair.wire[0].end.maximum = maximum;
+  pair.wire.packets.clear();
+
+  pair.wire[1].end.maximum = 1000;
+  pair.call(session, reply, large);
+  pair.wire.deliver_next();
+  const PacketWire::Packet word = pair.wire.take();
+  pair.forge(2, 0, 78, 2, "");
+  pair.forge(1, 0, 79, 2, "");
+  EXPECT_FALSE(reply.done());
+  pair.wire.deliver(word);
+  EXPECT_EQ(reply.outcome, Errc::call_lost);
+  pair.wire.deliver(word);
+  pair.call(session, next, "next");
+  pair.wire.deliver(word);
+  pair.wire.deliver_all();
+  EXPECT_EQ(next.reply, "next");
 }
 
 TEST(RequestReplyTest, a_layer_below_that_asks_for_the_longest_message_is_answered) {
