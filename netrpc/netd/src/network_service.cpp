@@ -114,6 +114,7 @@ Errc NetworkService::transport_outcome(Errc outcome) noexcept {
     case Errc::call_aborted: return Errc::timed_out;
     case Errc::not_permitted:
     case Errc::message_too_long:
+    case Errc::call_lost:
     case Errc::host_unreachable: return outcome;
     case Errc::limit_reached: return Errc::system_error;
     default: return Errc::peer_gone;

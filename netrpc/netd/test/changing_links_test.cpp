@@ -20,17 +20,16 @@
 namespace lrpc::netd::test {
 namespace {
 
-/// Its sums can be held: each stays in its procedure until it is let go.
+/// Its sums and fills can be held: each stays in its procedure until it is let go.
 class HeldSums : public testing_lrpc::ConformanceService {
  public:
   std::uint64_t Sum(CallContext& call, std::span<const std::byte> data) {
-    {
-      std::unique_lock lock(mutex_);
-      ++inside_;
-      changed_.wait(lock, [this] { return !held_; });
-      --inside_;
-    }
+    stay();
     return ConformanceService::Sum(call, data);
+  }
+  void Fill(CallContext& call, std::uint32_t count, std::uint8_t value, Buffer& data) {
+    stay();
+    ConformanceService::Fill(call, count, value, data);
   }
   void hold() {
     const std::lock_guard lock(mutex_);
@@ -47,6 +46,13 @@ class HeldSums : public testing_lrpc::ConformanceService {
   }
 
  private:
+  void stay() {
+    std::unique_lock lock(mutex_);
+    ++inside_;
+    changed_.wait(lock, [this] { return !held_; });
+    --inside_;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;
@@ -109,6 +115,12 @@ class Changing : public TwoMachines {
   void both(const std::string& ip_words) const {
     here->where().ip(ip_words);
     there->where().ip(ip_words);
+  }
+  /// A call before both know of it would be cut to pieces that no link carries.
+  void shrink_link() const {
+    both("link set veth0 mtu 600");
+    for (const Machine* const machine : {here.get(), there.get()})
+      ASSERT_TRUE(eventually([&] { return machine->has_logged("link veth0 carries 600 bytes a frame"); }));
   }
 
   HeldSums sums_;
@@ -302,6 +314,34 @@ TEST_F(TwoMachines, a_binding_ends_with_its_link_and_a_new_one_is_made_over_the_
     auto again = import();
     return again && again->Null();
   }));
+}
+
+TEST_F(Changing, a_call_whose_results_the_link_cannot_carry_any_more_is_lost_alone) {
+  begin("", {});
+  sums_.hold();
+  std::array<std::byte, 12'000> room{};
+  Buffer data(room);
+  auto lost = client_->start().Fill(12'000, 3, data);
+  auto carried = client_->start().Sum(room);
+  ASSERT_TRUE(eventually([&] { return sums_.inside() == 2; }));
+  shrink_link();
+  sums_.let_go();
+  EXPECT_EQ(lost.finish().code(), Errc::call_lost);
+  EXPECT_TRUE(carried.finish());
+  EXPECT_EQ(client_->Fill(12'000, 3, data).code(), Errc::call_lost);
+  EXPECT_TRUE(client_->Fill(5000, 3, data));
+}
+
+TEST_F(Changing, a_call_whose_arguments_the_link_has_lost_and_cannot_carry_again_is_lost_alone) {
+  begin("", {});
+  here->where().ip("link set veth0 down");
+  auto calls = calls_under_way();
+  shrink_link();
+  here->where().ip("link set veth0 up");
+  EXPECT_EQ(calls.back().finish().code(), Errc::call_lost);
+  calls.pop_back();
+  expect_ends(std::move(calls), "over a smaller link than they were made for");
+  EXPECT_TRUE(client_->Null());
 }
 
 TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_its_binding_stays) {

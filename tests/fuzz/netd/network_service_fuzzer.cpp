@@ -308,7 +308,8 @@ class Attack final : public netrpc::Engine {
   static void check_outcome(Errc outcome) {
     constexpr Errc kKnown[] = {Errc::ok,          Errc::timed_out,     Errc::host_unreachable,
                                Errc::peer_gone,   Errc::not_permitted, Errc::limit_reached,
-                               Errc::bad_message, Errc::system_error,  Errc::message_too_long};
+                               Errc::bad_message, Errc::system_error,  Errc::message_too_long,
+                               Errc::call_lost};
     require(std::ranges::count(kKnown, outcome) == 1, "the broker knows how a call can end");
   }
 
