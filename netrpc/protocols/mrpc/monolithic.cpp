@@ -1,5 +1,7 @@
 #include "netrpc/protocols/mrpc/monolithic.h"
 
+#include "lrpc/netrpc/session_cache.h"
+
 namespace lrpc::netrpc::mrpc {
 
 namespace {

@@ -1,4 +1,5 @@
 // What both ends of a channel do alike.
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/paired/protocol.h"
 
 namespace lrpc::netrpc::paired {
