@@ -96,7 +96,8 @@ void Ledger::ended(std::uint64_t call, Errc outcome, bool right_reply) {
       if (record.executions == 0) violation(name(call) + " was answered without having been executed");
       if (!right_reply) violation(name(call) + ": the reply has other bytes than the server has sent");
       return;
-    case Errc::call_failed: ++report_.failed; return;
+    case Errc::call_failed:
+    case Errc::call_lost: ++report_.failed; return;
     case Errc::call_aborted: ++report_.aborted; return;
     case Errc::host_unreachable:
     case Errc::limit_reached:

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "lrpc/shim/call/gates.h"
@@ -107,14 +108,13 @@ class LookAfterServer {
   [[nodiscard]] bool due() noexcept {
     if (!cut_short_) return false;
     const auto now = Waiting::Clock::now();
-    if (at_ == kNever) at_ = now + shim::kBoundedSleep;
-    return now >= at_;
+    if (!at_) at_ = now + shim::kBoundedSleep;
+    return now >= *at_;
   }
   void looked() noexcept { *this = {}; }
 
  private:
-  static constexpr auto kNever = Waiting::Clock::time_point::max();
-  Waiting::Clock::time_point at_ = kNever;
+  std::optional<Waiting::Clock::time_point> at_;
   bool cut_short_ = false;
 };
 

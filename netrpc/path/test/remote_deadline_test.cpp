@@ -94,7 +94,7 @@ TEST_F(RemoteDeadlines, do_not_hold_for_imports) {
   Cancellation cancelled;
   cancelled.cancel();
   const CallScope scope{std::chrono::steady_clock::now(), cancelled};
-  const auto client = IMPORT;
+  const auto client = Limits::Client::import("limits@10.0.0.2", import_options());
   EXPECT_TRUE(client) << client.error().message();
 }
 
