@@ -139,7 +139,9 @@ std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
                    .give_up = given.duration("give_up", mrpc::Settings().give_up)};
   if (instance.kind == "PAIRED") {
     const PairedOptions paired;
-    return Repeats{.first = given.duration("initial_timeout", paired.initial_timeout),
+    // The reply, too, must get there, and a short one is sent again more seldom.
+    return Repeats{.first = std::max(given.duration("initial_timeout", paired.initial_timeout),
+                                     given.duration("reply_timeout", paired.reply_timeout)),
                    .longest = given.duration("longest_timeout", paired.longest_timeout),
                    .step = 2,
                    .give_up = Duration::max(),

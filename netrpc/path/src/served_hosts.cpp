@@ -108,6 +108,7 @@ bool ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot, Arrival arri
   if (host.boot == boot) return true;
   if (arrived < host.since) return false;
   if (host.boot != 0) gone.swap(host.bindings);
+  host.names_all = false;
   host.boot = boot;
   host.since = arrived;
   return true;
@@ -153,6 +154,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
   remote = std::make_shared<Remote>(*std::move(binding), key, message.interface.hash);
   const std::size_t size = put(encode(BindAnswer{Errc::ok, key, {}}), reply);
+  remote->named = host.heard;
   host.bindings.emplace(key.id, remote);  // the last that can fail: nobody knows of it yet
   return size;
 }
@@ -161,8 +163,9 @@ std::shared_ptr<ServedHosts::Remote> ServedHosts::find(Host& host, const CallPro
   std::lock_guard lock(mutex_);
   const auto found = host.bindings.find(prologue.key.id);
   if (found == host.bindings.end()) return nullptr;
-  const Remote& remote = *found->second;
+  Remote& remote = *found->second;
   if (remote.key != prologue.key || remote.hash != prologue.hash) return nullptr;
+  remote.named = host.heard;
   return found->second;
 }
 
@@ -226,8 +229,10 @@ std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& me
   {
     std::lock_guard lock(mutex_);
     const bool present = learn_boot_locked(host, message.client_boot, arrived, gone);
+    if (present) host.names_all = message.bindings.size() < kMaxPinged;
     for (const std::uint64_t id : message.bindings) {
       const auto found = host.bindings.find(id);
+      if (present && found != host.bindings.end()) found->second->named = host.heard;
       answer.alive.push_back(present && found != host.bindings.end() && !found->second->binding.revoked());
     }
   }
@@ -257,7 +262,8 @@ void ServedHosts::sweep(Clock::time_point now) {
       const bool silent = now - host->second.heard > options_.forget;
       auto& bindings = host->second.bindings;
       for (auto one = bindings.begin(); one != bindings.end();) {
-        const bool ended = silent || one->second->binding.revoked();
+        const bool unknown = host->second.names_all && now - one->second->named > options_.forget;
+        const bool ended = silent || unknown || one->second->binding.revoked();
         if (ended) gone.push_back(std::move(one->second));
         one = ended ? bindings.erase(one) : std::next(one);
       }

@@ -28,7 +28,8 @@ class ServedHosts {
                       std::span<std::byte> reply, std::size_t& size);
   /// As RemoteService::peer_rebooted(): what the host's new life has meanwhile stays.
   void forget(HostAddress host, Arrival last);
-  /// Drops the bindings of hosts that have been silent, and those whose servers are gone.
+  /// Drops the bindings of hosts that have been silent, those whose servers are gone, and those that their host does
+  /// not name, because the answer to its BIND was lost.
   void sweep(Clock::time_point now);
   void count(BrokerStatistics& statistics) const;
 
@@ -39,6 +40,7 @@ class ServedHosts {
     client::RawBinding binding;
     const BindingKey key;
     const std::uint64_t hash;
+    Clock::time_point named;  ///< By the host, last: it has the binding.
   };
   /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to
   /// end.
@@ -49,9 +51,10 @@ class ServedHosts {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
     Arrival since = 0;       ///< What arrived before is of earlier lives, unless it says `boot`.
     Clock::time_point heard;
-    Holding commands;  ///< Being served.
-    Holding binds;     ///< Of those, BINDs that may still succeed.
-    Holding waiting;   ///< Of those, BINDs that may wait for their name.
+    bool names_all = false;  ///< A PING of its present life has named all bindings that it has.
+    Holding commands;        ///< Being served.
+    Holding binds;           ///< Of those, BINDs that may still succeed.
+    Holding waiting;         ///< Of those, BINDs that may wait for their name.
     std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
   };
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;

@@ -248,6 +248,23 @@ TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_fallen_silent) {
   EXPECT_TRUE(eventually([&] { return local->LiveObjects().value() == 0; }));
 }
 
+TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_others) {
+  there_->stop_broker();
+  auto options = there_options();
+  options.forget = milliseconds(300);
+  there_->start_broker(options);
+  const auto bindings = [&] { return there_->broker().statistics().bindings; };
+  EXPECT_TRUE(eventually([&] {  // not where this process, with both hosts, has just stood still for that long
+    auto client = import();
+    if (!client) return false;
+    network_.lose_replies_to_binds = true;
+    const bool lost = !import();
+    network_.lose_replies_to_binds = false;
+    if (!lost || bindings() < 2) return false;
+    return eventually([&] { return bindings() < 2; }) && bindings() == 1 && client->Null().has_value();
+  }));
+}
+
 TEST_F(TwoHosts, leave_half_of_the_paths_and_of_the_calls_to_other_users) {
   here_->stop_broker();
   BrokerOptions options;

@@ -83,6 +83,7 @@ class Network {
     if (served) served(command);
     if (refused != 0) return static_cast<Errc>(refused);
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
+    if (lose_replies_to_binds && command == kBind) return Errc::timed_out;
     if (replies_too_long) return Errc::call_lost;
     return Errc::ok;
   }
@@ -109,6 +110,7 @@ class Network {
   std::atomic<lrpc::netpath::Arrival> arrivals{0};
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
+  std::atomic<bool> lose_replies_to_binds{false};
   std::atomic<bool> replies_too_long{false};  ///< To all commands: senders are told so.
 
  private:
