@@ -8,27 +8,27 @@ namespace {
 
 class Unique final : public MicroProtocol {
  public:
-  explicit Unique(MicroParts& parts) : parts_(parts), flows_(peer_table<Flow, Seen>(parts, kReceiversRemember)) {
+  explicit Unique(MicroParts& parts)
+      : parts_(parts),
+        first_(parts.attribute<bool>("first")),
+        flows_(peer_table<Flow, Seen>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
       const Numbers numbers(all);
-      // What somebody has no room for comes again.
+      // What somebody has no room for comes again. Of a repetition that says nothing of the first one, which may have
+      // gone up.
       all.handle(
           kMessageDeletedFromBag,
           [this, numbers](const ItemRef& item) {
             Seen* const seen = flows_.find(numbers.flow(*item));
             if (seen != nullptr) seen->window.remove(numbers.number(*item));
           },
-          [numbers](const ItemRef& item) {
-            return numbers.came(*item) && !item->has_left() && item->outcome() == Errc::limit_reached;
+          [this](const ItemRef& item) {
+            return first_(*item) && !item->has_left() && item->outcome() == Errc::limit_reached;
           });
       all.handle(
           kMessageInsertedIntoBag,
-          [this, numbers](const ItemRef& item) {
-            Seen* const seen = flows_.find_or_make(numbers.flow(*item));
-            if (seen == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
-            if (!seen->window.add(numbers.number(*item))) parts_.bag().erase(item);
-          },
-          [numbers](const ItemRef& item) { return numbers.came(*item) && item->in_bag(); });
+          [this, numbers](const ItemRef& item) { inserted(item, numbers.flow(*item), numbers.number(*item)); },
+          [numbers](const ItemRef& item) { return numbers.came(*item); });
     });
   }
 
@@ -38,7 +38,17 @@ class Unique final : public MicroProtocol {
     [[nodiscard]] static bool busy() noexcept { return false; }
   };
 
+  /// Another handler may have deleted it already: with threads also between this one's guard and this.
+  void inserted(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
+    if (!item->in_bag()) return;
+    Seen* const seen = flows_.find_or_make(flow);
+    if (seen == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
+    if (!seen->window.add(number)) return parts_.bag().erase(item);
+    first_.set(*item, true);
+  }
+
   MicroParts parts_;
+  Attribute<bool> first_;  ///< That its number is in the window is this message's doing.
   PeerTable<Flow, Seen> flows_;
 };
 

@@ -1,0 +1,123 @@
+// Messages that a micro-protocol has no room for, and repetitions of messages: what those that remember messages make of
+// them, in whatever order the handlers run.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/several.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kOrders = 12;  ///< Seeds: each draws an order of the handlers.
+/// With two, one has what arrives, and one of its handlers waits in the other while the next ones run.
+constexpr std::size_t kThreads[] = {0, 2};
+
+/// The first host has UNIQUE, and a micro-protocol that has no room while it is `full`. The second one sends it messages
+/// with the numbers that a test gives them.
+struct Repeating {
+  Repeating(std::uint64_t seed, std::size_t threads) : two(parts(), options(seed), threads) {
+    EXPECT_EQ(two.push("a message to see its header"), Errc::ok);
+    two.run();
+    header = two.sink[1]->received.at(0).substr(0, 14);
+  }
+  [[nodiscard]] std::function<std::vector<Part>(std::size_t)> parts() {
+    return [this](std::size_t host) {
+      if (host == 1) return std::vector<Part>{};
+      MicroKind has_room = kind_of("HAS_ROOM", kInsertion, [this](MicroParts& made) {
+        made.handle(kMessageInsertedIntoBag, [this, bag = &made.bag()](const ItemRef& item) {
+          if (full && item->direction == Direction::up) bag->erase(item, Errc::limit_reached);
+        });
+      });
+      return std::vector<Part>{part(number_kind()), part(unique_kind()), part(std::move(has_room))};
+    };
+  }
+  [[nodiscard]] static SimOptions options(std::uint64_t seed) {
+    SimOptions made;
+    made.seed = seed;
+    return made;
+  }
+  void send(char number) {
+    std::string message = header + "this";
+    message[9] = number;
+    {
+      const Shepherd inside(two.net[1].monitor());
+      EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, message)), Errc::ok);
+    }
+    two.run();
+  }
+  [[nodiscard]] std::size_t received() const { return two.sink[0]->received.size(); }
+
+  bool full = false;
+  Two two;
+  std::string header;
+};
+
+TEST(CompositeWithoutRoom, unique_remembers_a_message_whose_repetition_finds_none) {
+  for (const std::size_t threads : kThreads) {
+    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+      Repeating to(seed, threads);
+      to.send(1);
+      EXPECT_EQ(to.received(), 1U);
+      to.full = true;
+      to.send(1);
+      to.full = false;
+      to.send(1);
+      EXPECT_EQ(to.received(), 1U) << "seed " << seed << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(CompositeWithoutRoom, unique_lets_a_message_that_found_none_come_again) {
+  for (const std::size_t threads : kThreads) {
+    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+      Repeating to(seed, threads);
+      to.full = true;
+      to.send(1);
+      EXPECT_EQ(to.received(), 0U);
+      to.full = false;
+      to.send(1);
+      EXPECT_EQ(to.received(), 1U) << "seed " << seed << ", " << threads << " threads";
+      to.send(1);
+      EXPECT_EQ(to.received(), 1U) << "seed " << seed << ", " << threads << " threads";
+    }
+  }
+}
+
+/// The server works on one request of a client at a time. Its repetitions, which find no room, come before and after the
+/// answer.
+TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_find_none) {
+  for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+    SimOptions options = Repeating::options(seed);
+    options.link.latency = 5ms;
+    Several one(
+        1,
+        [] {
+          return std::vector<Part>{part(grpc_kind()),
+                                   part(sync_kind()),
+                                   part(one_accept_kind()),
+                                   part(number_kind()),
+                                   part(unique_kind()),
+                                   part(ack_kind(), {{"interval", "1ms"}}),
+                                   part(terminate_orphans_kind(), {{"hold", "1"}})};
+        },
+        options);
+    GroupOutcome call;
+    one.servers[1]->keeps = true;
+    one.call("once", call);
+    one.run(7ms);
+    ASSERT_EQ(one.servers[1]->kept.size(), 1U);
+    one.answer(1);
+    one.run(1s);
+    EXPECT_EQ(call.outcome, Errc::ok);
+    EXPECT_EQ(one.servers[1]->executed.size(), 1U) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
