@@ -20,7 +20,7 @@ class Atomic final : public MicroProtocol {
     parts_.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); },
         [this](const ItemRef& item) {
-          return item->direction == Direction::up && (*type_)(*item) == CallType::request && item->in_bag();
+          return item->direction == Direction::up && (*type_)(*item) == CallType::request;
         });
     parts_.handle(
         kMessageReadyToBeSent,
@@ -38,8 +38,10 @@ class Atomic final : public MicroProtocol {
     bool asked = false;  ///< Nobody else holds it up.
   };
 
-  /// No client takes the place of all others, and what waits leaves room in the host's buffers.
+  /// No client takes the place of all others, and what waits leaves room in the host's buffers. Another handler may have
+  /// deleted it already: with threads also between this one's guard and this.
   void inserted(const ItemRef& item) noexcept {
+    if (!item->in_bag()) return;
     std::size_t of_client = 0;
     std::size_t bytes = item->message.footprint();
     for (const Request& one : waiting_) {

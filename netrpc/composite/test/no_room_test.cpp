@@ -119,5 +119,27 @@ TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_f
   }
 }
 
+/// With threads a repetition may be dropped while the handler of ATOMIC waits for its turn.
+TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
+  for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+    SimOptions options = Repeating::options(seed);
+    options.link.duplicate = 1;
+    Several one(
+        1,
+        [] {
+          return std::vector<Part>{part(grpc_kind()),   part(sync_kind()),   part(one_accept_kind()),
+                                   part(number_kind()), part(unique_kind()), part(atomic_kind(), {{"hold", "4"}})};
+        },
+        options, kThreads[1]);
+    GroupOutcome calls[8];
+    for (GroupOutcome& call : calls) {
+      one.call("again", call, 1s);
+      one.run(2s);
+      EXPECT_EQ(call.outcome, Errc::ok) << "seed " << seed;
+    }
+    EXPECT_EQ(one.servers[1]->executed.size(), std::size(calls)) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc::composite
