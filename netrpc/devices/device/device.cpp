@@ -112,8 +112,11 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
   if (!peer) return peer.error();
   if (SessionRef* const known = sessions_.resolve({seed_, participants.protocol, peer.value().number});
       known != nullptr) {
-    auto& session = static_cast<DeviceSession&>(**known);
-    if (remote.host.known()) session.mutable_participants().remote.host = remote.host;
+    // A machine may have several addresses on a link: what is sent through the session follows the one that its users
+    // have opened, wherever the others go.
+    Participant& there = static_cast<DeviceSession&>(**known).mutable_participants().remote;
+    const bool in_use = there.host.known() && (*known)->references() > 1;
+    if (remote.host.known() && !in_use) there.host = remote.host;
     return *known;
   }
   DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, peers_);

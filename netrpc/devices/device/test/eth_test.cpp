@@ -127,6 +127,73 @@ TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
   a_->inside([&] { distant_ = {}; });
 }
 
+/// A machine with two addresses has one session, for its frames say only which machine has sent them.
+TEST_F(EthLink, a_session_in_use_keeps_its_host_when_another_address_of_the_machine_is_opened) {
+  constexpr HostAddress kAlias{0x0a000003};
+  pair_->right.ip("addr add 10.0.0.3/24 dev right");
+  RealHost b(pair_->right, EngineKind::automatic, "b");
+  Talker* listener = nullptr;
+  b.inside([&] {
+    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
+    listener = &b.keep(std::make_unique<Talker>(*b, false));
+    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
+  });
+  EthernetAddress ethernet;
+  EthernetAddress of_alias;
+  ASSERT_TRUE(becomes_resolved(kB, ethernet));
+  ASSERT_TRUE(becomes_resolved(kAlias, of_alias));
+  ASSERT_EQ(of_alias, ethernet);
+  Talker* talker = nullptr;
+  a_->inside([&] { talker = &a_->keep(std::make_unique<Talker>(**a_, false)); });
+  const auto open = [&](HostAddress host) {
+    SessionRef session;
+    a_->inside([&] {
+      ParticipantSet participants{240, {}, {}};
+      participants.remote.host = host;
+      auto opened = eth_->open(*talker, participants);
+      ASSERT_TRUE(opened) << opened.error().message();
+      session = opened.value();
+    });
+    return session;
+  };
+  distant_ = open(kB);
+  SessionRef alias = open(kAlias);
+  EXPECT_EQ(alias, distant_);
+  EXPECT_EQ(distant_->peer(), kB);
+
+  // The other address moves to another machine: what is for this one does not.
+  pair_->left.ip("neigh replace 10.0.0.3 dev left nud permanent lladdr 02:00:00:00:00:07");
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    return resolve(kAlias, of_alias) == Errc::ok && of_alias != ethernet;
+  }));
+  a_->inside([&] {
+    EXPECT_EQ(distant_->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    EXPECT_EQ(distant_->participants().remote.ethernet, ethernet);
+    alias = {};
+  });
+  EXPECT_TRUE(b.wait([&] { return listener->received == 1; }, std::chrono::seconds(20)));
+  a_->inside([&] { distant_ = {}; });
+}
+
+TEST_F(EthLink, a_session_that_nobody_uses_takes_the_host_that_is_opened) {
+  constexpr HostAddress kAlias{0x0a000003};
+  pair_->right.ip("addr add 10.0.0.3/24 dev right");
+  EthernetAddress ethernet;
+  ASSERT_TRUE(becomes_resolved(kB, ethernet));
+  ASSERT_TRUE(becomes_resolved(kAlias, ethernet));
+  a_->inside([&] {
+    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
+    for (const HostAddress host : {kB, kAlias}) {
+      ParticipantSet participants{240, {}, {}};
+      participants.remote.host = host;
+      auto opened = eth_->open(talker, participants);
+      ASSERT_TRUE(opened) << opened.error().message();
+      EXPECT_EQ(opened.value()->peer(), host);
+    }
+  });
+}
+
 TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_as_soon_as_that_is_known) {
   pair_->left.ip("route add default via 10.0.0.2");
   a_->inside([&] {
