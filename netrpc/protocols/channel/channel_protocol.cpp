@@ -196,11 +196,22 @@ ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
 /// A layer below that hands out sessions of others (VIPaddr) may have found another way meanwhile. The server takes the
 /// requests of one client by one way only, the first: as long as it remembers that, this host keeps to it.
 ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
+  if (!host.known()) return find_peer(lower);  // by its device address: there is one way to that
   const HostKey key{hash_seed_, host};
-  if (ChannelPeer** const known = called_.resolve(key);
-      known != nullptr && &(*known)->lower->protocol() != &lower.protocol())
-    return *known;
-  return called_.bind(key, find_peer(lower));
+  ChannelPeer** const known = called_.resolve(key);
+  if (known != nullptr && &(*known)->lower->protocol() != &lower.protocol()) return *known;
+  ChannelPeer* const peer = find_peer(lower);
+  if (known != nullptr && *known == peer) return peer;
+  if (std::ranges::find(peer->called_as, host) == peer->called_as.end()) peer->called_as.push_back(host);
+  return called_.bind(key, peer);
+}
+
+void ChannelProtocol::forget_calls_to(const ChannelPeer& peer) noexcept {
+  for (const HostAddress host : peer.called_as) {
+    const HostKey key{hash_seed_, host};
+    if (ChannelPeer** const to_call = called_.resolve(key); to_call != nullptr && *to_call == &peer)
+      called_.unbind(key);
+  }
 }
 
 bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
@@ -349,9 +360,7 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
     const bool used = !peer->clients.empty() || !peer->servers.empty() || !peer->ended.empty() || called;
     const bool unused_before = std::exchange(peer->unused_before, !used);
     const bool over = !used && (unused_before || at_once);
-    if (ChannelPeer** const to_call = over ? called_.resolve({hash_seed_, peer->host}) : nullptr;
-        to_call != nullptr && *to_call == peer.get())
-      called_.unbind({hash_seed_, peer->host});
+    if (over) forget_calls_to(*peer);
     return over;
   });
 }

@@ -44,6 +44,7 @@ struct ChannelPeer {
   /// The sweep in which the last channel to it was closed; 0: none ever was. The server remembers for as long by which
   /// way this host has called (recorded_elsewhere()).
   std::uint64_t called = 0;
+  std::vector<HostAddress> called_as{};  ///< The hosts under which it has been called: a machine may have several.
   /// The peer has been asked whether it is in another life, with this number. Zero: it has not.
   std::uint32_t question = 0;
 
@@ -279,6 +280,7 @@ class ChannelProtocol final : public Protocol {
   void drop(ServerChannel& channel) noexcept;
   void sweep() noexcept;
   void drop_unused_peers(bool at_once) noexcept;
+  void forget_calls_to(const ChannelPeer& peer) noexcept;
 
   const ChannelOptions options_;
   Protocol& below_;

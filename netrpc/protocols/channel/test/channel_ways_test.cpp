@@ -83,5 +83,57 @@ TEST(ChannelWaysTest, a_client_that_comes_from_an_address_that_nobody_knew_is_se
   }
 }
 
+/// On an Ethernet one session leads to all addresses of a machine.
+TEST(ChannelWaysTest, a_machine_that_was_called_by_two_addresses_is_forgotten_under_both) {
+  SimHosts net(2);
+  Gauge& ethernet = net[0].add<Gauge>(net[0].ethernet());
+  ethernet.alias = {0x0a000009};
+  ethernet.machine_of_alias = net[1].ethernet_address();
+  {
+    const std::unique_ptr<Protocol> channel = make_channel(net[0].host(), "channel", ethernet);
+    SlowServer high(net[0].host());
+    const auto open = [&](HostAddress host) {
+      const Shepherd inside(net[0].monitor());
+      ParticipantSet participants = net.to(1);
+      participants.remote.host = host;
+      auto opened = channel->open(high, participants);
+      EXPECT_TRUE(opened) << opened.error().message();
+    };
+    const auto peers = [&] { return test::asked<control::Statistics>(*channel).state; };
+    for (int times = 0; times < 2; ++times) {
+      open(net.address(1));
+      open(ethernet.alias);
+      EXPECT_EQ(peers(), 1U);
+      const Shepherd inside(net[0].monitor());
+      control::Request drop = control::DropIdle{};
+      EXPECT_EQ(channel->control(drop), Errc::ok);
+      EXPECT_EQ(peers(), 0U);
+    }
+    open(ethernet.alias);
+    EXPECT_EQ(peers(), 1U);
+  }
+}
+
+/// Who does not know a machine's address may call it by its device address: many machines have none in common.
+TEST(ChannelWaysTest, a_machine_that_was_called_by_its_device_address_is_forgotten_when_its_host_is_known) {
+  SimHosts net(3);
+  Gauge& ethernet = net[0].add<Gauge>(net[0].ethernet());
+  {
+    const std::unique_ptr<Protocol> channel = make_channel(net[0].host(), "channel", ethernet);
+    SlowServer high(net[0].host());
+    for (const std::size_t to : {1U, 2U}) {
+      const Shepherd inside(net[0].monitor());
+      ParticipantSet participants = SimHosts::anyone();
+      participants.remote.ethernet = net[to].ethernet_address();
+      auto opened = channel->open(high, participants);
+      EXPECT_TRUE(opened) << opened.error().message();
+      opened = SessionRef();
+      control::Request drop = control::DropIdle{};
+      EXPECT_EQ(channel->control(drop), Errc::ok);
+      EXPECT_EQ(test::asked<control::Statistics>(*channel).state, 0U);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
