@@ -13,7 +13,7 @@ namespace lrpc::shim {
 namespace {
 
 constexpr std::array<AStackClass, 2> kWithTails{AStackClass{.image_size = 40, .tail_size = 5'000, .count = 3},
-                                              AStackClass{.image_size = 8, .tail_size = 1, .count = 2}};
+                                                AStackClass{.image_size = 8, .tail_size = 1, .count = 2}};
 
 TEST(RegionLayout, places_tails_by_whole_pages_of_any_machine) {
   for (const std::uint64_t page : {4'096U, 16'384U, 65'536U}) {

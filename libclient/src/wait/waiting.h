@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "lrpc/shim/call/gates.h"
@@ -108,13 +107,13 @@ class LookAfterServer {
   [[nodiscard]] bool due() noexcept {
     if (!cut_short_) return false;
     const auto now = Waiting::Clock::now();
-    if (!at_) at_ = now + shim::kBoundedSleep;
-    return now >= *at_;
+    if (at_ == Waiting::Clock::time_point()) at_ = now + shim::kBoundedSleep;
+    return now >= at_;
   }
   void looked() noexcept { *this = {}; }
 
  private:
-  std::optional<Waiting::Clock::time_point> at_;
+  Waiting::Clock::time_point at_{};  ///< Zero: no sleep has been cut short.
   bool cut_short_ = false;
 };
 

@@ -1,4 +1,5 @@
 // CHANNEL's large requests: the server is asked before they are sent again.
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {

@@ -230,7 +230,7 @@ TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_
 }
 
 TEST(ChannelOnVipSize, replies_to_it_are_no_longer_than_the_options_allow) {
-  EXPECT_EQ(outcome_of_long_call({.max_message = 1000}), Errc::call_failed);
+  EXPECT_EQ(outcome_of_long_call({.max_message = 1000}), Errc::call_lost);
 }
 
 }  // namespace
