@@ -34,7 +34,8 @@ struct StormOptions {
   double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.
   std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
   Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
-  /// Times that the stack sends a request within the timeout, at least, while nobody answers (tries_of()).
+  /// Times that the stack sends a request, and its reply, within the timeout, at least, while nobody answers
+  /// (tries_of()).
   unsigned tries = 5;
   Duration idle = std::chrono::minutes(10);  ///< After that long a quiet time no state may be left.
   /// Calls are said to hang if they take this long in the end.
