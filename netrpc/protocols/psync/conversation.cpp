@@ -133,8 +133,7 @@ Conversation::Slot& Conversation::slot(Member& member, std::uint32_t sequence) n
 /// It has begun again: its messages count from 1, and what it had been given it has not any more.
 void Conversation::learn_life(Member& member, BootId life) noexcept {
   if (member.life != 0) {
-    std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
-    member.before.front() = member.life;
+    over(member, member.life);
     for (Slot& one : member.slots) one = {};
     for (Member& other : members_) other.has[index(member)] = 0;
     std::ranges::fill(member.has, 0);
@@ -144,12 +143,56 @@ void Conversation::learn_life(Member& member, BootId life) noexcept {
   member.life = life;
 }
 
+void Conversation::over(Member& member, BootId life) noexcept {
+  std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
+  member.before.front() = life;
+}
+
+bool Conversation::believes(Member& member, BootId life) noexcept {
+  if (member.life == life) return true;
+  if (is_over(member, life)) {
+    ++psync_.statistics().duplicates;
+  } else {
+    ++psync_.statistics().refused;
+    ask_for_life(member, life);
+  }
+  return false;
+}
+
+void Conversation::told(Member& member, BootId life) noexcept {
+  if (&member == &members_[self_] || member.life != 0 || life == 0 || is_over(member, life)) return;
+  member.out ? learn_life(member, life) : ask_for_life(member, life);
+}
+
+/// The number stays until it is answered: the way there and back may take longer than the pause between two questions.
+void Conversation::ask_for_life(Member& member, BootId because_of) noexcept {
+  const Time now = psync_.host().now();
+  if (member.questioned != Time{} && now - member.questioned < options_.interval / 2) return;
+  member.questioned = now;
+  if (member.question == 0) member.because_of = because_of;
+  while (member.question == 0) member.question = static_cast<std::uint32_t>(psync_.host().random());
+  send_status(member, true, member.question);
+}
+
+/// Only who has had the question knows its number. It has said in which life it had it, which is after the one that the
+/// question was asked because of.
+void Conversation::life_answered(Member& member, const Mark& id) noexcept {
+  if (member.question == 0 || member.question != id.sequence) return;
+  member.question = 0;
+  const bool another = member.life != id.life && !is_over(member, id.life);
+  if (member.because_of != id.life && member.because_of != member.life) over(member, member.because_of);
+  if (another) learn_life(member, id.life);
+  advance();  // what follows messages of a life that is over waits in vain for what it lacks of them
+}
+
 /// Whether the message has been given to the protocol above, or is one that never will be.
 bool Conversation::precedes(const Mark& mark) noexcept {
-  const Member* const member = find(mark.host);
+  Member* const member = find(mark.host);
   if (member == nullptr) return true;
   if (mark.life == member->life) return mark.sequence <= member->delivered;
-  return member == &members_[self_] || std::ranges::find(member->before, mark.life) != member->before.end();
+  if (member == &members_[self_] || is_over(*member, mark.life)) return true;
+  ask_for_life(*member, mark.life);
+  return false;
 }
 
 /// `who` has been given this message, and with it all before.
@@ -216,11 +259,12 @@ void Conversation::send(Member& to, const Header& header) noexcept {
   send(to, std::move(packet));
 }
 
-void Conversation::send_status(Member& to, bool ask) noexcept {
+void Conversation::send_status(Member& to, bool ask, std::uint32_t question) noexcept {
   Header header = header_of(Type::status);
   header.ask = ask;
+  header.id.sequence = question;
   for (const Member& one : members_)
-    if (one.life != 0) header.add({one.host, one.life, one.delivered});
+    if (one.life != 0 && (question == 0 || &one == &members_[self_])) header.add({one.host, one.life, one.delivered});
   send(to, header);
 }
 

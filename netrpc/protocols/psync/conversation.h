@@ -1,6 +1,7 @@
 // One conversation: what this host knows of its members and of their messages.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "lrpc/netrpc/protocol.h"
@@ -68,6 +69,9 @@ class Conversation final : public Session {
     bool out = false;             ///< It is silent: nobody waits for it.
     Time heard{};
     Time asked{};
+    std::uint32_t question = 0;  ///< It has been asked for its life with this number. 0: it has not, or has answered.
+    BootId because_of = 0;       ///< Of that question: the life that others, or a packet, had told of.
+    Time questioned{};           ///< When it was asked for its life last.
     std::vector<std::uint32_t> has{};  ///< Up to which it has been given those of each member, as far as is known.
     std::vector<Slot> slots{};
   };
@@ -86,6 +90,19 @@ class Conversation final : public Session {
     return slot(member, sequence).sequence == sequence;
   }
   void learn_life(Member& member, BootId life) noexcept;
+  [[nodiscard]] static bool is_over(const Member& member, BootId life) noexcept {
+    return std::ranges::find(member.before, life) != member.before.end();
+  }
+  /// `life` does not come any more.
+  static void over(Member& member, BootId life) noexcept;
+  /// Whether a packet is of the life that the member is in. If not, it changes nothing, for it may have been under way
+  /// for long: the member itself is asked.
+  [[nodiscard]] bool believes(Member& member, BootId life) noexcept;
+  /// Another member tells of this one's life. If this one has never answered, and is silent, that is believed.
+  void told(Member& member, BootId life) noexcept;
+  /// At most each half interval.
+  void ask_for_life(Member& member, BootId because_of) noexcept;
+  void life_answered(Member& member, const Mark& id) noexcept;
   [[nodiscard]] bool precedes(const Mark& mark) noexcept;
   void note(Member& who, const Mark& mark) noexcept;
 
@@ -101,7 +118,8 @@ class Conversation final : public Session {
   [[nodiscard]] bool past_is_gone(const Slot& given) noexcept;
 
   void ask_for_missing(Member& from) noexcept;
-  void send_status(Member& to, bool ask) noexcept;
+  /// `question`: of a question or its answer; then it says only how many messages this host has pushed.
+  void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
   void send(Member& to, const Header& header) noexcept;
   void send(Member& to, Message&& packet) noexcept;
   [[nodiscard]] Header header_of(Type type) const noexcept;

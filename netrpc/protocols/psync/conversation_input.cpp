@@ -13,27 +13,31 @@ void Conversation::arrived(HostAddress host, const Header& header, const Message
     ++psync_.statistics().refused;
     return;
   }
-  from->heard = psync_.host().now();
-  from->out = false;
-  // Others tell of a member's life only where it has not been heard itself.
+  // A message may come from another member than has pushed it.
   Member* const origin = find(header.id.host);
   if (origin == nullptr || header.id.life == 0 || (header.type != Type::message && origin != from)) {
     ++psync_.statistics().malformed;
     return;
   }
-  if (std::ranges::find(origin->before, header.id.life) != origin->before.end()) {
-    ++psync_.statistics().duplicates;
-    return;
-  }
-  if (origin != &members_[self_] && origin->life != header.id.life) {
-    if (origin->life != 0 && origin != from) return;
-    learn_life(*origin, header.id.life);
+  if (header.type == Type::status && !header.ask) life_answered(*from, header.id);
+  if (origin != from) told(*origin, header.id.life);
+  const bool believed = origin == &members_[self_] || believes(*origin, header.id.life);
+  // Whoever asks for this host's life is answered: of two that do not know each other yet, both ask. The answer goes
+  // behind the own question, so that what it makes the other one ask for comes from one that is known.
+  if (header.is_question()) send_status(*from, false, header.id.sequence);
+  if (!believed) return;
+  if (origin == from) {
+    from->heard = psync_.host().now();
+    from->out = false;
   }
   switch (header.type) {
     case Type::message: message(*from, header, packet); break;
     case Type::status:
-      for (const Mark& mark : header.all()) note(*from, mark);
-      if (header.ask) send_status(*from, false);
+      for (const Mark& mark : header.all()) {
+        if (Member* const of = find(mark.host)) told(*of, mark.life);
+        note(*from, mark);
+      }
+      if (header.ask && !header.is_question()) send_status(*from, false);
       ask_for_missing(*from);
       break;
     case Type::request: request(*from, header); break;
@@ -47,10 +51,10 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   Member& origin = *find(header.id.host);
   const std::uint32_t sequence = header.id.sequence;
   if (&origin == &members_[self_]) return;
-  // Who sends a message has been given it, and what precedes it.
+  // Who has pushed a message has been given what precedes it. Of who sends it again nothing is known: it may have done
+  // so in a life before.
   for (const Mark& mark : header.all()) note(origin, mark);
   note(origin, header.id);
-  note(from, header.id);
   if (sequence <= origin.delivered || holds(origin, sequence)) {
     ++psync_.statistics().duplicates;
     return;
@@ -87,11 +91,19 @@ void Conversation::request(Member& from, const Header& header) noexcept {
   send(from, gone);
 }
 
+/// All of it or nothing: where one member's life is not known yet, it comes again.
 void Conversation::gone(const Header& header) noexcept {
+  bool known = true;
+  for (const Mark& mark : header.all()) {
+    Member* const of = find(mark.host);
+    if (of == nullptr) continue;
+    told(*of, mark.life);
+    known = known && of->life != 0;
+  }
+  if (!known) return;
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
     if (of == nullptr || of == &members_[self_]) continue;
-    if (of->life == 0) learn_life(*of, mark.life);
     if (of->life != mark.life || mark.sequence <= of->delivered) continue;
     // What waits here already is given up, too: it follows something that is gone, and where two members' messages are,
     // nobody can say which of those that waited follows which.

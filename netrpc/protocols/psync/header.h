@@ -25,6 +25,7 @@ enum class Type : std::uint8_t {
 ///     0        1        2        3                         | 12 bytes for each mark:
 ///     type     ask      marks    0                         |   host, life, sequence
 ///     protocol, group, origin, life, sequence: 4 bytes each|
+/// A status with a sequence other than 0 asks in which life its receiver is, or answers that: the same number.
 struct Header {
   static constexpr std::size_t kFixed = 24;
   static constexpr std::size_t kMark = 12;
@@ -35,13 +36,15 @@ struct Header {
   bool ask = false;  ///< A status is to be answered with one.
   ProtocolNumber protocol = 0;
   HostAddress group;
-  Mark id{};  ///< Of a message; else its host alone.
+  Mark id{};  ///< Of a message; else its sender's host and life.
   std::array<Mark, kMostMarks> marks{};
   std::size_t count = 0;
 
   [[nodiscard]] std::size_t size() const noexcept { return kFixed + count * kMark; }
   /// Precondition: count < kMostMarks.
   void add(const Mark& mark) noexcept { marks[count++] = mark; }
+  /// Asks for the life of who receives it.
+  [[nodiscard]] bool is_question() const noexcept { return type == Type::status && ask && id.sequence != 0; }
   [[nodiscard]] std::span<const Mark> all() const noexcept { return std::span(marks).first(count); }
 
   /// `to`: size() bytes.

@@ -13,6 +13,7 @@
 #include "fuzz_device.h"
 #include "input.h"
 #include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/protocols/psync/header.h"
 #include "steps.h"
 
 extern const char* const fuzzed_stack;  ///< Its name, one of kStacks.
@@ -147,6 +148,44 @@ class Asked final : public Transaction {
   bool outstanding = false;
 };
 
+/// Members of a conversation of PSYNC. It believes what members say only in the life in which they have answered its
+/// question, by a number that no input can know: they answer it, with the life of the packet that came last.
+class Members {
+ public:
+  explicit Members(FuzzDevice& device) : device_(device) {
+    device_.on_push = [this](const ParticipantSet& to, std::span<const std::byte> bytes) {
+      const auto header = psync::Header::decode(bytes);
+      if (header && header->is_question()) asked_ = {*header, to.remote.host};
+    };
+  }
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+  ~Members() { device_.on_push = nullptr; }
+
+  /// It has arrived.
+  void answer_to(std::span<const std::byte> packet) {
+    const auto asked = std::exchange(asked_, std::nullopt);
+    const auto header = psync::Header::decode(packet);
+    if (!asked || !header) return;
+    psync::Header answer = asked->header;
+    answer.ask = false;
+    answer.id = {asked->member, header->id.life, asked->header.id.sequence};
+    answer.count = 0;
+    std::array<std::byte, psync::Header::kMost> bytes;
+    answer.encode(bytes.data());
+    device_.arrive(static_cast<std::uint8_t>(asked->member.value - FuzzDevice::peer_host(0).value), 0,
+                   std::span(bytes).first(answer.size()));
+  }
+
+ private:
+  struct Asked {
+    psync::Header header;
+    HostAddress member;
+  };
+  FuzzDevice& device_;
+  std::optional<Asked> asked_;
+};
+
 void run(Input program) {
   StepClock clock;
   NoEngine engine;
@@ -177,6 +216,8 @@ void run(Input program) {
     std::vector<HostAddress> members{{0x0a000002U}, {0x0a000003U}, {0x0a000004U}};
     if (stack.name == "psync") members.push_back(host.address());
     require(bool(host.groups().set(kGroup, members)), "the group can be set");
+    std::optional<Members> conversing;
+    if (stack.name == "psync") conversing.emplace(*devices.front());
     const auto device = [](std::uint8_t peer) { return devices[(peer >> 2) % devices.size()]; };
     SessionRef session;
     while (program.more()) {
@@ -186,7 +227,9 @@ void run(Input program) {
           const std::uint8_t peer = program.byte();
           const std::uint8_t which = program.byte();
           const std::size_t size = program.byte() | (program.byte() & 7U) << 8;
-          device(peer)->arrive(peer, which, program.bytes(size));
+          const std::span<const std::byte> bytes = program.bytes(size);
+          device(peer)->arrive(peer, which, bytes);
+          if (conversing && which < 0x80) conversing->answer_to(bytes);
           break;
         }
         case 2: {

@@ -77,6 +77,8 @@ TEST(Psync, says_how_many_messages_are_outstanding) {
     EXPECT_EQ(control::ask(*group.members[who].session, asked), Errc::ok);
     return asked;
   };
+  EXPECT_EQ(group.push(0), Errc::ok);  // they know each other then
+  group.net.world.run_for(1s);
   EXPECT_EQ(outstanding(0).elsewhere, 0U);
   group.net.world.set_links({.loss = 1});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(group.push(0), Errc::ok);

@@ -210,41 +210,24 @@ TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
   Group group(5, {}, {}, 4);
   Talker& talker = *group.members[0].talker;
   talker.expects = Expects::nothing;
-  SinkProtocol& member = group.net[1].add<SinkProtocol>();
-  SessionRef session;
-  {
-    const Shepherd inside(group.net[1].monitor());
-    session = *group.net[1].ip().open(member, group.net.to(0, protocol_numbers::kPsync));
-  }
+  std::vector<Puppet*> puppets;
+  for (std::size_t i = 1; i < 5; ++i) group.introduce(*puppets.emplace_back(&group.puppet(i)));
   const auto name = [&](std::size_t host, std::uint32_t sequence) {
     return Mark{group.net.address(host), 7, sequence};
   };
   const auto send = [&](Type type, const Mark& id, const std::vector<Mark>& marks) {
-    Header header;
-    header.type = type;
-    header.protocol = protocol_numbers::kFirstOfTests;
-    header.group = kGroup;
-    header.id = id;
-    for (const Mark& mark : marks) header.add(mark);
-    const Shepherd inside(group.net[1].monitor());
-    Message packet = group.net.message(1, "");
-    header.encode(packet.push(header.size()));
-    EXPECT_EQ(session->push(std::move(packet)), Errc::ok);
+    group.push(*puppets.front(), type, id, marks);
   };
   send(Type::message, name(2, 1), {});
   send(Type::message, name(4, 1), {});
   send(Type::message, name(1, 1), {name(4, 2)});  // p
   send(Type::message, name(3, 1), {name(2, 2)});  // n
-  group.net.world.run_for(1ms);
   EXPECT_EQ(talker.received, 2);
   send(Type::gone, name(1, 0), {name(1, 1), name(2, 2), name(3, 1), name(4, 2)});
-  group.net.world.run_for(1ms);
   EXPECT_EQ(talker.received, 2);
   EXPECT_EQ(group.statistics(0).failed, 4U);
   send(Type::message, name(1, 2), {name(1, 1)});
-  group.net.world.run_for(1ms);
   EXPECT_EQ(talker.received, 3);
-  session = {};
 }
 
 /// Any bytes from a member: nothing breaks, and the bounds hold.
@@ -252,38 +235,25 @@ TEST(Psync, hostile_packets_do_no_harm) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   Group group(3, {}, {.window = 4, .interval = 20ms, .silence = 1s}, 1);
   for (std::size_t i = 0; i < 2; ++i) group.members[i].talker->expects = Expects::nothing;
-  SinkProtocol& hostile = group.net[2].add<SinkProtocol>();
-  SessionRef session;
-  {
-    const Shepherd inside(group.net[2].monitor());
-    ParticipantSet to = group.net.to(0, protocol_numbers::kPsync);
-    session = *group.net[2].ip().open(hostile, to);
-  }
+  Puppet& hostile = group.puppet(2);
   for (int i = 0; i < 5000; ++i) {
-    Header header;
-    header.type = static_cast<Type>(1 + random() % 4);
-    header.ask = random() % 2 == 0;
-    header.protocol = protocol_numbers::kFirstOfTests;
-    header.group = kGroup;
     const auto mark = [&] {
       const auto host = HostAddress{0x0a000001 + static_cast<std::uint32_t>(random() % 4)};
       const BootId life = random() % 3 == 0 ? group.net[0].host().boot_id() : static_cast<BootId>(random() % 3);
       const std::uint32_t sequence = random() % 8 == 0 ? static_cast<std::uint32_t>(random()) : random() % 8U;
       return Mark{host, life, sequence};
     };
-    header.id = mark();
-    for (std::size_t marks = random() % 5; marks != 0; --marks) header.add(mark());
+    std::vector<Mark> marks;
+    for (std::size_t count = random() % 5; count != 0; --count) marks.push_back(mark());
     {
       const Shepherd inside(group.net[2].monitor());
-      Message packet = group.net.message(2, "hostile");
-      header.encode(packet.push(header.size()));
-      (void)session->push(std::move(packet));
+      hostile.life = static_cast<BootId>(1 + random() % 2);
+      hostile.push(static_cast<Type>(1 + random() % 4), mark(), marks, random() % 2 == 0);
     }
     if (i % 7 == 0) (void)group.push(static_cast<std::size_t>(i % 2));
     group.net.world.run_for(100us);
     EXPECT_LE(group.statistics(0).state, 3U * 4);
   }
-  session = {};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -86,6 +87,48 @@ class Talker final : public Protocol {
   std::map<Life, int> known_;  ///< The last message of each life before all that come now, by what has come.
 };
 
+/// A member whose packets a test makes up, all to one other member.
+class Puppet final : public Protocol {
+ public:
+  Puppet(Host& host, Protocol& below, HostAddress to) : Protocol(host, "puppet"), below_(below) {
+    ParticipantSet participants = below_participants();
+    EXPECT_TRUE(below_.open_enable(*this, participants));
+    participants.remote.host = to;
+    session_ = *below_.open(*this, participants);
+  }
+  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+  void demux(Session& /*lower*/, Message packet) noexcept override {
+    std::array<std::byte, Header::kMost> bytes;
+    const auto header = Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
+    if (!header || !header->is_question()) return;
+    ++questions;
+    number = header->id.sequence;
+    if (answers) push(Type::status, {host().address(), life, number});
+  }
+  /// Inside the monitor.
+  void push(Type type, const Mark& id, const std::vector<Mark>& marks = {}, bool ask = false) {
+    Header header;
+    header.type = type;
+    header.ask = ask;
+    header.protocol = protocol_numbers::kFirstOfTests;
+    header.group = kGroup;
+    header.id = id;
+    for (const Mark& mark : marks) header.add(mark);
+    Message packet(host().pool());
+    header.encode(packet.push(header.size()));
+    EXPECT_EQ(session_->push(std::move(packet)), Errc::ok);
+  }
+  BootId life = 7;      ///< That it says when it is asked,
+  bool answers = true;  ///< if it does.
+  std::size_t questions = 0;
+  std::uint32_t number = 0;  ///< Of the last question.
+
+ private:
+  [[nodiscard]] static ParticipantSet below_participants() { return SimHosts::anyone(protocol_numbers::kPsync); }
+  Protocol& below_;
+  SessionRef session_;
+};
+
 struct Group {
   /// `without`: members that do not run PSYNC, the last ones.
   explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
@@ -127,6 +170,20 @@ struct Group {
     members[who].session = {};
     net[who].crash();
   }
+  /// In the place of a member that does not run PSYNC. It speaks to the first one.
+  Puppet& puppet(std::size_t at) {
+    const Shepherd inside(net[at].monitor());
+    return net[at].add<Puppet>(net[at].ip(), net.address(0));
+  }
+  void push(Puppet& puppet, Type type, const Mark& id, const std::vector<Mark>& marks = {}) {
+    {
+      const Shepherd inside(puppet.host().monitor());
+      puppet.push(type, id, marks);
+    }
+    net.world.run_for(std::chrono::milliseconds(1));
+  }
+  /// The first one knows its life then.
+  void introduce(Puppet& puppet) { push(puppet, Type::status, {puppet.host().address(), puppet.life, 0}); }
   [[nodiscard]] control::Statistics statistics(std::size_t who) {
     control::Statistics asked;
     EXPECT_EQ(control::ask(*members[who].protocol, asked), Errc::ok);

@@ -1,0 +1,190 @@
+// PSYNC: members begin again, and packets of their lives before come late.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "length.h"
+#include "talking_group.h"
+
+namespace lrpc::netrpc::psync {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The first member runs PSYNC, as do those between; the last one says what a test makes up.
+struct Lives : Group {
+  explicit Lives(PsyncOptions options = {}, std::size_t count = 2) : Group(count, {}, options, 1), last(count - 1) {
+    for (std::size_t i = 0; i < last; ++i) members[i].talker->expects = Expects::nothing;
+  }
+  [[nodiscard]] Mark of(BootId life, std::uint32_t sequence) { return {net.address(last), life, sequence}; }
+  /// Its message in its present life; again, where its life had to be asked for first.
+  void say(std::uint32_t sequence) {
+    for (int times = 0; times < 2; ++times) push(puppet, Type::message, of(puppet.life, sequence));
+  }
+  [[nodiscard]] int received() { return members[0].talker->received; }
+
+  const std::size_t last;
+  Puppet& puppet = Group::puppet(last);
+};
+
+TEST(PsyncLives, a_late_packet_of_a_life_before_changes_nothing) {
+  for (const Type type : {Type::message, Type::status, Type::request, Type::gone}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    Lives lives;
+    lives.puppet.life = 2;
+    lives.say(1);
+    ASSERT_EQ(lives.received(), 1);
+    lives.net.world.run_for(20ms);
+    const std::uint32_t sequence = type == Type::message ? 2 : 0;
+    lives.push(lives.puppet, type, lives.of(1, sequence), {lives.of(1, 5), lives.of(2, 5)});
+    EXPECT_EQ(lives.received(), 1);
+    lives.say(2);
+    EXPECT_EQ(lives.received(), 2) << "its present life goes on";
+    EXPECT_EQ(lives.statistics(0).failed, 0U);
+    const std::size_t questions = lives.puppet.questions;
+    for (int times = 0; times < 100; ++times) lives.push(lives.puppet, type, lives.of(1, sequence));
+    EXPECT_EQ(lives.puppet.questions, questions) << "that life is known to be over";
+  }
+}
+
+TEST(PsyncLives, a_life_that_was_never_heard_of_is_asked_for_before_it_is_believed_in) {
+  Lives lives;
+  lives.puppet.answers = false;
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 0);
+  EXPECT_EQ(lives.puppet.questions, 1U);
+  lives.puppet.answers = true;
+  lives.net.world.run_for(20ms);
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 1);
+}
+
+TEST(PsyncLives, a_member_that_begins_again_is_believed_when_it_says_so) {
+  Lives lives;
+  lives.say(1);
+  lives.say(2);
+  EXPECT_EQ(lives.received(), 2);
+  lives.net.world.run_for(20ms);
+  const BootId before = lives.puppet.life++;
+  lives.puppet.answers = false;
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 2);
+  lives.push(lives.puppet, Type::message, lives.of(before, 3));
+  EXPECT_EQ(lives.received(), 3) << "until then its life before goes on";
+  lives.net.world.run_for(20ms);
+  lives.puppet.answers = true;
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 4);
+  lives.push(lives.puppet, Type::message, lives.of(before, 4));
+  EXPECT_EQ(lives.received(), 4);
+}
+
+TEST(PsyncLives, an_answer_to_another_question_is_not_believed) {
+  Lives lives;
+  lives.puppet.answers = false;
+  lives.say(1);
+  ASSERT_EQ(lives.puppet.questions, 1U);
+  const std::uint32_t number = lives.puppet.number;
+  for (const std::uint32_t wrong : {0U, number + 1, number - 1, ~number}) {
+    lives.push(lives.puppet, Type::status, lives.of(lives.puppet.life, wrong));
+    lives.say(1);
+  }
+  EXPECT_EQ(lives.received(), 0);
+  lives.push(lives.puppet, Type::status, lives.of(lives.puppet.life, number));
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 1);
+}
+
+TEST(PsyncLives, whoever_sends_many_lives_causes_few_questions) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  Lives lives({.window = 64, .interval = 20ms, .silence = 5s});
+  lives.puppet.answers = false;
+  for (int i = 0; i < 1000; ++i)
+    lives.push(lives.puppet, Type::message, lives.of(static_cast<BootId>(random() | 1U), 1));
+  EXPECT_GE(lives.puppet.questions, 50U);
+  EXPECT_LE(lives.puppet.questions, 101U) << "one each half interval";
+  EXPECT_EQ(lives.received(), 0);
+  lives.puppet.answers = true;
+  lives.net.world.run_for(20ms);
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 1);
+}
+
+/// A host that begins late cannot ask a member that has crashed.
+TEST(PsyncLives, others_are_believed_of_a_member_that_was_never_heard_and_is_silent) {
+  Group group(3, {}, {.window = 64, .interval = 5ms, .silence = 100ms}, 2);
+  group.members[0].talker->expects = Expects::nothing;
+  Puppet& other = group.puppet(1);
+  group.introduce(other);
+  const Mark of_silent{group.net.address(2), 9, 1};
+  const Mark follows{group.net.address(1), other.life, 1};
+  const auto tell = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      group.push(other, Type::status, {other.host().address(), other.life, 0}, {of_silent, follows});
+      group.push(other, Type::gone, {other.host().address(), other.life, 0}, {of_silent});
+    }
+  };
+  group.push(other, Type::message, follows, {of_silent});
+  tell(10);
+  EXPECT_EQ(group.members[0].talker->received, 0) << "it may answer yet";
+  tell(100);
+  EXPECT_EQ(group.members[0].talker->received, 1);
+  Puppet& silent = group.puppet(2);
+  silent.life = 10;
+  group.introduce(silent);
+  group.push(silent, Type::message, {of_silent.host, 10, 1});
+  EXPECT_EQ(group.members[0].talker->received, 2) << "what it says itself counts";
+}
+
+TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_it) {
+  Group group(3, {}, {}, 2);
+  group.members[0].talker->expects = Expects::nothing;
+  Puppet& other = group.puppet(1);
+  Puppet& again = group.puppet(2);
+  group.introduce(other);
+  group.introduce(again);
+  group.net.world.run_for(20ms);
+  group.push(other, Type::message, {other.host().address(), other.life, 1}, {{again.host().address(), 6, 4}});
+  EXPECT_EQ(group.members[0].talker->received, 1);
+}
+
+/// It may have sent a message again before it has begun anew.
+TEST(PsyncLives, who_sends_a_message_again_is_not_known_to_have_it) {
+  Lives lives({}, 3);
+  lives.introduce(lives.puppet);
+  ASSERT_EQ(lives.push(1), Errc::ok);
+  lives.net.world.run_for(50ms);
+  EXPECT_EQ(lives.received(), 1);
+  EXPECT_EQ(lives.statistics(0).state, 1U);
+  const Mark message{lives.net.address(1), lives.net[1].host().boot_id(), 1};
+  lives.push(lives.puppet, Type::message, message);
+  EXPECT_EQ(lives.statistics(0).state, 1U);
+  lives.push(lives.puppet, Type::status, lives.of(lives.puppet.life, 0), {message});
+  EXPECT_EQ(lives.statistics(0).state, 0U);
+}
+
+TEST(PsyncLives, messages_of_a_life_before_that_are_late_do_not_cut_a_member_off) {
+  Group group(2);
+  EXPECT_EQ(group.push(1), Errc::ok);
+  group.net.world.run_for(1s);
+  EXPECT_EQ(group.members[0].talker->received, 1);
+  group.net.world.set_links({.latency = 1s});
+  EXPECT_EQ(group.push(1), Errc::ok);
+  group.net.world.run_for(1ms);
+  group.net.world.set_links({});
+  for (const std::size_t host : {0U, 1U}) {
+    group.crash(host);
+    group.net[host].boot();
+  }
+  EXPECT_EQ(group.push(1), Errc::ok);
+  group.net.world.run_for(100ms);
+  EXPECT_EQ(group.members[0].talker->received, 1);
+  group.net.world.run_for(2s);
+  EXPECT_EQ(group.push(1), Errc::ok);
+  group.net.world.run_for(100ms);
+  EXPECT_EQ(group.members[0].talker->received, 2);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::psync
