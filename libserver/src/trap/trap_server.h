@@ -35,7 +35,8 @@ class TrapServer {
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding) noexcept;
-  /// Waits until running procedures have returned and their threads have ended. Every binding must have been revoked before.
+  /// Waits until running procedures have returned and their threads have ended. Every binding must have been revoked
+  /// before.
   void stop();
 
   [[nodiscard]] std::uint64_t alive() const;

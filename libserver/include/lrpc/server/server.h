@@ -150,9 +150,9 @@ class Server {
   explicit Server(ServerOptions options = {});
   Server(Server&&) noexcept;
   Server& operator=(Server&&) = delete;
-  /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and
-  /// the threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it would
-  /// wait for itself.
+  /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and the
+  /// threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it would wait
+  /// for itself.
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
@@ -173,9 +173,9 @@ class Server {
                     ExportOptions options = {});
 
   /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a
-  /// server that is gone. When it returns the handles have been run down, whoever has ended it; on_unbound is told on its own thread, maybe
-  /// later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a procedure of the
-  /// binding's.
+  /// server that is gone. When it returns the handles have been run down, whoever has ended it; on_unbound is told on
+  /// its own thread, maybe later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a
+  /// procedure of the binding's.
   void end_binding(std::uint64_t binding_id);
 
   [[nodiscard]] ServerStatistics statistics() const;
