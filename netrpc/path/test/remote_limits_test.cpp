@@ -90,23 +90,6 @@ TEST_F(TwoHosts, send_one_way_calls_and_say_that_there_are_no_callbacks) {
   EXPECT_EQ(client->serve_callbacks(own, answers).code(), Errc::not_supported);
 }
 
-TEST_F(TwoHosts, lose_a_call_whose_reply_cannot_be_carried_and_nothing_else) {
-  ChattyService chatty;
-  lrpc::Server server({.nameserver = there_->socket()});
-  ASSERT_TRUE(Chatty::export_to(server, "chatty", chatty));
-  auto client = Chatty::Client::import("chatty@10.0.0.2", import_options());
-  ASSERT_TRUE(client) << client.error().message();
-  network_.replies_too_long = true;
-  EXPECT_EQ(client->Noted().code(), Errc::call_lost);
-  EXPECT_EQ(client->start().Noted().finish().code(), Errc::call_lost);
-  EXPECT_TRUE(client->Note("one way"));
-  EXPECT_EQ(import().code(), Errc::remote_unavailable);
-  const std::uint64_t before = network_.pings;
-  EXPECT_TRUE(eventually([&] { return network_.pings >= before + 3; })) << "a keepalive that is lost ends nothing";
-  network_.replies_too_long = false;
-  EXPECT_TRUE(eventually([&] { return client->Noted().value().count == 1; }));
-}
-
 TEST_F(TwoHosts, show_procedures_the_host_and_never_the_network_domain) {
   ChattyService chatty;
   lrpc::Server server({.nameserver = there_->socket()});
@@ -246,23 +229,6 @@ TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_fallen_silent) {
   auto local = Conformance::Client::import("files", {.nameserver = there_->socket()});
   ASSERT_TRUE(local);
   EXPECT_TRUE(eventually([&] { return local->LiveObjects().value() == 0; }));
-}
-
-TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_others) {
-  there_->stop_broker();
-  auto options = there_options();
-  options.forget = milliseconds(300);
-  there_->start_broker(options);
-  const auto bindings = [&] { return there_->broker().statistics().bindings; };
-  EXPECT_TRUE(eventually([&] {  // not where this process, with both hosts, has just stood still for that long
-    auto client = import();
-    if (!client) return false;
-    network_.lose_replies_to_binds = true;
-    const bool lost = !import();
-    network_.lose_replies_to_binds = false;
-    if (!lost || bindings() < 2) return false;
-    return eventually([&] { return bindings() < 2; }) && bindings() == 1 && client->Null().has_value();
-  }));
 }
 
 TEST_F(TwoHosts, leave_half_of_the_paths_and_of_the_calls_to_other_users) {
