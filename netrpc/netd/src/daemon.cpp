@@ -37,10 +37,11 @@ std::size_t most_descriptors() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
-/// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
-/// have their rings and the nameserver can be asked.
+/// A local binding and one of a remote host each take two descriptors: at most half of all are for them, so that
+/// threads can have their rings and the nameserver can be asked.
 void limit_to_descriptors(netpath::BrokerOptions& broker) {
   broker.max_paths = std::min(broker.max_paths, most_descriptors() / 8);
+  broker.max_bindings = std::min(broker.max_bindings, most_descriptors() / 8);
   broker.max_bindings_per_host = std::min(broker.max_bindings_per_host, most_descriptors() / 16);
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.

@@ -18,6 +18,7 @@
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/path/broker.h"
 #include "workers.h"
 
 namespace lrpc::netd {
@@ -79,7 +80,8 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   };
   static constexpr std::size_t kRefusal = 2;
   static constexpr std::uint16_t kAgree = 0x100;  ///< No command of the broker's.
-  static constexpr std::size_t kWorkers = 512;
+  /// More than the broker serves commands: some are always left, for those that it refuses.
+  static constexpr std::size_t kWorkers = netpath::BrokerOptions::kMaxCommands + 16;
 
   class Waiting;
   /// To a host, or to all members of a group.

@@ -10,6 +10,7 @@
 
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/most_of_one.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -49,8 +50,12 @@ class ServedHosts::Served {
     std::lock_guard lock(hosts_.mutex_);
     at_ = hosts_.hosts_.find(key_of(from));
     if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.try_emplace(HostKey(key_of(from))).first;
-    at_->second.heard = hosts_.options_.now();
-    share_ = {{&at_->second.commands, 1, hosts_.options_.max_commands_per_host}};
+    host().heard = hosts_.options_.now();
+    Holding& commands = host().commands;
+    const std::size_t all = hosts_.options_.max_commands;
+    const std::size_t most = shim::most_of_one(commands.amount(), hosts_.commands_.amount(), all);
+    share_ = {{&commands, 1, std::min(most, hosts_.options_.max_commands_per_host)}, {&hosts_.commands_, 1, all}};
+    if (!share_.granted() && unused()) hosts_.hosts_.erase(at_);
   }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
@@ -60,13 +65,15 @@ class ServedHosts::Served {
     std::lock_guard lock(hosts_.mutex_);
     // It is there: no host with commands under way is swept away.
     share_.give();
-    if (at_->second.commands.amount() == 0 && at_->second.bindings.empty()) hosts_.hosts_.erase(at_);
+    if (unused()) hosts_.hosts_.erase(at_);
   }
   [[nodiscard]] bool granted() const noexcept { return share_.granted(); }
   /// If granted.
   [[nodiscard]] Host& host() const noexcept { return at_->second; }
 
  private:
+  [[nodiscard]] bool unused() const noexcept { return host().commands.amount() == 0 && host().bindings.empty(); }
+
   ServedHosts& hosts_;
   Hosts::iterator at_;
   Share share_;
@@ -128,15 +135,20 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   const Error restarted{Errc::peer_gone, "the host has restarted meanwhile"};
   Bindings gone;
   Share binds;
+  Share binding_of_all;
   // A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
   // choice: only so many wait.
   Share waits;
   {
     std::lock_guard lock(mutex_);
     if (!learn_boot_locked(host, message.client_boot, arrived, gone)) return refused(restarted);
-    const std::size_t most = options_.max_bindings_per_host;
+    const std::size_t has = host.bindings.size() + host.binds.amount();
+    const std::size_t most =
+        std::min(shim::most_of_one(has, bindings_.amount(), options_.max_bindings), options_.max_bindings_per_host);
     binds = {{&host.binds, 1, most - std::min(most, host.bindings.size())}};
     if (!binds.granted()) return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
+    binding_of_all = {{&bindings_, 1, options_.max_bindings}};
+    if (!binding_of_all.granted()) return refused({Errc::limit_reached, "other hosts have all bindings there"});
     if (message.wait_ms != 0)
       waits = {{&host.waiting, 1, options_.max_waiting_binds_per_host}, {&waiting_, 1, options_.max_waiting_binds}};
   }
@@ -152,7 +164,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   std::lock_guard lock(mutex_);
   if (host.boot != message.client_boot) return refused(restarted);
   const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
-  remote = std::make_shared<Remote>(*std::move(binding), key, message.interface.hash);
+  remote = std::make_shared<Remote>(*std::move(binding), key, message.interface.hash, std::move(binding_of_all));
   const std::size_t size = put(encode(BindAnswer{Errc::ok, key, {}}), reply);
   remote->named = host.heard;
   host.bindings.emplace(key.id, remote);  // the last that can fail: nobody knows of it yet

@@ -35,8 +35,9 @@ class ServedHosts {
 
  private:
   struct Remote {
-    Remote(client::RawBinding imported, BindingKey given, std::uint64_t of) noexcept
-        : binding(std::move(imported)), key(given), hash(of) {}
+    Remote(client::RawBinding imported, BindingKey given, std::uint64_t of, Share one) noexcept
+        : counted(std::move(one)), binding(std::move(imported)), key(given), hash(of) {}
+    const Share counted;  ///< Among the bindings of all hosts, until its descriptors are closed.
     client::RawBinding binding;
     const BindingKey key;
     const std::uint64_t hash;
@@ -74,8 +75,11 @@ class ServedHosts {
   const BrokerOptions& options_;
   const std::uint64_t boot_;
   mutable std::mutex mutex_;
+  // Of all hosts.
+  Holding commands_;  ///< Being served.
+  Holding bindings_;  ///< There, or to be made by a BIND.
+  Holding waiting_;   ///< BINDs that may wait for their names.
   Hosts hosts_;
-  Holding waiting_;  ///< BINDs of all hosts that may wait for their names.
   std::uint64_t last_binding_ = 0;
 };
 

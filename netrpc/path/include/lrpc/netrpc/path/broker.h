@@ -37,6 +37,10 @@ struct BrokerOptions {
   /// served. A host that is known in two ways (by a key, by its address) counts as two.
   std::size_t max_bindings_per_host = 256;
   std::size_t max_commands_per_host = 256;
+  /// The same of all remote hosts together. One host may have as many as it leaves free for others, and one at least.
+  std::size_t max_bindings = 4096;
+  static constexpr std::size_t kMaxCommands = 1024;
+  std::size_t max_commands = kMaxCommands;
   /// BINDs that wait for a name: of one remote host, and of all. Beyond these a BIND for a missing name fails at once
   /// (name_unknown).
   std::size_t max_waiting_binds_per_host = 8;

@@ -1,0 +1,18 @@
+// How much one of several may take of something that they have together and that cannot be taken back from it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace lrpc::shim {
+
+/// What one who has `has` of `all` may come to while all of them together have `in_use`: as much as it leaves free for
+/// others. The last eighth goes to those that have less than `least`, which each may have in any case if there is any.
+/// So however many come one after the other and take what they may, the next one finds some.
+[[nodiscard]] constexpr std::size_t most_of_one(std::size_t has, std::size_t in_use, std::size_t all,
+                                                std::size_t least = 1) noexcept {
+  const std::size_t others = in_use - std::min(in_use, has);
+  return std::max((all - std::min(all, others + all / 8)) / 2, least);
+}
+
+}  // namespace lrpc::shim
