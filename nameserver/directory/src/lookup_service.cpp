@@ -55,10 +55,9 @@ std::optional<LookupService::Found> LookupService::remembered_locked(const std::
 }
 
 void LookupService::add_own(const std::string& name, std::vector<PublishedName>& hosts) const {
-  auto own = options_.own_name(name);
-  if (!own) return;
-  std::erase_if(hosts, [&](const PublishedName& one) { return one.host == own->host; });
-  hosts.push_back(*std::move(own));
+  const Host host = options_.own();
+  std::erase_if(hosts, [&](const PublishedName& one) { return one.host == host; });
+  if (auto own = options_.own_name(name)) hosts.push_back(*std::move(own));
 }
 
 void LookupService::refused(const std::string& name, std::size_t count) {

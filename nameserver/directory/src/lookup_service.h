@@ -90,7 +90,7 @@ class LookupService {
   /// Without etcd, if it has not answered lately.
   std::optional<Result<Found>> spared(const std::string& name);
   std::optional<Found> remembered_locked(const std::string& name);
-  /// This machine's own word of itself holds, and not etcd's, which may be late or lack it.
+  /// This machine's own word of itself holds, and not etcd's, which may be late, lack it, or be somebody else's.
   void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;
   /// Says how many entries of a name are not right: once, until it is another number.
   void refused(const std::string& name, std::size_t count);

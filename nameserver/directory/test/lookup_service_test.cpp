@@ -71,6 +71,7 @@ class Lookups : public ::testing::Test {
 TEST_F(Lookups, find_the_hosts_that_etcd_has_this_machine_first) {
   publish(published("files", "10.0.0.2"));
   publish(published("files", "10.0.0.1"));
+  have(published("files", "10.0.0.1"));
   publish(published("filesystem", "10.0.0.3"));
   const auto answer = look_up("files");
   ASSERT_TRUE(answer) << answer.error().message();
@@ -124,6 +125,19 @@ TEST_F(Lookups, believe_this_machine_and_not_etcd_about_its_own_names) {
   publish(published("files", "10.0.0.1", 2));
   have(published("files", "10.0.0.1"));
   EXPECT_EQ(look_up("files").value().hosts.str(), "10.0.0.1");
+}
+
+TEST_F(Lookups, do_not_believe_etcd_that_this_machine_has_a_name_that_it_does_not_export) {
+  publish(published("files", "10.0.0.1"));
+  publish(published("files", "10.0.0.2"));
+  publish(published("private", "10.0.0.1"));
+  const auto answer = look_up("files");
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->hosts.str(), "10.0.0.2");
+  EXPECT_FALSE(answer->own);
+  EXPECT_EQ(refusal_of("private"), Errc::name_unknown);
+  etcd_.set_down(true);
+  EXPECT_EQ(look_up("files").value().hosts.str(), "10.0.0.2") << "nor what it has said before";
 }
 
 TEST_F(Lookups, give_what_etcd_said_last_while_it_is_down_and_say_why_of_other_names) {
