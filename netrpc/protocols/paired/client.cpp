@@ -8,8 +8,9 @@ namespace {
 BootId life_of(std::uint64_t conversation) noexcept { return static_cast<BootId>(conversation >> 32); }
 }  // namespace
 
-ClientEnd::ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower)
-    : End(protocol, high, participants, std::move(lower), 0) {}
+ClientEnd::ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+                     std::shared_ptr<OfHost> of_host)
+    : End(protocol, high, participants, std::move(lower), std::move(of_host), 0) {}
 
 void ClientEnd::unreferenced() noexcept {
   if (transaction_ != nullptr) cancel(*transaction_);

@@ -5,9 +5,10 @@
 namespace lrpc::netrpc::paired {
 
 End::End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-         std::uint16_t from)
+         std::shared_ptr<OfHost> of_host, std::uint16_t from)
     : Session(protocol, high, participants),
       lower_(std::move(lower)),
+      of_host_(std::move(of_host)),
       from_(from),
       round_trip_(protocol.options_.initial_timeout, protocol.options_.minimum_timeout,
                   protocol.options_.minimum_timeout, protocol.options_.longest_timeout),

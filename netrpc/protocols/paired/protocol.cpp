@@ -2,6 +2,7 @@
 #include "netrpc/protocols/paired/protocol.h"
 
 #include "lrpc/netrpc/session_cache.h"
+#include "lrpc/shim/most_of_one.h"
 
 namespace lrpc::netrpc {
 
@@ -45,7 +46,9 @@ Result<SessionRef> PairedProtocol::open(Protocol& high, const ParticipantSet& pa
     auto* const known = clients_.resolve(key);
     if (known == nullptr) {
       whole.remote.channel = key.channel;
-      auto& end = clients_.bind(key, std::make_unique<ClientEnd>(*this, high, whole, std::move(*lower)));
+      auto of_host = of(peer_host(**lower, whole));
+      auto& end =
+          clients_.bind(key, std::make_unique<ClientEnd>(*this, high, whole, std::move(*lower), std::move(of_host)));
       keep_sweeping();
       return SessionRef(end.get());
     }
@@ -148,16 +151,16 @@ ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept
   participants.remote = lower.participants().remote;
   participants.remote.host = peer_host(lower, lower.participants());
   participants.remote.channel = header.channel;
-  const HostKey of{host().hash_seed(), participants.remote.host};
-  auto* count = of_hosts_.resolve(of);
-  if (high == nullptr || host().short_of_memory() || servers_.size() >= options_.sessions ||
-      (count != nullptr && **count >= options_.sessions_per_host)) {
+  auto of_host = high == nullptr || host().short_of_memory() || servers_.size() >= options_.sessions
+                     ? nullptr
+                     : of(participants.remote.host);
+  if (of_host == nullptr || of_host->sessions >= options_.sessions_per_host) {
     ++(high == nullptr ? counted.no_session : counted.refused);
     return nullptr;
   }
-  if (count == nullptr) count = &of_hosts_.bind(of, std::make_shared<std::size_t>(0));
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-  auto* const end = new ServerEnd(*this, **high, participants, SessionRef(&lower), header.conversation, *count);
+  auto* const end =
+      new ServerEnd(*this, **high, participants, SessionRef(&lower), std::move(of_host), header.conversation);
   const ChannelKey key = end->key();
   servers_.bind(key, SessionRef(end));
   keep_sweeping();
@@ -174,28 +177,45 @@ void PairedProtocol::drop(const ChannelKey& key, ServerEnd& end) noexcept {
   servers_.unbind(key);
 }
 
-/// For one more segment. Without room it stays in its receive buffer: its sender is held up, and neither fails.
+std::shared_ptr<OfHost> PairedProtocol::of(HostAddress peer) {
+  const HostKey key{host().hash_seed(), peer};
+  auto* const known = of_hosts_.resolve(key);
+  return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
+}
+
+/// For one more segment. Without room it stays in its receive buffer: its sender is held up, and neither fails. One
+/// message of each host is finished however much its others have, and one in any case.
 bool PairedProtocol::take_room(End& end) noexcept {
-  if (received_bytes_ + kCost > options_.memory) {
-    if (beyond_ == nullptr) beyond_ = &end;
-    if (beyond_ != &end) {
-      waiting_for_room_ = true;
-      return false;
-    }
-  }
+  OfHost& of_host = *end.of_host_;
+  const auto goes_on = [&end](bool room, const End*& beyond, bool& waiting) {
+    if (!room && beyond == nullptr) beyond = &end;
+    const bool goes = room || beyond == &end;
+    waiting = waiting || !goes;
+    return goes;
+  };
+  const std::size_t most = shim::most_of_one(of_host.received, received_bytes_, options_.memory);
+  if (!goes_on(of_host.received + kCost <= most, of_host.beyond, of_host.waiting) ||
+      !goes_on(received_bytes_ + kCost <= options_.memory, beyond_, waiting_for_room_))
+    return false;
   received_bytes_ += kCost;
+  of_host.received += kCost;
   end.cost_ += kCost;
   return true;
 }
 
 void PairedProtocol::give_room(End& end) noexcept {
-  received_bytes_ -= std::exchange(end.cost_, 0);
+  OfHost& of_host = *end.of_host_;
+  received_bytes_ -= end.cost_;
+  of_host.received -= std::exchange(end.cost_, 0);
   if (beyond_ == &end) beyond_ = nullptr;
-  if (waiting_for_room_ && !room_.waiting()) host().events().schedule(room_, Duration(0));
+  if (of_host.beyond == &end) of_host.beyond = nullptr;
+  const bool wanted = waiting_for_room_ || of_host.waiting;
+  if (wanted && !room_.waiting()) host().events().schedule(room_, Duration(0));
 }
 
 void PairedProtocol::deliver_waiting() noexcept {
   waiting_for_room_ = false;
+  of_hosts_.for_each([](const HostKey&, std::shared_ptr<OfHost>& of_host) { of_host->waiting = false; });
   std::vector<SessionRef> waiting;
   clients_.for_each([&](const ChannelKey&, std::unique_ptr<ClientEnd>& end) {
     if (end->full_) waiting.emplace_back(end.get());
@@ -220,7 +240,7 @@ void PairedProtocol::sweep(bool at_once) noexcept {
     end.swept();
     return over(end);
   });
-  of_hosts_.unbind_if([](const HostKey&, std::shared_ptr<std::size_t>& count) { return *count == 0; });
+  of_hosts_.unbind_if([](const HostKey&, std::shared_ptr<OfHost>& of_host) { return of_host.use_count() == 1; });
   if (clients_.empty() && servers_.empty()) {
     host().events().cancel(sweep_);
   } else {

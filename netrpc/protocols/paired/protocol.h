@@ -26,6 +26,15 @@ struct ChannelKey {
   friend bool operator==(const ChannelKey&, const ChannelKey&) = default;
 };
 
+/// What the channels of one host have together.
+struct OfHost {
+  std::size_t sessions = 0;           ///< At this server.
+  std::size_t received = 0;           ///< Bytes of what is being received,
+  const class End* beyond = nullptr;  ///< and who may go beyond the host's part of the memory,
+  bool waiting = false;               ///< for which somebody's receive buffer is full.
+  std::size_t kept = 0;               ///< Bytes of replies.
+};
+
 /// One end of a channel: a message that is sent, one that is received, and the timer of both. The ends differ in who
 /// begins, and in when they probe (end.cpp; the differences are in client.cpp and server.cpp).
 class End : public Session {
@@ -40,7 +49,7 @@ class End : public Session {
  protected:
   friend class PairedProtocol;
   End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-      std::uint16_t from);
+      std::shared_ptr<OfHost> of_host, std::uint16_t from);
 
   /// A whole message has been received.
   virtual void received(Message&& message) noexcept = 0;
@@ -71,6 +80,7 @@ class End : public Session {
   virtual void expired() noexcept;
 
   SessionRef lower_;
+  const std::shared_ptr<OfHost> of_host_;
   const std::uint16_t from_;  ///< bits::kFromServer, or 0.
   std::uint32_t call_ = 0;
   std::uint64_t conversation_ = 0;
@@ -105,7 +115,8 @@ class End : public Session {
 /// last reply, should the server send that again (Figure 4), and may be used again.
 class ClientEnd final : public End {
  public:
-  ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower);
+  ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+            std::shared_ptr<OfHost> of_host);
   ~ClientEnd() override = default;
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
   void cancel(Transaction& transaction) noexcept override;
@@ -135,7 +146,7 @@ class ClientEnd final : public End {
 class ServerEnd final : public End {
  public:
   ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-            std::uint64_t conversation, std::shared_ptr<std::size_t> of_host);
+            std::shared_ptr<OfHost> of_host, std::uint64_t conversation);
   ~ServerEnd() override;
   void reply(Message message) noexcept override;
   void pop(const Header& header, Message&& message) noexcept;
@@ -157,8 +168,7 @@ class ServerEnd final : public End {
   void lost() noexcept override;
   void let_go_of_reply() noexcept;
 
-  const std::shared_ptr<std::size_t> of_host_;  ///< How many there are of this host.
-  bool fresh_ = true;                           ///< No request yet.
+  bool fresh_ = true;  ///< No request yet.
   bool executing_ = false;
   bool lost_ = false;     ///< There will be no reply to the present call: its client is told so when it asks.
   bool moved_ = true;     ///< Since the last sweep the request has grown, or the reply has been begun.
@@ -187,6 +197,7 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] ServerEnd* accept(Session& lower, const Header& header) noexcept;
   void meet(Session& lower, const Header& header) noexcept;
   void drop(const ChannelKey& key, ServerEnd& end) noexcept;
+  [[nodiscard]] std::shared_ptr<OfHost> of(HostAddress host);
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
   void deliver_waiting() noexcept;
@@ -198,12 +209,12 @@ class PairedProtocol final : public Protocol {
   Map<ChannelKey, std::unique_ptr<ClientEnd>> clients_;
   Map<ChannelKey, SessionRef> servers_;
   Map<ProtocolNumber, Protocol*> enabled_;
-  Map<HostKey, std::shared_ptr<std::size_t>> of_hosts_;
+  Map<HostKey, std::shared_ptr<OfHost>> of_hosts_;
   std::uint32_t call_number_;       ///< The last one: one row for all channels, so that none ever goes back.
   std::uint32_t meetings_ = 0;      ///< In this life.
   std::size_t received_bytes_ = 0;  ///< Of what is being received,
   const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
-  bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full.
+  bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full for want of it.
   std::size_t kept_bytes_ = 0;      ///< Of replies.
   Event room_;
   Event sweep_;

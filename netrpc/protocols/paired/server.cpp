@@ -1,16 +1,17 @@
 // The server's end: receives a request, sends its reply.
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/protocols/paired/protocol.h"
 
 namespace lrpc::netrpc::paired {
 
 ServerEnd::ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-                     std::uint64_t conversation, std::shared_ptr<std::size_t> of_host)
-    : End(protocol, high, participants, std::move(lower), bits::kFromServer), of_host_(std::move(of_host)) {
+                     std::shared_ptr<OfHost> of_host, std::uint64_t conversation)
+    : End(protocol, high, participants, std::move(lower), std::move(of_host), bits::kFromServer) {
   conversation_ = conversation;
-  ++*of_host_;
+  ++of_host_->sessions;
 }
 
-ServerEnd::~ServerEnd() { --*of_host_; }
+ServerEnd::~ServerEnd() { --of_host_->sessions; }
 
 void ServerEnd::vanish() noexcept {
   sending_.stop();
@@ -69,7 +70,10 @@ void ServerEnd::reply(Message message) noexcept {
   std::size_t& all = paired().kept_bytes_;
   const std::size_t memory = paired().options_.memory;
   if (message.size() > paired().options_.max_message || cost > memory || all > memory - cost) return lost();
-  all += kept_ = cost;
+  if (of_host_->kept + cost > shim::most_of_one(of_host_->kept, all, memory, cost)) return lost();
+  kept_ = cost;
+  all += cost;
+  of_host_->kept += cost;
   moved_ = true;
   if (!begin(std::move(message))) return lost();
   patience_ = sending_.last() ? paired().options_.reply_timeout : Duration(0);
@@ -91,7 +95,8 @@ void ServerEnd::broken() noexcept {
 }
 
 void ServerEnd::let_go_of_reply() noexcept {
-  paired().kept_bytes_ -= std::exchange(kept_, 0);
+  paired().kept_bytes_ -= kept_;
+  of_host_->kept -= std::exchange(kept_, 0);
   let_go_of_sent();
 }
 
