@@ -181,7 +181,7 @@ bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
 }
 
 void Server::on_fragment(ServerChannel& channel, const Header& header, Message&& message) noexcept {
-  if (held_ + kFragmentCost > mrpc_.settings().memory) {
+  if (!has_room(channel.client, kFragmentCost)) {
     ++mrpc_.counters().refused;
     return;
   }
@@ -239,7 +239,7 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   if (message.size() > longest(client.single)) return lose_reply(channel);
   const std::size_t cost = std::max(message.size(), kLeastCost);
   channel.reply.set(std::move(message), client.single);
-  if (held_ + cost <= mrpc_.settings().memory) [[likely]] {
+  if (has_room(client, cost)) [[likely]] {
     hold(channel, cost);
     return send_reply(channel, all_of(channel.reply.fragments), false);
   }

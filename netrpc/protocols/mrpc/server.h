@@ -70,6 +70,7 @@ struct Client {
   HostAddress host;
   BootId boot_id = 0;
   SessionRef lower;
+  std::size_t held = 0;  ///< Bytes, of all its channels.
   std::size_t single = 0;
   PathChanges path_changes;  ///< Since it was asked for.
   std::uint32_t last_active = 0;
@@ -108,6 +109,8 @@ class Server {
   void abandon(ServerChannel& channel) noexcept;
   void let_go(ServerChannel& channel) noexcept;
   void forget(ServerChannel& channel) noexcept;
+  /// Whether there is room for so many bytes more of `client`: none takes the memory of all.
+  [[nodiscard]] bool has_room(const Client& client, std::size_t bytes) const noexcept;
   void hold(ServerChannel& channel, std::size_t bytes) noexcept;
   [[nodiscard]] Header header(const ServerChannel& channel, Type type) const noexcept;
   /// A packet life has passed since.

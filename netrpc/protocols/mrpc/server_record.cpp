@@ -1,4 +1,5 @@
 // What the server keeps of its clients, and for how long.
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/protocols/mrpc/monolithic.h"
 #include "netrpc/protocols/mrpc/server.h"
 
@@ -32,8 +33,14 @@ void Server::abandon(ServerChannel& channel) noexcept {
   channel.session = {};
 }
 
+bool Server::has_room(const Client& client, std::size_t bytes) const noexcept {
+  const std::size_t memory = mrpc_.settings().memory;
+  return held_ + bytes <= memory && client.held + bytes <= shim::most_of_one(client.held, held_, memory, bytes);
+}
+
 void Server::hold(ServerChannel& channel, std::size_t bytes) noexcept {
   channel.held += bytes;
+  channel.client.held += bytes;
   held_ += bytes;
 }
 
@@ -41,6 +48,7 @@ void Server::hold(ServerChannel& channel, std::size_t bytes) noexcept {
 void Server::let_go(ServerChannel& channel) noexcept {
   channel.request.clear();
   channel.reply.whole.clear();
+  channel.client.held -= channel.held;
   held_ -= std::exchange(channel.held, 0);
 }
 

@@ -138,6 +138,63 @@ TEST_F(MrpcHostileTest, a_flood_of_partial_requests_keeps_no_more_than_the_limit
   EXPECT_EQ(net[1].pool().in_use(), 0U);
 }
 
+TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
+  constexpr std::size_t kHonest = 0;
+  constexpr std::size_t kServer = 1;
+  constexpr std::size_t kGreedy = 2;
+  SimHosts net(3);
+  Settings settings;
+  settings.memory = 256 << 10;
+  const auto on = [&net](std::size_t host, auto act) {
+    const Shepherd inside(net[host].monitor());
+    return act(net[host]);
+  };
+  on(kServer, [&](SimHost& host) {
+    ParticipantSet enabled;
+    enabled.local.command = 7;
+    auto& served = host.add<Monolithic>("mrpc", host.ethernet(), settings);
+    EXPECT_TRUE(served.open_enable(host.add<TestServer>(), enabled));
+  });
+  SessionRef session = on(kHonest, [&](SimHost& host) {
+    ParticipantSet participants = net.to(kServer);
+    participants.remote.command = 7;
+    return *host.add<Monolithic>("mrpc", host.ethernet(), settings).open(host.add<SinkProtocol>("user"), participants);
+  });
+  SessionRef hostile = on(kGreedy, [&](SimHost& host) {
+    auto& tap = host.add<Tap>(host.ethernet());
+    return *host.ethernet().open(tap, net.to(kServer, protocol_numbers::kMonolithic));
+  });
+  for (std::uint16_t channel = 0; channel < 64; ++channel)
+    for (unsigned i = 0; i < 15; ++i) {
+      Header header;
+      header.client = net.address(kGreedy);
+      header.server = net.address(kServer);
+      header.channel = channel;
+      header.sequence = 100;
+      header.command = 7;
+      header.boot_id = net[kGreedy].host().boot_id();
+      header.peer_boot_id = net[kServer].host().boot_id();
+      header.fragments = 16;
+      header.mask = static_cast<std::uint16_t>(1U << i);
+      header.size = 1000;
+      header.offset = static_cast<std::uint16_t>(1000 * i);
+      on(kGreedy, [&](SimHost&) {
+        Message message = net.message(kGreedy, std::string(1000, 'x'));
+        encode(header, message.push(Header::kSize));
+        return hostile->push(std::move(message));
+      });
+      net.world.run_for(20us);
+    }
+  TestCall call;
+  const std::string large = pattern(16'000);
+  on(kHonest, [&](SimHost&) { session->call(net.message(kHonest, large), call, kNoLimit); });
+  EXPECT_TRUE(net.world.run_until([&] { return call.done(); }, 10min));
+  EXPECT_EQ(call.outcome, Errc::ok);
+  EXPECT_EQ(call.reply, large);
+  on(kHonest, [&](SimHost&) { session = {}; });
+  on(kGreedy, [&](SimHost&) { hostile = {}; });
+}
+
 TEST_F(MrpcHostileTest, requests_given_up_again_and_again_do_not_pile_up_at_a_server_that_is_slow) {
   warm_up();
   server->slow = true;
