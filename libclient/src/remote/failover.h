@@ -47,8 +47,8 @@ namespace lrpc::client {
   return std::min(std::min(left, kLongest) + kBeyondTimeout, kLongest);
 }
 
-/// How long the network domain may take to bind, of an import with this timeout: that, and what it takes to give up a host
-/// that does not answer. kNoLimit as in ImportOptions.
+/// How long the network domain may take to bind, of an import with this timeout: that, and what it takes to give up a
+/// host that does not answer. kNoLimit as in ImportOptions.
 [[nodiscard]] constexpr std::chrono::milliseconds patience_with_network(std::chrono::milliseconds timeout) noexcept {
   constexpr std::chrono::milliseconds kBeyondTimeout{60'000};
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);

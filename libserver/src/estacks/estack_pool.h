@@ -93,7 +93,8 @@ class EStackPool {
   void let_go(std::span<ServedAStack> astacks);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();
-  /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been revoked before.
+  /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been
+  /// revoked before.
   void stop();
 
   [[nodiscard]] std::uint64_t alive() const;

@@ -150,9 +150,9 @@ class Server {
   explicit Server(ServerOptions options = {});
   Server(Server&&) noexcept;
   Server& operator=(Server&&) = delete;
-  /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and the
-  /// threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it would wait
-  /// for itself.
+  /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and
+  /// the threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it
+  /// would wait for itself.
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
