@@ -97,8 +97,8 @@ class Waiting {
   const shim::Cancellations* started_ = nullptr;
 };
 
-/// H11, however often signals or strangers' wakes cut the sleeps short: who sleeps again looks after the server at least
-/// so often. Reads the clock only where a sleep was cut short and the call has not returned.
+/// H11, however often signals or strangers' wakes cut the sleeps short: who sleeps again looks after the server at
+/// least so often. Reads the clock only where a sleep was cut short and the call has not returned.
 class LookAfterServer {
  public:
   /// Of a sleep.

@@ -38,8 +38,8 @@ class Atomic final : public MicroProtocol {
     bool asked = false;  ///< Nobody else holds it up.
   };
 
-  /// No client takes the place of all others, and what waits leaves room in the host's buffers. Another handler may have
-  /// deleted it already: with threads also between this one's guard and this.
+  /// No client takes the place of all others, and what waits leaves room in the host's buffers. Another handler may
+  /// have deleted it already: with threads also between this one's guard and this.
   void inserted(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     std::size_t of_client = 0;

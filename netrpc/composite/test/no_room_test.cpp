@@ -1,5 +1,5 @@
-// Messages that a micro-protocol has no room for, and repetitions of messages: what those that remember messages make of
-// them, in whatever order the handlers run.
+// Messages that a micro-protocol has no room for, and repetitions of messages: what those that remember messages make
+// of them, in whatever order the handlers run.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,8 +18,8 @@ constexpr std::uint64_t kOrders = 12;  ///< Seeds: each draws an order of the ha
 /// With two, one has what arrives, and one of its handlers waits in the other while the next ones run.
 constexpr std::size_t kThreads[] = {0, 2};
 
-/// The first host has UNIQUE, and a micro-protocol that has no room while it is `full`. The second one sends it messages
-/// with the numbers that a test gives them.
+/// The first host has UNIQUE, and a micro-protocol that has no room while it is `full`. The second one sends it
+/// messages with the numbers that a test gives them.
 struct Repeating {
   Repeating(std::uint64_t seed, std::size_t threads) : two(parts(), options(seed), threads) {
     EXPECT_EQ(two.push("a message to see its header"), Errc::ok);
@@ -89,8 +89,8 @@ TEST(CompositeWithoutRoom, unique_lets_a_message_that_found_none_come_again) {
   }
 }
 
-/// The server works on one request of a client at a time. Its repetitions, which find no room, come before and after the
-/// answer.
+/// The server works on one request of a client at a time. Its repetitions, which find no room, come before and after
+/// the answer.
 TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_find_none) {
   for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
     SimOptions options = Repeating::options(seed);

@@ -38,8 +38,8 @@ class Transaction {
   /// Called once, under the monitor. Errc::ok: `reply` is the answer. version_mismatch of SUN_SELECT: what its server
   /// has said of the versions, hostile; at best u32 lowest, u32 highest in network order. Otherwise it is empty:
   /// call_failed (executed once or not at all, through a REQUEST_REPLY any number of times: the peer is gone or has
-  /// rebooted, or its netd refused), call_aborted (the timeout passed; else the same), call_lost (a link has shrunk: the
-  /// reply, or a request that had to be sent again, is too long for it; else the same), host_unreachable,
+  /// rebooted, or its netd refused), call_aborted (the timeout passed; else the same), call_lost (a link has shrunk:
+  /// the reply, or a request that had to be sent again, is too long for it; else the same), host_unreachable,
   /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's
   /// are in docs/SUNRPC.md). May start the next call.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
