@@ -43,7 +43,7 @@ NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, std:
       receivers_(receivers),
       forget_([this] { forget_unused(); }),
       workers_(
-          kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); },
+          kWorkers, kNoLimit, [this](Command&& command) { serve_in_worker(std::move(command)); },
           [this](Rebooted rebooted) {
             if (netpath::RemoteService* const service = service_.load())
               service->peer_rebooted(rebooted.host, rebooted.last);

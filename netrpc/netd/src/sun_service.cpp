@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/shim/most_of_one.h"
 #include "principal.h"
 
 namespace lrpc::netd {
@@ -19,8 +20,8 @@ constexpr netrpc::Duration kSweepEvery = std::chrono::seconds(30);
 /// A call ends so long after it has arrived: by then its client has given up.
 constexpr std::chrono::seconds kLimit{25};
 /// Threads of all programs together; one has so many at least.
-constexpr std::size_t kWorkers = 64;
-constexpr std::size_t kFewest = 8;
+constexpr std::size_t kWorkers = 128;
+constexpr std::size_t kFewest = 16;
 /// Of the host's buffers, for requests that are waiting or being served.
 constexpr std::size_t kPartOfPool = 8;
 
@@ -36,8 +37,26 @@ SunService::Served::Served(const SunExport& export_as, sun::ServedOptions option
     : what(export_as),
       program(std::move(options)),
       workers(
-          threads, [this, &service](Command&& command) { service.serve_in_worker(*this, std::move(command)); },
+          threads, threads, [this, &service](Command&& command) { service.serve_in_worker(*this, std::move(command)); },
           [](Rebooted) {}) {}
+
+bool SunService::Served::take(const netrpc::HostKey& host, std::size_t bytes, std::size_t share) {
+  std::size_t* known = footprint_of.resolve(host);
+  const std::size_t has = known == nullptr ? 0 : *known;
+  // One request is served however large it is.
+  if (footprint != 0 && (footprint + bytes > share || has + bytes > shim::most_of_one(has, footprint, share, bytes)))
+    return false;
+  if (known == nullptr) known = &footprint_of.bind(host, 0);
+  *known += bytes;
+  footprint += bytes;
+  return true;
+}
+
+void SunService::Served::give(const netrpc::HostKey& host, std::size_t bytes) noexcept {
+  footprint -= bytes;
+  std::size_t* const known = footprint_of.resolve(host);
+  if ((*known -= bytes) == 0) footprint_of.unbind(host);
+}
 
 SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options)
     : Protocol(host, "lrpc-netd-sun"), below_(std::move(below)), sweep_([this] { sweep_later(); }) {
@@ -112,17 +131,20 @@ void SunService::call_demux(Session& lower, Message request) noexcept {
   Served& served = **found;
   const std::size_t footprint = request.footprint();
   const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
-  if (served.footprint != 0 && served.footprint + footprint > share) return refuse(lower, Errc::limit_reached);
   Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now()};
   try {
     command.from = principal_of(lower);
+    if (!served.take(host_of(command), footprint, share)) return refuse(lower, Errc::limit_reached);
   } catch (const std::bad_alloc&) {
     return refuse(lower, Errc::limit_reached);
   }
-  served.footprint += footprint;
   if (served.workers.put(command)) return;
-  served.footprint -= footprint;
+  served.give(host_of(command), footprint);
   refuse(lower, Errc::limit_reached);
+}
+
+netrpc::HostKey SunService::host_of(const Command& command) const noexcept {
+  return {host().hash_seed(), netrpc::HostAddress{command.from.host}};
 }
 
 void SunService::serve_in_worker(Served& served, Command command) noexcept {
@@ -146,7 +168,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
-  served.footprint -= command.request.footprint();
+  served.give(host_of(command), command.request.footprint());
   command.request.clear();
   command.session = {};
 }

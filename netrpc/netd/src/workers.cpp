@@ -9,16 +9,16 @@ namespace lrpc::netd {
 
 bool Workers::put(Command& command) noexcept {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || commands_.size() >= kWaiting) return false;
+  if (stopping_) return false;
   try {
-    commands_.push_back(std::move(command));
+    if (!turns_.add(command)) return false;
   } catch (...) {
     return false;
   }
   one_more_locked();
   if (!threads_.empty()) return true;
-  command = std::move(commands_.back());
-  commands_.pop_back();
+  command = turns_.next();
+  turns_.done(command.from.host);
   return false;
 }
 
@@ -41,7 +41,8 @@ void Workers::put_rebooted(Rebooted host) noexcept {
 }
 
 void Workers::one_more_locked() noexcept {
-  if (idle_ < commands_.size() + hosts_.size() && threads_.size() < limit_) {
+  if (hosts_.empty() && !turns_.any()) return;
+  if (idle_ < turns_.waiting() + hosts_.size() && threads_.size() < limit_) {
     try {
       threads_.emplace_back([this] { work(); });
     } catch (...) {  // those there are will do it, later
@@ -55,7 +56,7 @@ void Workers::work() noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    wake_.wait(lock, [this] { return stopping_ || !commands_.empty() || !hosts_.empty(); });
+    wake_.wait(lock, [this] { return stopping_ || turns_.any() || !hosts_.empty(); });
     --idle_;
     if (stopping_) return;
     if (!hosts_.empty()) {
@@ -64,10 +65,14 @@ void Workers::work() noexcept {
       lock.unlock();
       rebooted_(host);
     } else {
-      Command command = std::move(commands_.front());
-      commands_.pop_front();
+      Command command = turns_.next();
+      const netpath::HostAddress from = command.from.host;
+      one_more_locked();  // what is done may have let more than one go on
       lock.unlock();
       serve_(std::move(command));
+      lock.lock();
+      turns_.done(from);
+      continue;
     }
     lock.lock();
   }
