@@ -119,19 +119,28 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
     if (remote.host.known() && !in_use) there.host = remote.host;
     return *known;
   }
-  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, peers_);
+  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, false);
   if (session == nullptr) return Errc::limit_reached;
   return SessionRef(session);
 }
 
 DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
-                                    std::size_t limit) {
+                                    bool of_peer) {
   if (host().short_of_memory()) return nullptr;
+  const std::size_t limit = of_peer ? peers_ - peers_ / 4 : peers_;
   if (sessions_.size() >= limit) {
     // Looked for now and then only: peers that do not exist must not cost a search each.
     if (host().now() < may_search_) return nullptr;
     may_search_ = host().now() + kSearchPause;
     drop_unused(true);
+    // Some of those above refer to others of them: in two rounds both let go.
+    for (int round = 0; round < 2 && of_peer && sessions_.size() >= limit; ++round) {
+      for (const auto& [number, above] : ports_) {
+        control::Request room = control::MakeRoom{};
+        (void)above->high().control(room);
+      }
+      drop_unused(true);
+    }
     if (sessions_.size() >= limit) return nullptr;
   }
   if (sessions_.empty()) host().events().schedule(sweep_, kIdle);
@@ -157,7 +166,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
     if (session) return heard(session, std::move(message));
-    DeviceSession* const made = make_session(port, port.high(), peer, remote, peers_ - peers_ / 4);
+    DeviceSession* const made = make_session(port, port.high(), peer, remote, true);
     if (made == nullptr) {
       ++counted.refused;
       return;

@@ -50,7 +50,8 @@ class Device : public Protocol {
 
  protected:
   /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones
-  /// refused. A quarter of them is kept for those that are opened here: no peer can make sessions of these.
+  /// refused. A quarter of them is kept for those that are opened here: no peer can make sessions of these. Where peers
+  /// have made the rest, those above are asked to let go of what only they refer to (control::MakeRoom).
   Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
 
   // ---- what the kinds of devices differ in ----
@@ -112,8 +113,9 @@ class Device : public Protocol {
   };
 
   Result<Port*> port(Protocol& high, ProtocolNumber number);
+  /// `of_peer`: a message of a peer makes it, and no layer above is at work. Null: there is no place for it.
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
-                                            std::size_t limit);
+                                            bool of_peer);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   /// A message has arrived through `session`.
   void heard(const SessionRef& session, Message message) noexcept;

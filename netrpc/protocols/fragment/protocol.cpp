@@ -159,7 +159,7 @@ std::size_t FragmentProtocol::uncut() const noexcept {
 
 Errc FragmentProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), saved_.size() + incomplete_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
+  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request)) {
     sessions_.drop_idle();
     return Errc::ok;
   }

@@ -10,6 +10,8 @@
 
 #include "eventually.h"
 #include "netrpc/devices/udp/udp.h"
+#include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/fragment/header.h"
 #include "netrpc/test_support/real_host.h"
 
 namespace lrpc::netrpc::test {
@@ -23,9 +25,11 @@ constexpr HostAddress kHere{0x7f000001};
 /// A program that knows nothing of lrpc: a socket at a port that the kernel has chosen.
 class Program {
  public:
-  Program() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  /// `port` 0: any.
+  explicit Program(HostAddress host = kHere, std::uint16_t port = 0)
+      : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     EXPECT_GE(fd_, 0);
-    const sockaddr_in any = address(0);
+    const sockaddr_in any = address(port, host);
     EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
     const timeval patience{.tv_sec = 240, .tv_usec = 0};
     EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
@@ -33,8 +37,8 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program() { ::close(fd_); }
-  void send(const std::string& text) const {
-    const sockaddr_in to = address(static_cast<std::uint16_t>(UdpPorts{}.peers + kNumber));
+  void send(const std::string& text, ProtocolNumber number = kNumber) const {
+    const sockaddr_in to = address(static_cast<std::uint16_t>(UdpPorts{}.peers + number));
     EXPECT_EQ(::sendto(fd_, text.data(), text.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
               static_cast<ssize_t>(text.size()));
   }
@@ -51,10 +55,10 @@ class Program {
   }
 
  private:
-  static sockaddr_in address(std::uint16_t port) {
+  static sockaddr_in address(std::uint16_t port, HostAddress host = kHere) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(kHere.value);
+    address.sin_addr.s_addr = htonl(host.value);
     address.sin_port = htons(port);
     return address;
   }
@@ -174,6 +178,36 @@ TEST_F(UdpTest, strangers_leave_sessions_to_those_that_this_host_opens) {
     opened = Errc::limit_reached;
     keeper->kept.clear();
   });
+}
+
+/// FRAGMENT has a session for each, as the layer that authenticates stands above it.
+TEST_F(UdpTest, strangers_who_have_the_sessions_of_fragment_keep_no_other_host_out) {
+  constexpr ProtocolNumber kFragment = protocol_numbers::kFragment;
+  const auto port = static_cast<std::uint16_t>(UdpPorts{}.peers + kFragment);
+  Talker& served = echo();
+  server_->inside([&] {
+    udp_ = &server_->keep(make_udp(**server_, "udp", {.ports = {}, .address = "127.0.0.1", .peers = 8}));
+    Protocol& fragment = server_->keep(make_fragment(**server_, "fragment", *udp_));
+    ASSERT_TRUE(fragment.open_enable(served, {kNumber, {}, {}}));
+  });
+  server_->start(2);
+  where_->run([&] {
+    for (std::uint32_t i = 1; i <= 20; ++i) {
+      const HostAddress stranger{kHere.value + i};
+      fragment::Header header{.clnt_host = stranger, .svr_host = kHere, .protocol_num = kNumber, .sequence_num = i};
+      header.len = 1;
+      std::string packet(fragment::Header::kSize + 1, 'x');
+      header.encode(reinterpret_cast<std::byte*>(packet.data()));
+      const Program program(stranger, port);
+      EXPECT_TRUE(eventually([&] {  // room is looked for now and then only
+        program.send(packet, kFragment);
+        bool heard = false;
+        server_->inside([&] { heard = !served.announced.empty() && served.announced.back().remote.host == stranger; });
+        return heard;
+      })) << i;
+    }
+  });
+  EXPECT_LE(statistics().sessions, 6U);
 }
 
 }  // namespace

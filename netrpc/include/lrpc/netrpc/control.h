@@ -119,6 +119,9 @@ struct Outstanding {
 };
 /// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that no state is left.
 struct DropIdle {};
+/// To the protocol above, by a device that has no place for another peer: let go of the sessions that nobody refers to,
+/// if their peers can have others at no loss. Protocols that remember for safety's sake do not know this request.
+struct MakeRoom {};
 
 /// To a session: is its peer authenticated, and by which key? Asked before deciding what the peer may do. Sessions
 /// without an authentication layer below do not know this request, or answer no.
@@ -189,7 +192,7 @@ class Own {
 using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
                              ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
                              SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, Members, PushFailed,
-                             Wanted, Commit, Rollback, Context, Outstanding, Own>;
+                             Wanted, Commit, Rollback, Context, Outstanding, MakeRoom, Own>;
 
 /// The struct of a program's own protocols that is asked. Null: something else is.
 template <class T>
