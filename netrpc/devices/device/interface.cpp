@@ -84,6 +84,22 @@ Result<Interface> find_interface(const std::string& name) {
   return found;
 }
 
+Result<Interface> find_interface_of(HostAddress host) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return system_error("getifaddrs", errno);
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, &::freeifaddrs);
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    if ((at->ifa_flags & (IFF_LOOPBACK | IFF_NOARP)) != 0) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, at->ifa_addr, sizeof address);
+    if (ntohl(address.sin_addr.s_addr) != host.value) continue;
+    const std::string label = at->ifa_name;  // "eth0:1" is eth0
+    return find_interface(label.substr(0, label.find(':')));
+  }
+  return Error{Errc::name_unknown, "no interface has the address " + to_string(host)};
+}
+
 namespace {
 
 /// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.

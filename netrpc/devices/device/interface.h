@@ -22,6 +22,9 @@ struct Interface {
 /// loopback. Errors: invalid_argument (there is none, or several: the text names them), system_error.
 Result<Interface> find_interface(const std::string& name);
 
+/// The interface that has the address `host`, if it has ARP. Errors: name_unknown (there is none), system_error.
+Result<Interface> find_interface_of(HostAddress host);
+
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;
 /// Sends `host` a datagram to the discard port (RFC 863) that must not be cut, as long as the kernel thinks it may be.

@@ -125,6 +125,8 @@ Status Daemon::compose() {
       keyed_.push_back(graph_->find(instance.name));
       key_files_.push_back(instance.options.text("keys"));
     }
+  if (std::ranges::none_of(description->instances(), [](const auto& one) { return one.kind == "ETH"; }))
+    address_watch_ = netrpc::AddressWatch::make(*host_, *engine_);
   for (const auto& protocol : graph_->protocols())
     if (auto* const user = dynamic_cast<netuser::UserObject*>(protocol.get())) user_objects_.push_back(user);
   std::vector<netrpc::Protocol*> groups;
@@ -202,6 +204,7 @@ void Daemon::decompose() noexcept {
   keyed_.clear();
   key_files_.clear();
   user_objects_.clear();
+  address_watch_.reset();
   graph_.reset();
 }
 

@@ -16,6 +16,7 @@
 #include "lrpc/netrpc/rpcbind.h"
 #include "lrpc/netrpc/user/served_users.h"
 #include "lrpc/sandbox.h"
+#include "netrpc/devices/arp/address_watch.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"
 #include "sun_client.h"
@@ -104,7 +105,8 @@ class Daemon {
   std::unique_ptr<netrpc::UringEngine> engine_;
   std::unique_ptr<netrpc::Host> host_;
   std::unique_ptr<netrpc::Graph> graph_;
-  std::vector<netrpc::Protocol*> keyed_;  ///< That read keys.
+  std::unique_ptr<netrpc::AddressWatch> address_watch_;  ///< Null: the graph has an ETH, or there can be none.
+  std::vector<netrpc::Protocol*> keyed_;                 ///< That read keys.
   std::vector<std::string> key_files_;
   std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;

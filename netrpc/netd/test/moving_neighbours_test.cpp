@@ -40,6 +40,30 @@ TEST_F(OnOneEthernet, two_machines_with_one_address_both_say_so) {
     EXPECT_TRUE(eventually([&] { return machine->has_logged(kTwice); }));
 }
 
+TEST_F(OnOneEthernet, two_machines_with_one_address_both_say_so_over_udp) {
+  const auto first = plug("10.7.0.1");
+  const auto second = plug("10.7.0.1");
+  first->start_netd({"--insecure", "--udp"});
+  second->start_netd({"--insecure", "--udp", "--address", "10.7.0.1"});
+  for (Machine* const machine : {first.get(), second.get()})
+    EXPECT_TRUE(eventually([&] { return machine->has_logged(kTwice); }));
+}
+
+TEST_F(OnOneEthernet, a_machine_over_udp_without_the_right_to_send_arp_packets_starts_all_the_same) {
+  const auto first = plug("10.7.0.1");
+  const auto second = plug("10.7.0.2");
+  const Process server = second->start({LRPC_TEST_SERVER, "--nameserver", second->socket(), "conformance"});
+  second->start_netd({"--insecure", "--udp", "--export", "conformance"});
+  const auto unprivileged =
+      first->start({"/bin/sh", "-c",
+                    "exec setpriv --bounding-set -all --inh-caps -all " LRPC_NETD " --insecure --udp --nameserver " +
+                        first->socket()});
+  auto client =
+      patiently([&] { return Conformance::Client::import("conformance@10.7.0.2", {.nameserver = first->socket()}); });
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+}
+
 TEST_F(OnOneEthernet, a_machine_whose_address_another_one_takes_later_says_so) {
   const auto machine = plug("10.7.0.1");
   const auto other = plug("10.7.0.2");
