@@ -158,9 +158,9 @@ ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept
     ++(high == nullptr ? counted.no_session : counted.refused);
     return nullptr;
   }
+  SessionRef way(&lower);
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-  auto* const end =
-      new ServerEnd(*this, **high, participants, SessionRef(&lower), std::move(of_host), header.conversation);
+  auto* const end = new ServerEnd(*this, **high, participants, std::move(way), std::move(of_host), header.conversation);
   const ChannelKey key = end->key();
   servers_.bind(key, SessionRef(end));
   keep_sweeping();
