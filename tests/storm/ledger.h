@@ -66,7 +66,7 @@ struct Place {
 
 struct Complaint {
   std::atomic<bool> ready;
-  char text[240];
+  char text[512];
 };
 
 /// Lies in one MAP_SHARED mapping that is made before the first fork. All zero is a good start.
