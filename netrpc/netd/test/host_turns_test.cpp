@@ -31,8 +31,8 @@ constexpr HostAddress kModest = 2;
 
 TEST(HostTurns, serves_the_host_with_the_fewest_threads_and_each_in_order) {
   HostTurns turns(kNoLimit, 100);
-  for (const std::uint16_t number : {1, 2, 3, 4}) ASSERT_TRUE(add(turns, kGreedy, number));
-  for (const std::uint16_t number : {5, 6}) ASSERT_TRUE(add(turns, kModest, number));
+  for (std::uint16_t number = 1; number <= 4; ++number) ASSERT_TRUE(add(turns, kGreedy, number));
+  for (std::uint16_t number = 5; number <= 6; ++number) ASSERT_TRUE(add(turns, kModest, number));
   std::vector<std::uint16_t> order;
   while (turns.any()) order.push_back(turns.next().number);
   EXPECT_EQ(order, (std::vector<std::uint16_t>{1, 5, 2, 6, 3, 4}));
