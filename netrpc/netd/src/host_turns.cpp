@@ -12,7 +12,7 @@ bool HostTurns::add(Command& command) {
   if (spare_hosts_.empty()) spare_hosts_.emplace_back();
   auto host = find(command.from.host);
   const std::size_t has = host == hosts_.end() ? 0 : host->waiting.size();
-  if (waiting_ >= most_waiting_ || has >= shim::most_of_one(has, waiting_, most_waiting_)) return false;
+  if (!shim::one_may_take(1, has, waiting_, most_waiting_)) return false;
   if (host == hosts_.end()) {
     host = spare_hosts_.begin();
     host->address = command.from.host;

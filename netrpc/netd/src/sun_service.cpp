@@ -44,8 +44,7 @@ bool SunService::Served::take(const netrpc::HostKey& host, std::size_t bytes, st
   std::size_t* known = footprint_of.resolve(host);
   const std::size_t has = known == nullptr ? 0 : *known;
   // One request is served however large it is.
-  if (footprint != 0 && (footprint + bytes > share || has + bytes > shim::most_of_one(has, footprint, share, bytes)))
-    return false;
+  if (footprint != 0 && !shim::one_may_take(bytes, has, footprint, share)) return false;
   if (known == nullptr) known = &footprint_of.bind(host, 0);
   *known += bytes;
   footprint += bytes;

@@ -34,8 +34,7 @@ void Server::abandon(ServerChannel& channel) noexcept {
 }
 
 bool Server::has_room(const Client& client, std::size_t bytes) const noexcept {
-  const std::size_t memory = mrpc_.settings().memory;
-  return held_ + bytes <= memory && client.held + bytes <= shim::most_of_one(client.held, held_, memory, bytes);
+  return shim::one_may_take(bytes, client.held, held_, mrpc_.settings().memory);
 }
 
 void Server::hold(ServerChannel& channel, std::size_t bytes) noexcept {

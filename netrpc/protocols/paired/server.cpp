@@ -68,9 +68,9 @@ void ServerEnd::reply(Message message) noexcept {
   const SessionRef keep(this);
   const std::size_t cost = message.size() + PairedProtocol::kCost;
   std::size_t& all = paired().kept_bytes_;
-  const std::size_t memory = paired().options_.memory;
-  if (message.size() > paired().options_.max_message || cost > memory || all > memory - cost) return lost();
-  if (of_host_->kept + cost > shim::most_of_one(of_host_->kept, all, memory, cost)) return lost();
+  const PairedOptions& options = paired().options_;
+  if (message.size() > options.max_message || !shim::one_may_take(cost, of_host_->kept, all, options.memory))
+    return lost();
   kept_ = cost;
   all += cost;
   of_host_->kept += cost;

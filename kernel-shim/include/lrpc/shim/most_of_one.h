@@ -15,4 +15,10 @@ namespace lrpc::shim {
   return std::max((all - std::min(all, others + all / 8)) / 2, least);
 }
 
+/// Whether one who has `has` may take `more` of what all have together, and there is so much.
+[[nodiscard]] constexpr bool one_may_take(std::size_t more, std::size_t has, std::size_t in_use,
+                                          std::size_t all) noexcept {
+  return more <= all && in_use <= all - more && has + more <= most_of_one(has, in_use, all, more);
+}
+
 }  // namespace lrpc::shim
