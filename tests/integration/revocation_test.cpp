@@ -181,16 +181,27 @@ TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) 
   EXPECT_TRUE(client->binding().revoked());
 }
 
-TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
-  MortalService service;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
+/// A server, and the client of its one binding, which is private.
+template <class Service>
+struct PrivateBinding {
+  PrivateBinding() {
+    auto ends = lrpc::shim::make_socket_pair();
+    EXPECT_TRUE(ends);
+    lrpc::ExportOptions options;
+    options.on_bound = [this](std::uint64_t id, const lrpc::shim::Credentials&) { bound = id; };
+    EXPECT_TRUE(Mortal::serve_over(server, std::move(ends->first), service, options));
+    client = Mortal::Client::import_over(std::move(ends->second));
+  }
+  Service service;
   std::atomic<std::uint64_t> bound{0};
-  lrpc::ExportOptions options;
-  options.on_bound = [&](std::uint64_t id, const lrpc::shim::Credentials&) { bound = id; };
   lrpc::Server server;
-  ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service, options));
-  auto client = Mortal::Client::import_over(std::move(ends->second));
+  lrpc::Result<Mortal::Client> client = Errc::peer_gone;
+};
+
+TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
+  PrivateBinding<MortalService> one;
+  MortalService& service = one.service;
+  auto& client = one.client;
   ASSERT_TRUE(client) << client.error().message();
   const int fd = client->binding().revocation_fd().value();
   std::atomic<int> told{0};
@@ -199,7 +210,7 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   std::thread caller([&] { held = client->Hold().code(); });
   EXPECT_TRUE(eventually([&] { return service.held == 1; }));
   EXPECT_FALSE(readable(fd));
-  server.end_binding(bound);
+  one.server.end_binding(one.bound);
   EXPECT_TRUE(readable(fd, kPatience));
   caller.join();
   // The procedure asks whether its caller has gone: its return may be there before the news is.
@@ -223,22 +234,13 @@ class ReluctantService : public MortalService {
 };
 
 TEST(RevocationByTheServer, waits_for_the_handles_of_a_client_that_has_gone_before) {
-  ReluctantService service;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  std::atomic<std::uint64_t> bound{0};
-  lrpc::ExportOptions options;
-  options.on_bound = [&](std::uint64_t id, const lrpc::shim::Credentials&) { bound = id; };
-  lrpc::Server server;
-  ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service, options));
-  {
-    auto client = Mortal::Client::import_over(std::move(ends->second));
-    ASSERT_TRUE(client) << client.error().message();
-    ASSERT_TRUE(client->Own());
-  }
-  ASSERT_TRUE(eventually([&] { return service.closing.load(); }));
-  server.end_binding(bound);
-  EXPECT_EQ(service.live, 0);
+  PrivateBinding<ReluctantService> one;
+  ASSERT_TRUE(one.client) << one.client.error().message();
+  ASSERT_TRUE(one.client->Own());
+  one.client = Errc::peer_gone;
+  ASSERT_TRUE(eventually([&] { return one.service.closing.load(); }));
+  one.server.end_binding(one.bound);
+  EXPECT_EQ(one.service.live, 0);
 }
 
 TEST(RevocationByTheServer, is_told_on_the_thread_that_tells_of_bindings) {
