@@ -63,7 +63,7 @@ Status Nameserver::run() { return parts_->loop->run(); }
 
 void Nameserver::stop() noexcept {
   parts_->loop->stop();
-  if (parts_->thread.running()) parts_->thread.join();
+  parts_->thread.join();
 }
 
 const std::string& Nameserver::socket_path() const noexcept { return parts_->core->socket_path(); }

@@ -136,6 +136,7 @@ Status Thread::start(const Options& options, Body body, void* argument) {
 }
 
 void Thread::join() noexcept {
+  if (!running_) return;
   const NoCancellation never;  // pthread_join(3) is a cancellation point
   pthread_join(thread_, nullptr);
   running_ = false;

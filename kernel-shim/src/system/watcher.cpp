@@ -203,7 +203,7 @@ Watcher::~Watcher() {
     impl_->stop_ = true;
     if (impl_->thread_.running()) impl_->wake();
   }
-  if (impl_->thread_.running()) impl_->thread_.join();
+  impl_->thread_.join();
   for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
 }
 

@@ -116,7 +116,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
     std::erase(listeners_, listener);
     ended_.notify_all();
   }
-  if (before.running()) before.join();
+  before.join();
 }
 
 /// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
@@ -156,7 +156,7 @@ void TrapServer::stop() {
   }
   shim::Thread last_thread = std::move(last_to_end_);
   lock.unlock();
-  if (last_thread.running()) last_thread.join();
+  last_thread.join();
 }
 
 std::uint64_t TrapServer::alive() const {

@@ -23,7 +23,7 @@ Asker::~Asker() {
     stopping_ = true;
   }
   more_.notify_one();
-  if (thread_.running()) thread_.join();
+  thread_.join();
   if (wake_ >= 0) ::close(wake_);
 }
 

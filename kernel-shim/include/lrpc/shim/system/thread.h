@@ -52,7 +52,7 @@ class Thread {
   Status start(const Options& options, Body body, void* argument);
   /// True from start() to join() or detach().
   [[nodiscard]] bool running() const noexcept { return running_; }
-  /// Waits until the body has returned, and what it made for its thread is destroyed.
+  /// Waits until the body has returned, and what it made for its thread is destroyed. Nothing if not running().
   void join() noexcept;
   /// Lets the thread end by itself.
   void detach() noexcept;
