@@ -185,6 +185,7 @@ TEST(ClosingAside, keeps_what_is_over_the_bound_and_closes_it_later_where_no_thr
   };
   EXPECT_EQ(waiting(), kMostToClose + kOver);
   Watcher watcher("lrpc-test");
+  ASSERT_TRUE(watcher.start());  // else the thread that clears might have to, which can start none
   const ClosingAgain again(watcher);
   EXPECT_TRUE(eventually([&] { return waiting() <= kMostToClose; })) << waiting();
   slow.reset();
