@@ -17,7 +17,7 @@ inline constexpr std::chrono::milliseconds kClosingPause{100};
 
 /// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. A process without one
 /// and without a loop tries again with the next descriptor that it closes aside. Makes what close_aside() needs, if it
-/// is not there. Destroyed before its watcher.
+/// is not there. Destroyed before its watcher, whose thread should run: what waits may do so because none can be had.
 class ClosingAgain {
  public:
   explicit ClosingAgain(Watcher& watcher);  ///< Throws std::bad_alloc.
