@@ -3,12 +3,43 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdio>
+#include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
 namespace lrpc::command_line {
+
+namespace {
+
+// CLI11 takes the argument "[a,b]" for a list of two, wherever an option or a positional argument takes several. So no
+// argument that ends with a bracket reaches CLI11 as it is: a mark follows the bracket, and is taken off the value
+// again before anything looks at it.
+constexpr char kMark = '\x01';
+
+/// Whether `text` ends with a bracket, and any number of marks: its own, and in values that of mark().
+bool ends_with_bracket(const std::string& text) {
+  const std::size_t last = text.find_last_not_of(kMark);
+  return last != std::string::npos && text[last] == ']';
+}
+
+std::string mark(std::string argument) {
+  if (ends_with_bracket(argument)) argument.push_back(kMark);
+  return argument;
+}
+
+CLI::Option* unmarked(CLI::Option* option) {
+  const auto take_off = [](std::string& value) {
+    if (ends_with_bracket(value) && value.back() == kMark) value.pop_back();
+    return std::string();
+  };
+  return option->transform(CLI::Validator(take_off, ""));  // before all checks
+}
+
+}  // namespace
 
 // ---- Option ----
 
@@ -90,6 +121,11 @@ Option Option::one_of(std::vector<std::string> values) const {
   return *this;
 }
 
+Option Option::not_empty() const {
+  option_->check(CLI::Validator([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, ""));
+  return *this;
+}
+
 Option Option::existing_directory() const {
   option_->check(CLI::ExistingDirectory);
   return *this;
@@ -98,7 +134,7 @@ Option Option::existing_directory() const {
 // ---- Command ----
 
 Option Command::option(const std::string& names, std::string& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
+  return Option(unmarked(app_->add_option(names, value, description)));
 }
 
 Option Command::option(const std::string& names, int& value, const std::string& description) const {
@@ -123,7 +159,7 @@ Option Command::option(const std::string& names, double& value, const std::strin
 
 Option Command::option(const std::string& names, std::vector<std::string>& values,
                        const std::string& description) const {
-  return Option(app_->add_option(names, values, description));
+  return Option(unmarked(app_->add_option(names, values, description)));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& description) const {
@@ -165,12 +201,28 @@ void Program::version(const std::string& text) { app_->set_version_flag("--versi
 void Program::footer(const std::string& text) { app_->footer(text); }
 
 std::optional<int> Program::parse(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = 0; i < argc; ++i) arguments.push_back(mark(argv[i]));
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   try {
-    app_->parse(argc, argv);
+    app_->parse(argc, pointers.data());
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error);
+    std::ostringstream complaint;
+    const int status = app_->exit(error, std::cout, complaint);
+    std::string text = complaint.str();
+    std::erase(text, kMark);
+    std::cerr << text;
+    return status;
   }
   return std::nullopt;
+}
+
+int Program::printed(int status) const {
+  const bool whole = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
+  if (whole || status != 0) return status;
+  std::cerr << app_->get_name() << ": the standard output could not be written\n";
+  return 1;
 }
 
 }  // namespace lrpc::command_line

@@ -62,6 +62,7 @@ class Option {
   Option non_negative() const;
   Option non_negative_or(const std::string& word) const;  ///< Of a text: a number that is not negative, or this word.
   Option one_of(std::vector<std::string> values) const;
+  Option not_empty() const;
   Option existing_directory() const;
 
  private:
@@ -144,6 +145,9 @@ class Program : public Command {
   ///   100 to 127 the command line is wrong (CLI11's number of the error); the message is on the standard error. Some
   ///              bound variables may have been written.
   [[nodiscard]] std::optional<int> parse(int argc, const char* const* argv);
+  /// What main() returns if the program was to print something: `status`, or 1 in the place of 0 if the standard output
+  /// could not be written (a full disk), which is said on the standard error. Flushes it.
+  [[nodiscard]] int printed(int status) const;
 
  private:
   explicit Program(std::unique_ptr<CLI::App> app);
