@@ -10,8 +10,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "length.h"
@@ -38,6 +40,62 @@ void leave_dead_socket(const std::string& path, int type = SOCK_SEQPACKET) {
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
 }
+
+/// What one that starts on `path` holds.
+UniqueFd lock_of(const std::string& path) {
+  UniqueFd file(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_EQ(::flock(file.get(), LOCK_EX), 0);
+  return file;
+}
+
+/// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the
+/// socket, keeps it open until let_go(), while the child ends by itself.
+class SilentListener {
+ public:
+  explicit SilentListener(const std::string& path, bool held = false) {
+    int ready[2];
+    int hold[2];
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(hold, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(hold[1]);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto socket = ListenSocket::open(path, 0600);
+      if (socket && held && ::fork() == 0) {
+        char end = 0;
+        (void)!::read(hold[0], &end, 1);
+        ::_exit(0);
+      }
+      (void)!::write(ready[1], "", 1);
+      if (held) ::_exit(0);
+      for (;;) ::pause();
+    }
+    ::close(hold[0]);
+    hold_ = UniqueFd(hold[1]);
+    ::close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+  }
+  ~SilentListener() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  SilentListener(const SilentListener&) = delete;
+  SilentListener& operator=(const SilentListener&) = delete;
+  void kill() const { ::kill(pid_, SIGKILL); }
+  void let_go() { hold_.reset(); }
+  /// Waits until it has ended, and leaves it a zombie.
+  void wait_for_its_end() const {
+    siginfo_t ended{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT), 0);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd hold_;
+};
 
 TEST(ListenSocket, the_directory_is_private_and_the_mode_is_exact) {
   test::TemporaryDirectory directory;
@@ -125,67 +183,68 @@ TEST(ListenSocket, waits_for_nothing_once_it_is_told_to_stop) {
     EXPECT_EQ(ListenSocket::open(path, 0600, stop.get()).code(), Errc::call_cancelled) << "does it answer?";
     EXPECT_TRUE(shim::connect_nameserver(path));
   }
-  const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
+  const UniqueFd locked = lock_of(path);
   EXPECT_EQ(ListenSocket::open(path, 0600, stop.get()).code(), Errc::call_cancelled);
   EXPECT_FALSE(exists(path));
 }
 
-TEST(ListenSocket, waits_a_bounded_time_for_the_directorys_lock) {
+TEST(ListenSocket, waits_a_bounded_time_for_one_that_starts_on_the_same_path) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  UniqueFd locked = lock_of(path);
+  EXPECT_EQ(ListenSocket::open(path, 0600).code(), Errc::timed_out);
+  locked.reset();
+  EXPECT_TRUE(exists(path + ".lock")) << "as one that was killed leaves it";
+  EXPECT_TRUE(ListenSocket::open(path, 0600));
+  EXPECT_FALSE(exists(path + ".lock"));
+}
+
+/// Everybody who may read the directory, as all may that of the system's socket, can lock it.
+TEST(ListenSocket, nobody_keeps_it_from_starting_by_a_lock_on_the_directory) {
   test::TemporaryDirectory directory;
   const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
-  EXPECT_EQ(ListenSocket::open(directory / "s", 0600).code(), Errc::timed_out);
+  const auto socket = ListenSocket::open(directory / "s", 0600);
+  EXPECT_TRUE(socket) << socket.error().message();
 }
 
-/// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the
-/// socket, keeps it open until let_go(), while the child ends by itself.
-class SilentListener {
- public:
-  explicit SilentListener(const std::string& path, bool held = false) {
-    int ready[2];
-    int hold[2];
-    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(hold, O_CLOEXEC), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::close(hold[1]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      auto socket = ListenSocket::open(path, 0600);
-      if (socket && held && ::fork() == 0) {
-        char end = 0;
-        (void)!::read(hold[0], &end, 1);
-        ::_exit(0);
-      }
-      (void)!::write(ready[1], "", 1);
-      if (held) ::_exit(0);
-      for (;;) ::pause();
-    }
-    ::close(hold[0]);
-    hold_ = UniqueFd(hold[1]);
-    ::close(ready[1]);
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    ::close(ready[0]);
+TEST(ListenSocket, the_lock_of_its_start_can_be_opened_by_nobody_else) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  const mode_t before = ::umask(0);
+  const SilentListener listener(path);  // whoever starts asks it whether it lives, and holds the lock meanwhile
+  std::optional<mode_t> mode;
+  while (!mode) {
+    const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
+    std::atomic<bool> ended = false;
+    std::thread starting([&] {
+      EXPECT_FALSE(ListenSocket::open(path, 0600, stop.get()));
+      ended = true;
+    });
+    struct stat found {};
+    while (!ended && ::lstat((path + ".lock").c_str(), &found) != 0) std::this_thread::yield();
+    if (!ended) mode = found.st_mode & 07777;
+    ASSERT_EQ(::eventfd_write(stop.get(), 1), 0);
+    starting.join();
   }
-  ~SilentListener() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  SilentListener(const SilentListener&) = delete;
-  SilentListener& operator=(const SilentListener&) = delete;
-  void kill() const { ::kill(pid_, SIGKILL); }
-  void let_go() { hold_.reset(); }
-  /// Waits until it has ended, and leaves it a zombie.
-  void wait_for_its_end() const {
-    siginfo_t ended{};
-    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT), 0);
-  }
+  ::umask(before);
+  EXPECT_EQ(*mode, 0600U);
+  EXPECT_FALSE(exists(path + ".lock"));
+}
 
- private:
-  pid_t pid_ = -1;
-  UniqueFd hold_;
-};
+TEST(ListenSocket, a_file_in_the_place_of_the_lock_that_is_none_of_its_own_is_refused) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  ASSERT_EQ(::symlink("/dev/null", (path + ".lock").c_str()), 0);
+  EXPECT_EQ(ListenSocket::open(path, 0600).code(), Errc::system_error);
+  ASSERT_EQ(::unlink((path + ".lock").c_str()), 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's file";
+  std::ofstream(path + ".lock").close();
+  ASSERT_EQ(::chown((path + ".lock").c_str(), 54321, 54321), 0);
+  const auto socket = ListenSocket::open(path, 0600);
+  EXPECT_EQ(socket.code(), Errc::not_permitted);
+  EXPECT_NE(socket.error().text.find(path + ".lock"), std::string::npos) << socket.error().text;
+}
 
 /// Opens `path`, whose nameserver goes by `end` at about the same time; `listener` makes another one. It is all done
 /// again if it takes longer than a dying nameserver is waited for, as on a machine that stands still.

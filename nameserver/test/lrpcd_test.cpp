@@ -103,7 +103,7 @@ TEST(Lrpcd, one_that_is_started_while_the_old_one_dies_takes_its_place) {
 /// The signal waits for the daemon from the start on: the test blocks it, and what is blocked stays so in a child.
 TEST(Lrpcd, it_ends_at_once_by_sigterm_while_it_waits_for_another_ones_lock) {
   TemporaryDirectory directory;
-  const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd locked(::open((directory / "s.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
   sigset_t stopping;
   sigset_t before;

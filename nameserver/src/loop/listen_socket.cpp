@@ -34,8 +34,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// Opens the socket's directory, which is made if it is missing. Refuses one in which others could replace the socket.
-Result<UniqueFd> open_directory(const std::string& path) {
+/// Makes the socket's directory if it is missing. Refuses one in which others could replace the socket.
+Status make_directory(const std::string& path) {
   const std::string directory = shim::directory_of(path);
   const mode_t mode = path == shim::kSystemSocket ? 0755 : 0700;
   if (::mkdir(directory.c_str(), mode) == 0) {
@@ -43,7 +43,7 @@ Result<UniqueFd> open_directory(const std::string& path) {
   } else if (errno != EEXIST) {
     return system_error("cannot make the directory " + directory, errno);
   }
-  UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat found {};
   if (!opened || ::fstat(opened.get(), &found) != 0)
     return system_error("cannot open the directory " + directory, errno);
@@ -51,7 +51,7 @@ Result<UniqueFd> open_directory(const std::string& path) {
   if (others_write || (found.st_uid != ::geteuid() && found.st_uid != 0)) {
     return Error{Errc::not_permitted, directory + " is writable by other users, who could replace the socket in it"};
   }
-  return opened;
+  return {};
 }
 
 /// Sleeps for 10 ms, or until `stop_fd` is readable. True: it is.
@@ -62,15 +62,51 @@ bool told_to_stop(int stop_fd) {
 
 Error stopped(const std::string& path) { return {Errc::call_cancelled, "told to stop while it waited for " + path}; }
 
-/// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
-Status lock_directory(const UniqueFd& directory, const std::string& path, int stop_fd) {
-  for (int attempt = 0; attempt < 200; ++attempt) {
-    if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
-    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
-    if (told_to_stop(stop_fd)) return stopped(path);
+/// Keeps two nameservers that start at the same moment from replacing each other's socket. It is the lock of a file
+/// that only they can open: the directory itself can be locked by everybody who may read it.
+class StartLock {
+ public:
+  static Result<StartLock> take(const std::string& path, int stop_fd) {
+    StartLock lock(path + ".lock");
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      auto locked = lock.try_once();
+      if (!locked) return locked.error();
+      if (*locked) return lock;
+      if (told_to_stop(stop_fd)) return stopped(path);
+    }
+    return Error{Errc::timed_out, "another nameserver that starts on " + path + " holds the lock of " + lock.name_};
   }
-  return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
-}
+  StartLock(StartLock&&) noexcept = default;
+  StartLock& operator=(StartLock&&) = delete;
+  /// The file goes before its lock is released: whoever waits for the lock then sees that the file is another one.
+  ~StartLock() {
+    if (file_) (void)::unlink(name_.c_str());
+  }
+
+ private:
+  explicit StartLock(std::string name) noexcept : name_(std::move(name)) {}
+
+  /// False: somebody else has it.
+  Result<bool> try_once() {
+    UniqueFd file(::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
+    struct stat opened {};
+    if (!file || ::fstat(file.get(), &opened) != 0) return system_error("cannot open " + name_, errno);
+    if (!S_ISREG(opened.st_mode) || (opened.st_uid != ::geteuid() && opened.st_uid != 0))
+      return Error{Errc::not_permitted, name_ + " is not a nameserver's own file: remove it"};
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK || errno == EINTR) return false;
+      return system_error("flock of " + name_, errno);
+    }
+    struct stat there {};
+    if (::lstat(name_.c_str(), &there) != 0 || there.st_dev != opened.st_dev || there.st_ino != opened.st_ino)
+      return false;  // that was the file of one who has just started
+    file_ = std::move(file);
+    return true;
+  }
+
+  std::string name_;
+  UniqueFd file_;
+};
 
 /// Connects to `address` without waiting: 0 or an errno.
 int connect_to(const sockaddr_un& address, UniqueFd& socket) {
@@ -147,9 +183,9 @@ Status make_way(const std::string& path, const sockaddr_un& address, int stop_fd
 Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode, int stop_fd) {
   auto address = address_of(path);
   if (!address) return address.error();
-  auto directory = open_directory(path);
-  if (!directory) return directory.error();
-  if (auto locked = lock_directory(*directory, path, stop_fd); !locked) return locked.error();
+  if (auto made = make_directory(path); !made) return made.error();
+  const auto locked = StartLock::take(path, stop_fd);
+  if (!locked) return locked.error();
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): what a variant owns is lost to the analyzer
   if (auto free = make_way(path, *address, stop_fd); !free) return free.error();
 

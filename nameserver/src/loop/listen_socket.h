@@ -16,8 +16,9 @@ class ListenSocket {
  public:
   /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. A socket that
   /// nobody listens on any more is replaced. name_taken if somebody does; the text says who. Blocks while another one
-  /// has locked the directory, and while a nameserver there is dying, or does not say that it lives: two seconds at
-  /// most for each. call_cancelled: `stop_fd` (-1: none) was readable meanwhile.
+  /// starts there, and while a nameserver there is dying, or does not say that it lives: two seconds at most for each.
+  /// Meanwhile there is a file beside the socket, `path`.lock. call_cancelled: `stop_fd` (-1: none) was readable
+  /// meanwhile.
   static Result<ListenSocket> open(std::string path, mode_t mode, int stop_fd = -1);
 
   ListenSocket(ListenSocket&& other) noexcept = default;
