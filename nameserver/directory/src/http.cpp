@@ -68,7 +68,11 @@ void prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Reque
   const long timeout = static_cast<long>(std::max<std::chrono::milliseconds::rep>(request.timeout.count(), 1));
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, timeout);
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, std::max(1'000L, timeout / 3)));
-  if (!tls.ca.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, tls.ca.c_str());
+  if (!tls.ca.empty()) {
+    curl_easy_setopt(handle, CURLOPT_CAINFO, tls.ca.c_str());
+    // Without this the authorities in the system's directory, which libcurl was built with, are believed as well.
+    curl_easy_setopt(handle, CURLOPT_CAPATH, static_cast<char*>(nullptr));
+  }
   if (!tls.certificate.empty()) {
     curl_easy_setopt(handle, CURLOPT_SSLCERT, tls.certificate.c_str());
     curl_easy_setopt(handle, CURLOPT_SSLKEY, tls.key.c_str());

@@ -1,9 +1,13 @@
 // An etcd that asks who one is: users and passwords, certificates. The real etcd's, not a gateway's that pretends.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <thread>
 
 #include "base64.h"
 #include "etcd_server.h"
@@ -141,9 +145,10 @@ class EtcdWithCertificates : public ::testing::Test {
     ASSERT_EQ(std::system(("cd " + directory.path().string() + " && { " + command + "; } > out 2>&1").c_str()), 0)
         << command;
   }
+  /// No `authority`: those of the system.
   [[nodiscard]] Status asked(const std::string& authority, const std::string& certificate) const {
     EtcdOptions options = server->options();
-    options.tls.ca = file(authority + ".pem");
+    if (!authority.empty()) options.tls.ca = file(authority + ".pem");
     if (!certificate.empty()) options.tls = {options.tls.ca, file(certificate + ".pem"), file(certificate + ".key")};
     const auto range = Etcd(options).range("/lrpc/", 10);
     if (range) return {};
@@ -163,6 +168,23 @@ TEST_F(EtcdWithCertificates, is_believed_if_its_authority_has_signed_it_and_serv
   EtcdOptions plain = server->options();
   plain.endpoints = {"http" + server->url().substr(5)};
   EXPECT_FALSE(Etcd(plain).range("/lrpc/", 10)) << "without TLS";
+}
+
+TEST_F(EtcdWithCertificates, is_not_believed_by_the_word_of_the_systems_authorities_where_another_one_is_named) {
+  run("mkdir system && cp ca.pem system/ && cp ca.pem system/ca-certificates.crt && openssl rehash system");
+  std::optional<Status> by_the_system;
+  std::optional<Status> by_another;
+  std::thread([&] {  // a thread may have mounts of its own
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(file("system").c_str(), "/etc/ssl/certs", nullptr, MS_BIND, nullptr) != 0)
+      return;
+    by_the_system = asked("", "client");
+    by_another = asked("other", "client");
+  })
+      .join();
+  if (!by_the_system) GTEST_SKIP() << "no mounts of one's own here, or no /etc/ssl/certs";
+  if (!*by_the_system) GTEST_SKIP() << "libcurl's authorities are elsewhere: " << by_the_system->error().message();
+  EXPECT_EQ(by_another->code(), Errc::remote_unavailable);
 }
 
 TEST_F(EtcdWithCertificates, serves_the_daemon_in_its_sandbox_by_certificate_user_and_password) {
