@@ -150,6 +150,8 @@ TEST_P(Registry, exports_that_make_no_sense_are_refused) {
     server.ask(shim::ExportRequest{name, kFiles, kClasses, ""});
     EXPECT_EQ(server.next_failure(), Errc::invalid_argument) << name;
   }
+  server.ask(shim::ExportRequest{"a", kFiles, kClasses, "interface Files version 1.0 {\x1b[2J}"});
+  EXPECT_EQ(server.next_failure(), Errc::invalid_argument) << "it would be shown on a terminal";
   server.ask(shim::ExportRequest{"a", {"", 1, 0, 0}, kClasses, ""});
   EXPECT_EQ(server.next_failure(), Errc::invalid_argument);
   server.ask(shim::ExportRequest{"a", kFiles, {{limits::kMaxImageSize + 1, 0, 1}}, ""});

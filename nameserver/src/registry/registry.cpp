@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "loop/no_memory.h"
@@ -15,6 +16,9 @@ bool hung_up(int socket) noexcept {
   pollfd entry{socket, 0, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
+
+/// Whether a declaration may have this character: it is shown on terminals, of other users, too.
+bool declares(char c) noexcept { return (c >= ' ' && c <= '~') || c == '\n'; }
 
 std::string version_of(const shim::OwnedInterfaceId& interface) {
   return interface.name + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
@@ -30,6 +34,9 @@ Status Registry::may_export(const Connection& peer, const shim::ExportRequest& b
                                              " printable ASCII characters without space, '@' and '/'"};
   }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
+  if (!std::ranges::all_of(body.text, declares)) {
+    return Error{Errc::invalid_argument, "the interface's declaration has other characters than printable ASCII"};
+  }
   if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
     return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc's own daemons: root or the nameserver's user"};
   }
