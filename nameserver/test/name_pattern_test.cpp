@@ -75,9 +75,13 @@ TEST(NamePattern, many_stars_cost_no_more_than_the_lengths_multiplied) {
 }
 
 TEST(NamePattern, that_no_name_can_match_is_known) {
-  for (const char* wrong : {"", "db files", "a@host", "a/b", "\x01", "\xc3\xa4"})
+  for (const char* wrong : {"", "db files", "a@host", "a/b", "\x01", "\xc3\xa4", "db[9-0]", "[z-a]*", "a[!!-~]"})
     EXPECT_NE(pattern_error(wrong), "") << wrong;
-  for (const char* right : {"*", "db.[a-z]*", "lrpc.network", "a\\*"}) EXPECT_EQ(pattern_error(right), "") << right;
+  for (const char* right : {"*", "db.[a-z]*", "lrpc.network", "a\\*", "[z-ab]", "[!z-a]", "[z", "\\[z-a]", "[]", "[]]"})
+    EXPECT_EQ(pattern_error(right), "") << right;
+  EXPECT_EQ(pattern_error("*" + std::string(255, '?') + "*"), "");
+  EXPECT_NE(pattern_error(std::string(256, '?')), "");
+  EXPECT_EQ(pattern_error(std::string(100, '[') + std::string(600, '*')), "");
 }
 
 }  // namespace

@@ -44,6 +44,15 @@ Element element(std::string_view pattern, std::size_t at, char c) noexcept {
   return {pattern[at] == c, at + 1};
 }
 
+/// Whether a bracket expression that begins at `at` has any character that names can have; true if there is none there.
+bool has_any(std::string_view pattern, std::size_t at) noexcept {
+  for (char c = '!'; c <= '~'; ++c) {
+    const auto list = bracket(pattern, at, c);
+    if (!list || (list->accepts && c != '@' && c != '/')) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool matches(std::string_view pattern, std::string_view name) noexcept {
@@ -81,6 +90,13 @@ std::string pattern_error(std::string_view pattern) {
     if (c == '@') return "a name with '@' is on another host, where that host's policy decides";
     if (c == '/') return "names have no '/'";
   }
+  std::size_t shortest = 0;
+  for (std::size_t at = 0; at < pattern.size();) {
+    if (pattern[at] == '[' && !has_any(pattern, at)) return "there is no character in the list that begins with '['";
+    if (pattern[at] != '*') ++shortest;
+    at = pattern[at] == '*' ? at + 1 : element(pattern, at, 'a').after;
+  }
+  if (shortest > shim::kMaxNameLength) return "it is longer than any name";
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace lrpc::nameserver {
 /// A `[` that nothing closes stands for itself.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view name) noexcept;
 
-/// Why no name can ever match `pattern`; empty if one can, as far as its characters say.
+/// Why no name can ever match `pattern`; empty if one can.
 [[nodiscard]] std::string pattern_error(std::string_view pattern);
 
 }  // namespace lrpc::nameserver
