@@ -60,7 +60,7 @@ void DaemonPolicy::apply_to(NameserverOptions& options) {
 bool DaemonPolicy::Reload::on_signal() {
   signalfd_siginfo received{};
   while (::read(signal.get(), &received, sizeof received) == sizeof received) continue;
-  reader->ask();
+  if (auto asked = reader->ask(); !asked) stays(asked.error());
   return true;
 }
 
@@ -82,10 +82,14 @@ bool DaemonPolicy::Reload::install(Result<PolicySource> source) {
     nameserver->set_policy(*std::move(policy));
     return true;
   }
-  log(LogLevel::warning, "the policy stays as it is:");
-  std::istringstream errors(policy.error().message());
-  for (std::string one; std::getline(errors, one);) log(LogLevel::warning, one);
+  stays(policy.error());
   return !gone;
+}
+
+void DaemonPolicy::Reload::stays(const Error& why) const {
+  log(LogLevel::warning, "the policy stays as it is:");
+  std::istringstream errors(why.message());
+  for (std::string one; std::getline(errors, one);) log(LogLevel::warning, one);
 }
 
 }  // namespace lrpc::nameserver

@@ -43,6 +43,8 @@ class DaemonPolicy {
     bool on_answer();
     /// Puts what was read into force, or says why not; false if nothing will ever be read again.
     bool install(Result<PolicySource> source);
+    /// Says so, and why.
+    void stays(const Error& why) const;
   };
 
   DaemonPolicy() : reload_(std::make_unique<Reload>()) {}

@@ -37,6 +37,10 @@ bool answer(int socket, const std::string& path) {
   return write_all(socket, {reinterpret_cast<const char*>(&size), sizeof size}) && write_all(socket, body);
 }
 
+Error gone() {
+  return {Errc::peer_gone, "the process that reads the policy is gone; restart lrpcd to have it read again"};
+}
+
 /// Of what lrpcd has, this process keeps its end of the pair alone. Signals for the whole group are lrpcd's to obey.
 [[noreturn]] void read_on_request(int socket, const std::string& path) {
   ::prctl(PR_SET_NAME, "lrpcd-policy");
@@ -69,21 +73,21 @@ Result<PolicyReader> PolicyReader::start(const std::string& path) {
   return PolicyReader(std::move(ours));
 }
 
-void PolicyReader::ask() noexcept {
-  // A full queue has requests enough; of a reader that is gone take() will tell.
-  [[maybe_unused]] const auto asked = ::write(socket_.get(), "?", 1);
+Status PolicyReader::ask() {
+  // A full queue has requests enough.
+  if (::write(socket_.get(), "?", 1) == 1 || errno == EAGAIN) return {};
+  return gone();
 }
 
 Result<std::optional<PolicySource>> PolicyReader::take() {
-  const Error gone{Errc::peer_gone, "the process that reads the policy is gone; restart lrpcd to have it read again"};
   char buffer[65536];
   for (;;) {
     const ssize_t got = ::read(socket_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got <= 0) return gone;
+    if (got <= 0) return gone();
     received_.append(buffer, static_cast<std::size_t>(got));
-    if (received_.size() > kLongestAnswer) return gone;
+    if (received_.size() > kLongestAnswer) return gone();
   }
   std::uint32_t size = 0;
   if (received_.size() < sizeof size) return std::optional<PolicySource>();
@@ -91,7 +95,7 @@ Result<std::optional<PolicySource>> PolicyReader::take() {
   if (received_.size() < sizeof size + size) return std::optional<PolicySource>();
   const std::string body = received_.substr(sizeof size, size);
   received_.erase(0, sizeof size + size);
-  if (body.empty()) return gone;
+  if (body.empty()) return gone();
   if (body.front() != kPolicy) return Error{Errc::invalid_argument, body.substr(1)};
   auto source = decode_policy_source(std::string_view(body).substr(1));
   if (!source) return source.error();

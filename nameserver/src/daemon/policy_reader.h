@@ -20,8 +20,9 @@ class PolicyReader {
   PolicyReader(PolicyReader&&) noexcept = default;
   PolicyReader& operator=(PolicyReader&&) = delete;
 
-  /// Asks for the file as it is now. Asked again before the answer has come, it may answer once.
-  void ask() noexcept;
+  /// Asks for the file as it is now. Asked again before the answer has come, it may answer once. Error:
+  /// peer_gone, if no answer will ever come.
+  Status ask();
   /// Readable when there is something to take().
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   /// The next answer: what load_policy_source() returned there; none if it has not come wholly yet. To be called until
