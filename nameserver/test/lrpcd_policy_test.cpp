@@ -224,6 +224,7 @@ TEST_F(LrpcdPolicy, check_policy_explains_the_rules_and_single_decisions) {
     EXPECT_NE(said.find("by lrpcd itself"), std::string::npos) << said;
   }
   EXPECT_EQ(check({"--as", "54321", "--export", "lrpc.users"}, said), 0);
+  EXPECT_EQ(check({"--as", "54321"}, said), 1) << "nothing is asked about: " << said;
   EXPECT_EQ(check({"--as", "no-such-user-here", "--export", "a"}, said), 1);
   EXPECT_NE(said.find("there is no user 'no-such-user-here'"), std::string::npos) << said;
 }

@@ -92,6 +92,10 @@ int check_policy(const PolicyQuestion& question) {
     return kWrong;
   }
   if (question.exports.empty() && question.imports.empty()) {
+    if (!question.as.empty()) {
+      std::fputs("lrpcd: --as: say by --import or --export what is asked about\n", stderr);
+      return kWrong;
+    }
     std::fputs((*policy)->describe(Limits{}.user).c_str(), stdout);
     return 0;
   }
