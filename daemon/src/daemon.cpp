@@ -1,11 +1,13 @@
 #include "lrpc/daemon.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <limits>
 #include <utility>
 
 #include "lrpc/shim/system/daemon_descriptors.h"
@@ -23,11 +25,19 @@ void declare(const command_line::Program& program, Options& options, const std::
       .help_text("off|best-effort|required");
   program.option("--log-level", options.log_level, "What to log on the standard error")
       .one_of({"debug", "info", "warning", "off"});
-  program.option("--ready-fd", options.ready_fd, "Write one byte to this descriptor when " + ready + ", and close it")
-      .non_negative();
+  // Not a standard stream: who connects after it has been closed would have its number, and read the log.
+  program
+      .option("--ready-fd", options.ready_fd,
+              "Write one byte to this descriptor (over 2) when " + ready + ", and close it")
+      .in_range(STDERR_FILENO + 1, std::numeric_limits<int>::max())
+      .help_text("INT");
 }
 
-void start(const std::string& name, const Options& options) {
+Status start(const std::string& name, const Options& options) {
+  // Later the number may be that of a descriptor of the daemon's own.
+  if (options.ready_fd >= 0 && ::fcntl(options.ready_fd, F_GETFD) < 0)
+    return Error{Errc::invalid_argument, "--ready-fd: descriptor " + std::to_string(options.ready_fd) + " is not open"};
+  shim::open_standard_streams();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   shim::close_inherited(options.ready_fd);
   ::signal(SIGPIPE, SIG_IGN);
@@ -36,6 +46,7 @@ void start(const std::string& name, const Options& options) {
   logger->set_level(spdlog::level::from_str(options.log_level));
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(std::move(logger));
+  return {};
 }
 
 Status shut_in(const Options& options, sandbox::Options sandbox) {

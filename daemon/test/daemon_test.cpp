@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ TEST(DaemonOptions, that_mean_nothing_are_refused) {
   Options options;
   EXPECT_NE(parse(options, {"--sandbox=on"}), std::nullopt);
   EXPECT_NE(parse(options, {"--log-level=loud"}), std::nullopt);
-  EXPECT_NE(parse(options, {"--ready-fd=-1"}), std::nullopt);
+  for (const char* const wrong : {"--ready-fd=-1", "--ready-fd=1", "--ready-fd=2"})
+    EXPECT_NE(parse(options, {wrong}), std::nullopt) << wrong;
 }
 
 TEST(Daemon, that_is_ready_writes_a_byte_and_closes_the_descriptor) {
@@ -65,7 +67,7 @@ TEST(Daemon, says_at_which_descriptor_it_cannot_tell_that_it_is_ready) {
 
 /// In a child process: starts as daemons do, logs, and ends with 0 if all is as the header says.
 [[noreturn]] void run_daemon(int asked_for, int inherited) {
-  lrpc::daemon::start("a-daemon", {.log_level = "warning", .ready_fd = asked_for});
+  if (!lrpc::daemon::start("a-daemon", {.log_level = "warning", .ready_fd = asked_for})) std::_Exit(2);
   spdlog::info("not this");
   spdlog::warn("but this");
   lrpc::daemon::log_sandbox({});
@@ -82,6 +84,33 @@ TEST(Daemon, starts_with_what_it_asked_for_and_logs_under_its_name) {
               "^[-0-9T:.+]* a-daemon warning: but this\n[-0-9T:.+]* a-daemon warning: sandbox: off\n$");
   ::close(asked_for);
   ::close(inherited);
+}
+
+/// In a child process: the parent has closed all standard streams.
+[[noreturn]] void run_without_streams(int pipe) {
+  for (int stream = 0; stream <= 2; ++stream) ::close(stream);
+  const bool started = lrpc::daemon::start("a-daemon", {.ready_fd = pipe}).has_value();
+  const int first = ::dup(pipe);  // what the daemon opens for itself
+  spdlog::warn("a line that nobody reads");
+  std::puts("another one");
+  std::_Exit(started && first > 2 ? 0 : 1);
+}
+
+TEST(Daemon, opens_nothing_of_its_own_where_its_log_goes_if_its_streams_are_closed) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  EXPECT_EXIT(run_without_streams(ends[1]), testing::ExitedWithCode(0), "");
+  ::close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the log went into a descriptor of the daemon's own";
+  ::close(ends[0]);
+}
+
+TEST(Daemon, does_not_start_if_nobody_can_wait_for_it_at_the_descriptor_that_it_is_given) {
+  const int free = ::dup(0);
+  ::close(free);
+  const lrpc::Status started = lrpc::daemon::start("a-daemon", {.ready_fd = free});
+  EXPECT_EQ(started.error().message(), "--ready-fd: descriptor " + std::to_string(free) + " is not open");
 }
 
 TEST(DirectoryOf, a_path_is_all_before_its_last_slash) {

@@ -7,6 +7,7 @@
 #include "lrpc/command_line.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/no_limit.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 
 namespace {
 
@@ -66,6 +67,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lrpc::shim::open_standard_streams();  // what is printed must not go to the nameserver
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

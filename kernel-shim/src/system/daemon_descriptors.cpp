@@ -1,5 +1,6 @@
 #include "lrpc/shim/system/daemon_descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,13 @@ void raise_descriptor_limit() noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void open_standard_streams() noexcept {
+  for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
+    // The lowest number that is free is this one. A child may have it, too.
+    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+  }
 }
 
 void close_inherited(int keep) noexcept {

@@ -94,7 +94,8 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
 }
 
 int serve(const CommandLine& line, const Config& config) {
-  lrpc::daemon::start("lrpc-directory", line.common);  // nobody may read the password out of this process
+  // Before anything else, so that nobody can read the password out of this process.
+  if (auto ready = lrpc::daemon::start("lrpc-directory", line.common); !ready) return complain(ready.error().message());
   sigset_t ends;
   ::sigemptyset(&ends);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ends, number);

@@ -144,8 +144,9 @@ int complain(const std::string& what) {
 }
 
 int serve(CommandLine& line) {
-  lrpc::daemon::start("lrpcd", line.daemon);  // nobody may read the nonces of others' bindings out of this process
-  lrpc::shim::raise_descriptor_limit();       // each connection takes a descriptor or two
+  // First, so that nobody can read the nonces of others' bindings out of this process.
+  if (auto started = lrpc::daemon::start("lrpcd", line.daemon); !started) return complain(started.error().message());
+  lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
   find_policy(line);
   auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads
   if (!policy) return complain("the policy is not right:\n" + policy.error().message());

@@ -260,8 +260,10 @@ bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
 }
 
 int serve(CommandLine& line) {
-  lrpc::daemon::start("lrpc-netd", line.common);  // nobody may read keys or nonces out of this process
-  lrpc::shim::raise_descriptor_limit();           // each binding takes two, each thread that receives one
+  // First, so that nobody can read keys or nonces out of this process.
+  if (auto started = lrpc::daemon::start("lrpc-netd", line.common); !started)
+    return complain(started.error().message());
+  lrpc::shim::raise_descriptor_limit();  // each binding takes two, each thread that receives one
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, kNoticed}) ::sigaddset(&signals, number);

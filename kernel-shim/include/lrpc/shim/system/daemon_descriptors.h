@@ -7,6 +7,10 @@ namespace lrpc::shim {
 /// what it can.
 void raise_descriptor_limit() noexcept;
 
+/// Opens /dev/null in the place of each standard stream that the parent has closed: else a descriptor that is opened
+/// later takes its number, and gets what is printed and logged. Before anything else of the process has any.
+void open_standard_streams() noexcept;
+
 /// Closes every descriptor above the standard ones but `keep` (negative: none), which a parent may have left open: a
 /// sandbox leaves its process what is open. Before anything else of the process has any.
 void close_inherited(int keep) noexcept;
