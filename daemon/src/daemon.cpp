@@ -41,6 +41,7 @@ Status start(const std::string& name, const Options& options) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   shim::close_inherited(options.ready_fd);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // RLIMIT_FSIZE holds for its log, and for each region that it makes
   auto logger = spdlog::stderr_logger_mt(name);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z " + name + " %l: %v");
   logger->set_level(spdlog::level::from_str(options.log_level));

@@ -71,8 +71,8 @@ TEST(Daemon, says_at_which_descriptor_it_cannot_tell_that_it_is_ready) {
   spdlog::info("not this");
   spdlog::warn("but this");
   lrpc::daemon::log_sandbox({});
-  const bool closed_pipe_is_ignored = ::signal(SIGPIPE, SIG_DFL) == SIG_IGN;
-  const bool right = ::prctl(PR_GET_DUMPABLE) == 0 && closed_pipe_is_ignored && ::fcntl(asked_for, F_GETFD) >= 0 &&
+  const bool signals_are_ignored = ::signal(SIGPIPE, SIG_DFL) == SIG_IGN && ::signal(SIGXFSZ, SIG_DFL) == SIG_IGN;
+  const bool right = ::prctl(PR_GET_DUMPABLE) == 0 && signals_are_ignored && ::fcntl(asked_for, F_GETFD) >= 0 &&
                      ::fcntl(inherited, F_GETFD) < 0;
   std::_Exit(right ? 0 : 1);
 }

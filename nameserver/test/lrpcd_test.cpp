@@ -267,6 +267,28 @@ TEST(Lrpcd, turns_peers_away_before_it_is_out_of_descriptors) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+/// In a child, because a hard limit cannot be raised again.
+TEST(Lrpcd, a_region_beyond_the_limit_of_files_sizes_fails_an_import_and_not_lrpcd) {
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit small{1U << 20, 1U << 20};
+    if (::setrlimit(RLIMIT_FSIZE, &small) != 0) ::_exit(2);
+    Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
+    if (!daemon.ready()) ::_exit(3);
+    TestPeer server(directory / "s");
+    server.ask(shim::ExportRequest{"large", kFiles, {{64, 1U << 20, 8}}, ""});
+    TestPeer client(directory / "s");
+    if (!server.next_as<shim::Exported>()) ::_exit(4);
+    client.import("large");
+    if (client.next_failure() != Errc::system_error) ::_exit(5);
+    ::_exit(client.is_served() && daemon.end(SIGTERM) == 0 ? 0 : 6);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {
   TemporaryDirectory directory;
   Daemon daemon({"--socket", directory / "s", "--log-level", "off"});

@@ -22,8 +22,9 @@ void declare(const command_line::Program& program, Options& options, const std::
              const std::string& ready);
 
 /// What every daemon does first. No other process can read its memory or take its descriptors, it has none that it did
-/// not ask for, a closed pipe is an error code and not its death, and `name` stands in each
-/// line of its log. Standard streams that are closed become /dev/null. Errors: invalid_argument (--ready-fd names none that is open).
+/// not ask for, a closed pipe or a limit of files' sizes is an error code and not its death, and `name` stands in each
+/// line of its log. Standard streams that are closed become /dev/null. Errors: invalid_argument (--ready-fd names no
+/// descriptor that is open).
 Status start(const std::string& name, const Options& options);
 
 /// Shuts the process in as --sandbox says, and logs it. Errors: those of sandbox::enter().
