@@ -60,8 +60,9 @@ int run(int argc, char** argv) {
     status = lrpc::tools::run_sealed(run_options);
   });
 
-  if (const auto ended = program.parse(argc, argv)) return *ended;
-  return status;
+  if (const auto ended = program.parse(argc, argv))
+    return *ended != 0 && sealed_run.parsed() ? lrpc::tools::kNotStarted : *ended;
+  return program.printed(status);
 }
 
 }  // namespace

@@ -29,7 +29,12 @@ until "$lrpc" list 2>/dev/null | grep -q '^host '; do sleep 0.02; done
 [[ $(status_of "$lrpc" describe nobody) == 1 ]] || fail "describe of an unknown name fails"
 [[ $(status_of "$lrpc" groups) == 1 ]] || fail "groups without lrpc-netd fails"
 grep -q "no lrpc-netd here" "$work/err" || fail "and says so: $(cat "$work/err")"
-[[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) != 0 ]] || fail "run wants --sealed"
+[[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) == 125 ]] || fail "run wants --sealed"
+for command in list "describe host"; do
+  status=0
+  "$lrpc" $command >/dev/full 2>"$work/err" || status=$?
+  [[ $status == 1 ]] || fail "$command fails where it cannot print ($status)"
+done
 
 status=$(status_of "$lrpc" run --sealed --bind host -- "$sealed" status 7)
 if [[ $status == 125 ]] && grep -Eq 'ptrace|kernel|in place' "$work/err"; then
@@ -46,6 +51,8 @@ export SECRET=swordfish
   fail "the environment stays outside"
 outcome=$(status_of "$lrpc" run --sealed --bind host --env SECRET --env X=1 -- "$sealed" variable SECRET swordfish)
 [[ $outcome == 0 ]] || fail "but for what --env names"
+outcome=$(status_of "$lrpc" run --sealed --bind host --env 'X=[a,b]' -- "$sealed" variable X '[a,b]')
+[[ $outcome == 0 ]] || fail "an argument in brackets stays one"
 [[ $(status_of "$lrpc" run --sealed --bind host --env =1 -- "$sealed" status 0) == 125 ]] || fail "which has a name"
 [[ $(status_of "$lrpc" run --sealed --bind host -- "$sealed" made-up host) == 0 ]] || fail "it may make up system calls"
 (( $(wc -l <"$work/err") < 200 )) || fail "and the report stays short"

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   try {
     const auto config = lrpc::directory::read_config(line.config);
     if (!config) return complain(config.error().message());
-    if (line.check) return check(*config);
+    if (line.check) return program.printed(check(*config));
     if (!config->etcd)
       return complain(line.config + " does not say directory = \"etcd\": names stay on this machine, nothing to do");
     return serve(line, *config);

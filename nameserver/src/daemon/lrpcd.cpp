@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
   }
   if (!line.question.file.empty()) {
     line.question.export_rule = line.export_rule;
-    return lrpc::nameserver::check_policy(line.question);
+    return program.printed(lrpc::nameserver::check_policy(line.question));
   }
   return serve(line);
 }

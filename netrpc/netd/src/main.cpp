@@ -339,9 +339,9 @@ int main(int argc, char** argv) {
       const std::string key = netrpc::auth::generate_key();
       if (key.empty()) return complain("no key could be made: libsodium cannot be initialised");
       std::printf("%s\n", key.c_str());
-      return 0;
+      return program.printed(0);
     }
-    if (line.check || !line.picture.empty()) return check(line);
+    if (line.check || !line.picture.empty()) return program.printed(check(line));
     return serve(line);
   } catch (const std::exception& error) {
     return complain(error.what());
