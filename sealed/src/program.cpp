@@ -19,6 +19,11 @@ Error not_found(const std::string& name, int err) {
   return {Errc::invalid_argument, "cannot run '" + name + "': " + std::generic_category().message(err)};
 }
 
+bool is_executable(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
 /// A name with a slash as it is; otherwise the first executable of that name in $PATH.
 std::string find(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
@@ -26,7 +31,7 @@ std::string find(const std::string& name) {
   std::istringstream directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
   for (std::string directory; std::getline(directories, directory, ':');) {
     std::string candidate = (directory.empty() ? "." : directory) + '/' + name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (is_executable(candidate)) return candidate;
   }
   return name;
 }
@@ -35,7 +40,8 @@ std::string find(const std::string& name) {
 
 Result<UniqueFd> open_program(const std::string& name) {
   const std::string path = find(name);
-  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a FIFO is to be refused, not waited for.
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) return not_found(name, errno);
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return not_found(name, errno);

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -35,8 +36,10 @@ void forward_signals() {
 /// What the command line has checked. A span that cannot be told from one without end is one.
 std::chrono::milliseconds span_of(const std::string& seconds) {
   constexpr double kMost = 1e12;
-  if (seconds == shim::kNoLimitWord || std::stod(seconds) >= kMost) return kNoLimit;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::stod(seconds) * 1000));
+  double number = 0;
+  std::from_chars(seconds.data(), seconds.data() + seconds.size(), number);
+  if (seconds == shim::kNoLimitWord || number >= kMost) return kNoLimit;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * 1000));
 }
 
 }  // namespace

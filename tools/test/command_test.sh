@@ -62,6 +62,11 @@ tail -n 1 "$work/err" | grep -q 'not listed' || fail "and says that it is"
 grep -q 'static-pie' "$work/err" || fail "and it is said how to link it"
 [[ $(status_of "$lrpc" run --sealed --bind nobody -- "$sealed" status 0) == 125 ]] || fail "an unknown name"
 [[ $(status_of "$lrpc" run --sealed --bind host -- "$work/no-such-program") == 125 ]] || fail "no such program"
+mkfifo -m 755 "$work/fifo"
+[[ $(status_of timeout 600 "$lrpc" run --sealed --bind host -- "$work/fifo") == 125 ]] || fail "a FIFO is no program"
+mkdir -p "$work/early/${sealed##*/}"
+outcome=$(PATH=$work/early:${sealed%/*}:$PATH status_of "$lrpc" run --sealed --bind host -- "${sealed##*/}" status 7)
+[[ $outcome == 7 ]] || fail "a directory in \$PATH is no program ($(cat "$work/err"))"
 
 "$lrpc" run --sealed --bind host -- "$sealed" loop host &
 loop=$!
