@@ -331,6 +331,9 @@ TEST(Lrpcd, it_says_once_how_it_sees_idle_processors) {
 TEST(Lrpcd, wrong_options_are_explained) {
   for (const auto& wrong : std::vector<std::vector<std::string>>{{"--backend", "kqueue"},
                                                                  {"--mode", "888"},
+                                                                 {"--socket", ""},
+                                                                 {"--policy", ""},
+                                                                 {"--check-policy", ""},
                                                                  {"--log-level", "loud"},
                                                                  {"--ebpf", "please"},
                                                                  {"--sandbox", "perhaps"},

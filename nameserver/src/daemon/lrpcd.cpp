@@ -47,10 +47,14 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpcd " LRPC_VERSION);
-  program.option("--socket", line.options.socket_path,
-                 std::string("Listen here (default: ") + lrpc::shim::kWhereSocketsAre + ")");
-  program.option("--mode", line.mode,
-                 "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
+  // An empty value is most often that of a variable that is not set: nothing else is to be done instead.
+  program
+      .option("--socket", line.options.socket_path,
+              std::string("Listen here (default: ") + lrpc::shim::kWhereSocketsAre + ")")
+      .not_empty();
+  program
+      .option("--mode", line.mode, "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)")
+      .not_empty();
   program
       .choice("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll",
               {{"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}})
@@ -61,17 +65,24 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
               "connect",
               {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
       .help_text("own|anyone");
-  program.option(
-      "--policy", line.policy,
-      "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if it "
-      "exists and the socket is /run/lrpc/lrpcd.sock)");
-  const auto check = program.option("--check-policy", line.question.file,
-                                    "Say what is wrong with this policy (status 1), or what it says, and exit");
+  program
+      .option(
+          "--policy", line.policy,
+          "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if "
+          "it exists and the socket is /run/lrpc/lrpcd.sock)")
+      .not_empty();
+  const auto check = program
+                         .option("--check-policy", line.question.file,
+                                 "Say what is wrong with this policy (status 1), or what it says, and exit")
+                         .not_empty();
   program
       .option("--daemon-user", line.question.daemon_user,
               "The user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
-      .needs(check);
-  program.option("--as", line.question.as, "The user that --import and --export ask about (default: you)").needs(check);
+      .needs(check)
+      .not_empty();
+  program.option("--as", line.question.as, "The user that --import and --export ask about (default: you)")
+      .needs(check)
+      .not_empty();
   program
       .option("--import", line.question.imports, "Say whether the user may import this name (status 2 if not), and why")
       .needs(check);
