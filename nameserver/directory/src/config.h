@@ -38,8 +38,8 @@ struct Config {
 
 /// Errors: invalid_argument, with all that is wrong, a line each. Passwords are not read.
 [[nodiscard]] Result<Config> parse_config(std::string_view text);
-/// Reads the file, and the file of the password. Errors: as parse_config(); not_permitted (others can read the
-/// password, or change one of the files), system_error.
+/// Reads the file, and the file of the password; opens those of TLS. Errors: as parse_config(); not_permitted (others
+/// can read the password, or change one of the files), system_error.
 [[nodiscard]] Result<Config> read_config(const std::string& path);
 
 /// What is dangerous about a configuration that is right: a password that goes over the network in plain text.

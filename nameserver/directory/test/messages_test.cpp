@@ -284,5 +284,25 @@ TEST(DirectoryConfig, takes_no_password_that_others_can_read) {
   EXPECT_EQ(read->server.password, "secret");
 }
 
+TEST(DirectoryConfig, names_the_file_of_tls_that_is_not_there) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const auto file = [&](const char* name) { return (directory.path() / name).string(); };
+  const auto told = [&](const std::string& kind) {
+    std::ofstream(file("directory.toml"))
+        << "directory = \"" << kind << "\"\n[etcd]\nendpoints = [\"https://a:1\"]\nca = \"" << file("ca.pem")
+        << "\"\ncertificate = \"" << file("a.pem") << "\"\nkey = \"" << file("a.key") << "\"\n";
+    std::filesystem::permissions(file("directory.toml"), std::filesystem::perms(0644));
+    const auto read = read_config(file("directory.toml"));
+    return read ? std::string() : read.error().message();
+  };
+  for (const auto& [key, name] : {std::pair{"ca", "ca.pem"}, {"certificate", "a.pem"}, {"key", "a.key"}}) {
+    const std::string wrong = told("etcd");
+    EXPECT_NE(wrong.find(std::string("etcd.") + key + ": cannot read " + file(name)), std::string::npos) << wrong;
+    EXPECT_EQ(told("local"), "") << "nobody wants them there";
+    std::ofstream(file(name)).close();
+  }
+  EXPECT_EQ(told("etcd"), "");
+}
+
 }  // namespace
 }  // namespace lrpc::directory
