@@ -42,6 +42,18 @@ TEST(StringTest, is_cut_only_on_request) {
   EXPECT_EQ(String<4>::cut("abc"), "abc");
 }
 
+TEST(StringTest, compares_with_texts_of_every_type_on_either_side) {
+  const String<8> text = "four";
+  const String<4> of_another_bound = "four";
+  const std::string string = "four";
+  const std::string_view view = string;
+  EXPECT_TRUE(text == text && text == of_another_bound && of_another_bound == text);
+  EXPECT_TRUE(text == string && string == text);
+  EXPECT_TRUE(text == view && view == text);
+  EXPECT_TRUE(text == "four" && "four" == text);
+  EXPECT_TRUE(text != String<4>("five") && text != std::string("five") && text != "five" && "five" != text);
+}
+
 TEST(BufferTest, stays_as_it_was_when_what_is_assigned_does_not_fit) {
   std::array<std::byte, 4> memory{};
   Buffer buffer(memory, 2);

@@ -58,14 +58,22 @@ class String {
   [[nodiscard]] std::string str() const { return std::string(view()); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  friend bool operator==(const String& a, const String& b) noexcept { return a.view() == b.view(); }
-  friend bool operator==(const String& a, std::string_view b) noexcept { return a.view() == b; }
-  friend bool operator==(const String& a, const char* b) noexcept { return a.view() == b; }
 
  private:
   std::uint32_t size_ = 0;
   char bytes_[N == 0 ? 1 : N];
 };
+
+/// Texts are equal if their bytes are, whatever their bounds. The second compares with all that becomes a
+/// std::string_view. Templates: with them no argument may become a String first, which would be as good a way.
+template <std::size_t A, std::size_t B>
+[[nodiscard]] bool operator==(const String<A>& a, const String<B>& b) noexcept {
+  return a.view() == b.view();
+}
+template <std::size_t N>
+[[nodiscard]] bool operator==(const String<N>& a, std::string_view b) noexcept {
+  return a.view() == b;
+}
 
 /// `bytes<N>` that a procedure returns or changes: a view of memory that somebody else owns, with a size that may
 /// change up to its capacity. As a client's argument it views the caller's destination; in a server's procedure it
