@@ -75,5 +75,11 @@ TEST(Compatible, each_mismatch_has_its_own_code_and_names_both_sides) {
   EXPECT_NE(compatible(wanted, {"Files", 1, 2, 6}).error().text.find("0000000000000006"), std::string::npos);
 }
 
+TEST(Compatible, a_newer_minor_version_with_other_declarations_is_a_version_mismatch) {
+  const Status older_client = compatible({"Files", 1, 2, 5}, {"Files", 1, 3, 6});
+  EXPECT_EQ(older_client.code(), Errc::version_mismatch);
+  EXPECT_NE(older_client.error().text.find("the client is older"), std::string::npos) << older_client.error().text;
+}
+
 }  // namespace
 }  // namespace lrpc::shim

@@ -58,6 +58,12 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
   if (exported.minor < wanted.minor) {
     return Error{Errc::version_mismatch, both + ": the server is older than the client; update the server"};
   }
+  // Always so with stubgen's hashes, which are of the minor version, too.
+  if (exported.minor > wanted.minor && wanted.hash != exported.hash) {
+    return Error{Errc::version_mismatch, both +
+                                             ": the client is older than the server; rebuild the client against the "
+                                             "server's .lrpc file"};
+  }
   if (wanted.hash != exported.hash) {
     return Error{Errc::hash_mismatch, both + ", but their declarations differ (hash " + hexadecimal(wanted.hash) +
                                           " here, " + hexadecimal(exported.hash) +

@@ -32,7 +32,7 @@ Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std:
       if (!made) {
         if (made.code() == Errc::name_unknown) return Errc::name_unknown;
         // Perhaps exported anew, and differently, between the question and the import.
-        if (made.code() == Errc::hash_mismatch && tries == 0) continue;
+        if ((made.code() == Errc::hash_mismatch || made.code() == Errc::version_mismatch) && tries == 0) continue;
         complain(made.error().message());
         return Errc::call_failed;
       }
