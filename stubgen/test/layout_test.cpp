@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lrpc/shim/call/region.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen {
@@ -153,6 +154,36 @@ TEST(Layout, what_lies_in_scratch_memory_or_on_the_astack_takes_no_stack) {
       "bytes<9000>);");
   ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
   EXPECT_LT(compiled.procedure("A").stack_need, 1024U);
+}
+
+TEST(Layout, every_procedure_that_does_not_fit_is_reported) {
+  const auto compiled = compile_body(
+      "procedure A(a: byte[40000], b: byte[40000]);\nprocedure B(a: byte[2000], b: string<3>);\n"
+      "callback { procedure C(a: byte[40000], b: byte[40000]); }");
+  EXPECT_EQ(compiled.errors, 3U) << compiled.diagnostics;
+  for (const char* place : {"t:2:11: ", "t:3:11: ", "t:4:22: "})
+    EXPECT_TRUE(compiled.says(place)) << place << "\n" << compiled.diagnostics;
+}
+
+TEST(Layout, no_astack_size_is_suggested_that_is_none) {
+  const auto compiled = compile_body("procedure A(a: byte[65520], b: string<3>);");
+  EXPECT_TRUE(compiled.says("use bytes<N>")) << compiled.diagnostics;
+  EXPECT_FALSE(compiled.says("say 'astack_size")) << compiled.diagnostics;
+}
+
+TEST(Layout, what_is_accepted_has_a_region_that_holds_it) {
+  const auto accepted = compile_body("option astacks = 1024; procedure A(in a: bytes<1044480>);");
+  ASSERT_TRUE(accepted.interface) << accepted.diagnostics;
+  std::vector<lrpc::AStackClass> classes;
+  for (const AStackClass& one : accepted.interface->classes) {
+    classes.push_back({static_cast<std::uint32_t>(one.image_size), static_cast<std::uint32_t>(one.tail_size),
+                       static_cast<std::uint16_t>(one.count)});
+  }
+  EXPECT_TRUE(shim::RegionLayout::of(classes, 4096));
+  // A tail begins on a page of its own.
+  classes.back().tail_size += 64;
+  EXPECT_FALSE(shim::RegionLayout::of(classes, 4096));
+  EXPECT_FALSE(compile_body("option astacks = 1024; procedure A(in a: bytes<1044481>);").interface);
 }
 
 TEST(Layout, astack_size_changes_where_the_tail_begins_and_warns_where_it_cannot) {

@@ -11,6 +11,10 @@ namespace {
 constexpr std::uint64_t kWindowAlignment = 8;
 constexpr std::uint64_t kTailAlignment = 64;
 constexpr std::uint64_t kSlotAlignment = 64;
+/// Of a region (lrpc/shim/call/region.h): what a call's limit takes behind the image, and what tails are rounded up to,
+/// at least: where pages are larger, an export may still be refused.
+constexpr std::uint64_t kAStackLimit = 8;
+constexpr std::uint64_t kSmallestPage = 4096;
 constexpr std::uint64_t kLengthWord = 4;
 /// Of an entry stub's stack: what it takes without any copy, and beside each value.
 constexpr std::uint64_t kStubFrame = 512;
@@ -87,9 +91,10 @@ bool place_windows(Procedure& procedure, Diagnostics& diagnostics) {
     diagnostics.error(procedure.at,
                       fmt::format("the fixed part of '{}' has {} bytes and its head {}: more than the A-stack's {}",
                                   procedure.name, begin, limits::kAStackHead, procedure.astack_size));
-    diagnostics.note(procedure.at,
-                     fmt::format("say 'astack_size {}' or more behind the procedure",
-                                 align_up(begin + limits::kAStackHead + kWindowAlignment, kSlotAlignment)));
+    const std::uint64_t enough = align_up(begin + limits::kAStackHead + kWindowAlignment, kSlotAlignment);
+    diagnostics.note(procedure.at, enough <= limits::kMaxImageSize
+                                       ? fmt::format("say 'astack_size {}' or more behind the procedure", enough)
+                                       : "use bytes<N>, which can lie in the out-of-band tail");
     return false;
   }
   std::vector<Parameter*> variable;
@@ -207,10 +212,14 @@ void form_classes(Interface& interface) {
 }
 
 void check_region(const Interface& interface, Diagnostics& diagnostics) {
-  std::uint64_t region = 0;
+  std::uint64_t slots = 0;
+  std::uint64_t tails = 0;
   for (const AStackClass& shared : interface.classes) {
-    region += shared.count * (align_up(limits::kAStackHead + shared.image_size, kSlotAlignment) + shared.tail_size);
+    const std::uint64_t image_end = align_up(limits::kAStackHead + shared.image_size, kAStackLimit);
+    slots += shared.count * align_up(image_end + kAStackLimit, kSlotAlignment);
+    tails += shared.count * align_up(shared.tail_size, kSmallestPage);
   }
+  const std::uint64_t region = align_up(slots, kSmallestPage) + tails;
   if (region > limits::kMaxRegionSize) {
     diagnostics.error(interface.at, fmt::format("the A-stacks of '{}' need {} bytes; the limit for a region is {}",
                                                 interface.name, region, limits::kMaxRegionSize));
@@ -221,11 +230,12 @@ void check_region(const Interface& interface, Diagnostics& diagnostics) {
 }  // namespace
 
 void lay_out(Interface& interface, Diagnostics& diagnostics) {
-  for (Procedure& procedure : interface.procedures) {
-    if (!place(procedure, diagnostics)) return;
+  bool placed = true;
+  for (Procedure& procedure : interface.procedures) placed = place(procedure, diagnostics) && placed;
+  if (placed) {
+    form_classes(interface);
+    check_region(interface, diagnostics);
   }
-  form_classes(interface);
-  check_region(interface, diagnostics);
   if (interface.callback != nullptr) lay_out(*interface.callback, diagnostics);
 }
 
