@@ -53,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"enum lrpc : uint8 { A }", "'lrpc' cannot be the name of a type"},
         Mistake{"handle lrpc;", "'lrpc' cannot be the name of a type"},
         Mistake{"record int8 { x: bool; }", "'int8' is a built-in type"},
+        Mistake{"procedure map();", "'map' is kept for a type of a later version"},
         Mistake{"record A { x: int8; } procedure A();", "'A' is declared twice"},
         Mistake{"record A { x: int8; } callback { procedure A(); }", "'A' is declared twice"},
         Mistake{"enum E : uint8 { A = 256 }", "256 is no value of the enum's type, which goes from 0 to 255"},

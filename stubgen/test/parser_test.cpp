@@ -59,6 +59,28 @@ TEST(Parser, a_missing_semicolon_is_reported_behind_what_it_should_end_and_costs
   EXPECT_EQ(compiled.errors, 2U);
 }
 
+TEST(Parser, a_record_whose_fields_are_mistakes_is_not_said_to_have_none) {
+  for (const char* body : {"record R { a: int32, b: int32 }", "record R { int32 a; }"}) {
+    const auto compiled = compile_body(body);
+    EXPECT_EQ(compiled.errors, 1U) << compiled.diagnostics;
+    EXPECT_FALSE(compiled.says("has no fields")) << compiled.diagnostics;
+  }
+}
+
+TEST(Parser, an_enum_with_semicolons_is_one_mistake) {
+  const auto compiled = compile_body("enum E : uint8 { A; B = 4; C; }\nprocedure P(e: E, x: nothing);");
+  EXPECT_TRUE(compiled.says("t:2:19: error: expected '}' after the enum's values, which commas separate, found ';'"))
+      << compiled.diagnostics;
+  EXPECT_TRUE(compiled.says("there is no type 'nothing'")) << compiled.diagnostics;
+  EXPECT_EQ(compiled.errors, 2U) << compiled.diagnostics;
+}
+
+TEST(Parser, an_enum_that_is_not_closed_does_not_swallow_the_procedures) {
+  for (const char* body :
+       {"enum E : uint8 { A;\nprocedure P(x: nothing);", "enum E : uint8 { A\nprocedure P(x: nothing);"})
+    EXPECT_TRUE(compile_body(body).says("there is no type 'nothing'")) << compile_body(body).diagnostics;
+}
+
 TEST(Parser, a_record_that_is_not_closed_does_not_swallow_the_procedures) {
   const auto compiled = compile_body("record R { a: int32;\nprocedure A(b: nothing);");
   EXPECT_TRUE(compiled.says("the fields of 'R' are not closed")) << compiled.diagnostics;
@@ -66,7 +88,7 @@ TEST(Parser, a_record_that_is_not_closed_does_not_swallow_the_procedures) {
 }
 
 TEST(Parser, what_is_not_supported_yet_says_what_to_use_instead) {
-  for (const char* type : {"sequence<int32, 4>", "optional<int32>", "ref int32", "ref<int32>", "fd"}) {
+  for (const char* type : {"sequence<int32, 4>", "optional<int32>", "map<byte, bool>", "ref int32", "ref<int32>", "fd"}) {
     const auto compiled = compile_body("procedure A(a: " + std::string(type) + ");");
     EXPECT_TRUE(compiled.says("is not supported yet")) << type << compiled.diagnostics;
     EXPECT_TRUE(compiled.says("note: ")) << type;

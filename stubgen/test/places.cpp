@@ -155,12 +155,12 @@ std::string callback_procedures(const List& names) {
 /// generated code uses cannot have a type's or another namespace's name.
 bool refused_by_the_language(const Compiled& compiled, const std::string& name) {
   if (name == "std" || name == "lrpc") return compiled.says("'" + name + "' cannot be the name of a ");
-  return std::ranges::any_of(List{"is a word of C++", "is a macro", "may not begin or end with '_'",
-                                  "is a built-in type", "is declared twice", "cannot be a C++ namespace"},
-                             [&](const std::string& why) {
-                               return compiled.says("'" + name + "' " + why) ||
-                                      compiled.says(name + "': a name " + why);
-                             });
+  return std::ranges::any_of(
+      List{"is a word of C++", "is a macro", "may not begin or end with '_'", "is a built-in type",
+           "is kept for a type of a later version", "is declared twice", "cannot be a C++ namespace"},
+      [&](const std::string& why) {
+        return compiled.says("'" + name + "' " + why) || compiled.says(name + "': a name " + why);
+      });
 }
 
 /// Those of `names` that are accepted alone. Each of the others must be refused with a note, and for what is generated

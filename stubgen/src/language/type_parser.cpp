@@ -13,16 +13,24 @@ ast::Enum TypeParser::enumeration(Doc doc) {
   result.name = name("the enum");
   if (take_if(TokenKind::colon)) result.underlying = name("the enum's underlying type");
   expect(TokenKind::open_brace, "before the enum's values");
+  bool semicolons = false;
   try {
     while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
       result.enumerators.push_back(enumerator());
-      if (!take_if(TokenKind::comma)) break;
+      if (take_if(TokenKind::comma)) continue;
+      if (!at(TokenKind::semicolon)) break;
+      if (!std::exchange(semicolons, true))
+        diagnostics_.error(current_.at, "expected '}' after the enum's values, which commas separate, found ';'");
+      take();
+      if (at_item() && following_.kind == TokenKind::identifier) return result;  // the '}' is missing
     }
     expect(TokenKind::close_brace, "after the enum's values, which commas separate");
   } catch (const SyntaxError&) {
     // The rest of the block is this enum's; its name is known, so that its users are not reported as well.
     result.incomplete = true;
-    while (!at(TokenKind::close_brace) && !at(TokenKind::semicolon) && !at(TokenKind::end)) take();
+    while (!at(TokenKind::close_brace) && !at(TokenKind::semicolon) && !at(TokenKind::end) &&
+           !(at_item() && current_.first_on_line && following_.kind == TokenKind::identifier))
+      take();
     take_if(TokenKind::close_brace);
   }
   take_if(TokenKind::semicolon);
@@ -65,11 +73,13 @@ ast::Record TypeParser::record(Doc doc, bool is_error) {
     if (at_item() && following_.kind == TokenKind::identifier) {
       diagnostics_.error(current_.at, fmt::format("'}}' is missing before {}: the fields of '{}' are not closed",
                                                   describe(current_), result.name.text));
+      result.incomplete = true;
       return result;
     }
     try {
       result.fields.push_back(field());
     } catch (const SyntaxError&) {
+      result.incomplete = true;
       recover();
     }
   }
@@ -102,6 +112,9 @@ ast::TypeRef TypeParser::type() {
   }
   if (at_word("optional") && following_.kind == TokenKind::less) {
     unsupported(current_.at, "optional<T>", "put a bool beside the value that says whether it counts");
+  }
+  if (at_word("map") && following_.kind == TokenKind::less) {
+    unsupported(current_.at, "map<K, V>", "use an array of records that hold key and value, with a count beside it");
   }
   if (at_word("ref") && (following_.kind == TokenKind::less || following_.kind == TokenKind::identifier)) {
     unsupported(current_.at, "ref",

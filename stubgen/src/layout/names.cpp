@@ -109,9 +109,10 @@ constexpr std::string_view kKeywords[] = {"alignas",
 
 // What the generated code looks up in front of a '::', where only a type or a namespace can hide it.
 constexpr std::string_view kReached[] = {"lrpc", "std"};
-constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
-                                         "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
-                                         "string", "uint16", "uint32", "uint64", "uint8"};
+constexpr std::string_view kBuiltIn[] = {"bool",  "byte", "bytes",  "float32", "float64", "int16",  "int32",
+                                         "int64", "int8", "string", "uint16",  "uint32",  "uint64", "uint8"};
+// What the language may have one day.
+constexpr std::string_view kLater[] = {"fd", "map", "optional", "ref", "sequence"};
 
 template <std::size_t N>
 bool contains(const std::string_view (&list)[N], std::string_view name) {
@@ -162,6 +163,9 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
   }
   if (use != NameUse::member && contains(kBuiltIn, text)) {
     return refuse(fmt::format("'{}' is a built-in type", text), "choose another name");
+  }
+  if (use != NameUse::member && contains(kLater, text)) {
+    return refuse(fmt::format("'{}' is kept for a type of a later version", text), "choose another name");
   }
   return true;
 }

@@ -67,6 +67,7 @@ struct Record {
   Name name;
   bool is_error = false;
   std::vector<Field> fields;
+  bool incomplete = false;  ///< The parser has missed some field, and said so.
 };
 
 struct Handle {
