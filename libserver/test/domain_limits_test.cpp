@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include "clerk/domain.h"
@@ -264,6 +266,19 @@ TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
   EXPECT_EQ(grant_all(other, 100).size(), 1U);
   unbind(domain, 1);
   EXPECT_EQ(grant_all(other, 100).size(), 6U) << "the rundown gives back what was open";
+}
+
+TEST(Handles, that_are_closed_together_are_given_back_all_or_none) {
+  HandleTable table(std::make_shared<HandleCount>(3));
+  const auto granted = grant_all(table, 10);
+  ASSERT_EQ(granted.size(), 3U);
+  EXPECT_FALSE(table.close_together(std::array{granted[0], granted[0]})) << "one is there twice";
+  EXPECT_FALSE(table.close_together(std::array{granted[0], std::uint64_t{0}}));
+  EXPECT_EQ(table.size(), 3U);
+  EXPECT_TRUE(table.close_together(std::array{granted[0], granted[2]}));
+  EXPECT_FALSE(table.close_together(std::array{granted[1], granted[2]})) << "one is closed";
+  EXPECT_EQ(table.size(), 1U);
+  EXPECT_EQ(grant_all(table, 10).size(), 2U);
 }
 
 TEST_F(DomainLimits, handles_of_a_binding_that_has_ended_count_for_nobody) {

@@ -147,6 +147,10 @@ class TypesServer {
   T::Cursor MakeCursor(lrpc::CallContext& context, Session& /*session*/) {
     return context.grant<T::Cursor>(std::make_shared<Cursor>());
   }
+  std::uint32_t Join(lrpc::CallContext& /*c*/, const std::shared_ptr<Cursor>& /*cursor*/,
+                     const std::shared_ptr<Session>& first, const std::shared_ptr<Session>& second) {
+    return first->limit + second->limit;
+  }
   lrpc::Result<void, T::Busy> Fail(lrpc::CallContext& /*c*/) { return lrpc::raise(T::Busy{}); }
   void Throw(lrpc::CallContext& /*c*/) { throw std::runtime_error("escapes"); }
 

@@ -33,12 +33,22 @@ std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::s
   return value;
 }
 
-HandleTable::Entry* HandleTable::find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type) {
+HandleTable::Entry* HandleTable::open_locked(std::uint64_t value) {
   const auto slot = static_cast<std::uint32_t>(value);
   if (slot == 0 || slot > entries_.size()) return nullptr;
   Entry& entry = entries_[slot - 1];
-  if (entry.serial == 0 || entry.serial != value >> 32 || entry.tag != tag || entry.type != type) return nullptr;
-  return &entry;
+  return entry.serial != 0 && entry.serial == value >> 32 ? &entry : nullptr;
+}
+
+HandleTable::Entry* HandleTable::find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type) {
+  Entry* entry = open_locked(value);
+  return entry != nullptr && entry->tag == tag && entry->type == type ? entry : nullptr;
+}
+
+/// Counts an entry that is not open any more.
+void HandleTable::free_locked(std::uint64_t value) {
+  free_.push_back(static_cast<std::uint32_t>(value) - 1);
+  if (count_ != nullptr) count_->give(1);
 }
 
 std::shared_ptr<void> HandleTable::resolve(std::uint64_t value, std::uint32_t tag, std::type_index type) {
@@ -51,9 +61,21 @@ std::shared_ptr<void> HandleTable::close(std::uint64_t value, std::uint32_t tag,
   std::lock_guard lock(mutex_);
   Entry* entry = find_locked(value, tag, type);
   if (entry == nullptr) return nullptr;
-  free_.push_back(static_cast<std::uint32_t>(value) - 1);
-  if (count_ != nullptr) count_->give(1);
+  free_locked(value);
   return std::exchange(*entry, Entry{}).object;
+}
+
+bool HandleTable::close_together(std::span<const std::uint64_t> values) {
+  std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto before = values.first(i);
+    if (open_locked(values[i]) == nullptr || std::ranges::find(before, values[i]) != before.end()) return false;
+  }
+  for (const std::uint64_t value : values) {
+    *open_locked(value) = Entry{};
+    free_locked(value);
+  }
+  return true;
 }
 
 void HandleTable::close_all() {

@@ -152,18 +152,26 @@ void EntryStub::copy_bytes_argument(const Parameter& parameter) {
   }
 }
 
-/// Last of the arguments, and those that close their handle last of all: nothing is taken out of the table for a call
-/// that is refused.
+/// Last of the arguments, and those that close their handle last of all, and all at once: nothing is taken out of the
+/// table for a call that is refused.
 void EntryStub::open_handles() {
+  std::vector<std::string> closed;
+  for (const Parameter* parameter : procedure_.arguments())
+    if (parameter->closes) closed.push_back(handle(*parameter));
   for (const bool closes : {false, true}) {
     for (const Parameter* parameter : procedure_.arguments()) {
       if (!parameter->is_handle() || parameter->closes != closes) continue;
       const std::string object = closes ? parameter->name : local_(parameter->name + "_object");
       code_.line("{}auto {} = {}.{}<typename Impl_::{}>({});", closes ? "" : "const ", object, context_,
-                 closes ? "close" : "resolve", parameter->type->name, handle(*parameter));
+                 closes && closed.size() == 1 ? "close" : "resolve", parameter->type->name, handle(*parameter));
       code_.guard(fmt::format("{} == nullptr", object), kBadHandle);
     }
   }
+  if (closed.size() < 2) return;
+  code_.list(fmt::format("if (!{}.close_together(", context_), closed, ")) [[unlikely]]");
+  code_.indent();
+  code_.line(kBadHandle);
+  code_.outdent();
 }
 
 /// Results of bytes are written where the client copies them from.

@@ -1,6 +1,7 @@
 // What a procedure may ask about the call it executes.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -104,6 +105,12 @@ class CallContext {
   template <class T, class H>
   [[nodiscard]] std::shared_ptr<T> close(H handle) {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
+  }
+  /// Takes several handles out of the table, or none: false unless all are open and no two the same. For who holds what
+  /// resolve() gave for each.
+  template <class... H>
+  [[nodiscard]] bool close_together(H... several) {
+    return handles().close_together(std::array<std::uint64_t, sizeof...(H)>{several.value...});
   }
 
  private:

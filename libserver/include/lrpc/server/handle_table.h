@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <typeindex>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ class HandleTable {
   [[nodiscard]] std::shared_ptr<void> resolve(std::uint64_t value, std::uint32_t tag, std::type_index type);
   /// The same, and takes the handle out of the table.
   [[nodiscard]] std::shared_ptr<void> close(std::uint64_t value, std::uint32_t tag, std::type_index type);
+  /// Takes several out of the table, or none: false unless all are open and no two the same. Precondition: the caller
+  /// holds what resolve() gave for each, so that no object ends in here.
+  [[nodiscard]] bool close_together(std::span<const std::uint64_t> values);
   /// Rundown. Destructors of objects run in the calling thread, outside the lock.
   void close_all();
   /// How many are open.
@@ -61,7 +65,9 @@ class HandleTable {
     std::type_index type = typeid(void);
     std::shared_ptr<void> object;
   };
+  [[nodiscard]] Entry* open_locked(std::uint64_t value);
   [[nodiscard]] Entry* find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type);
+  void free_locked(std::uint64_t value);
 
   const std::shared_ptr<HandleCount> count_;
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -74,6 +75,13 @@ class CallContext {
     auto object = resolve<T>(handle);
     if (object != nullptr) handles_.erase(handle.value);
     return object;
+  }
+  template <class... H>
+  [[nodiscard]] bool close_together(H... several) {
+    const std::set<std::uint64_t> values{several.value...};
+    if (values.size() != sizeof...(H) || !(handles_.contains(several.value) && ...)) return false;
+    (handles_.erase(several.value), ...);
+    return true;
   }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   [[nodiscard]] std::size_t open_handles() const noexcept { return handles_.size(); }
