@@ -84,6 +84,22 @@ INSTANTIATE_TEST_SUITE_P(Place, CompiledName, testing::ValuesIn(places()),
                          [](const auto& place) { return std::string(place.param.what); });
 
 /// Else a call would be made whose arguments nobody has checked.
+TEST(CompiledStub, compiles_without_a_warning_where_a_type_is_called_like_one_of_its_variables) {
+  Compiler compiler;
+  std::string code;
+  for (const std::string name : {"binding", "context", "fuzzer", "impl", "implementation", "input", "name", "offered",
+                                 "options", "server", "socket", "value", "image", "outcome", "to"}) {
+    const std::string stem = "shadow_" + name;
+    compiler.generate(stem, "interface Shadow" + name + " version 1.0 { type " + name +
+                                " = int32 range 1 .. 5; procedure P(a: " + name +
+                                "); callback { procedure Q(a: " + name + "); } }");
+    code += "#define LLVMFuzzerTestOneInput fuzz_" + stem + "\n";
+    for (const std::string& file : all_of(stem)) code += "#include \"" + file + "\"\n";
+    code += "#undef LLVMFuzzerTestOneInput\n";
+  }
+  EXPECT_EQ(compiler.output("-fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion", {}, code), "");
+}
+
 TEST(CompiledStub, that_hands_its_check_what_that_does_not_take_is_refused_by_the_compiler) {
   Compiler compiler;
   const auto check_with = [&](const std::string& argument) {

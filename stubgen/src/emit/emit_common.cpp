@@ -27,8 +27,15 @@ void collect_moved(const Interface& interface, const std::string& inside, std::v
   if (interface.callback != nullptr) collect_moved(*interface.callback, interface.given->own("Callback") + "::", moved);
 }
 
-/// Whether a parameter is called like a type.
+/// Variables of the generated code that are called so whatever the interface declares: they hide nothing that their
+/// functions use.
+constexpr std::string_view kVariables[] = {"binding", "context", "fuzzer",  "impl",   "implementation", "input",
+                                           "name",    "offered", "options", "server", "socket"};
+
+/// Whether a parameter, or a variable of the generated code, is called like a type.
 bool hides_types(const Interface& interface) {
+  if (std::ranges::any_of(kVariables, [&](std::string_view one) { return interface.given->types.contains(one); }))
+    return true;
   const auto hides = [&](const Parameter& one) { return interface.given->types.contains(one.name); };
   return std::ranges::any_of(interface.procedures,
                              [&](const Procedure& one) { return std::ranges::any_of(one.parameters, hides); }) ||
@@ -70,7 +77,7 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
 void open_namespace(Code& code, const Interface& interface) {
   if (hides_types(interface)) {
     code.line("#pragma GCC diagnostic push");
-    code.line("#pragma GCC diagnostic ignored \"-Wshadow\"  // of parameters that are called like types");
+    code.line("#pragma GCC diagnostic ignored \"-Wshadow\"  // of variables that are called like types");
   }
   code.line("namespace {} {{", interface.cpp_namespace().substr(2));
 }

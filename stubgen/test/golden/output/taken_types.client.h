@@ -26,7 +26,7 @@
 #include "taken_types.types.h"
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // of parameters that are called like types
+#pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types
 namespace Client {
 
 /// Through this the server of Client calls its clients back: the server has the call stubs, the client the

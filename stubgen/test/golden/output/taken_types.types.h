@@ -20,7 +20,7 @@
 #include "lrpc/shim/call/value.h"
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // of parameters that are called like types
+#pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types
 namespace Client {
 
 enum class layout : std::uint8_t {

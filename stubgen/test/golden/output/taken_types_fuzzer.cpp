@@ -22,7 +22,7 @@
 #endif
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // of parameters that are called like types
+#pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types
 namespace Client {
 namespace {
 
