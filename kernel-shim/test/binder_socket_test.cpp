@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "lrpc/shim/binder/binder_protocol.h"
@@ -291,6 +292,17 @@ TEST(NameserverSockets, at_which_something_else_listens_are_no_nameservers) {
   std::filesystem::remove(path);
   EXPECT_EQ(failed.code(), Errc::no_nameserver);
   EXPECT_NE(failed.error().text.find("another kind"), std::string::npos) << failed.error().text;
+}
+
+TEST(NameserverSockets, that_are_no_sockets_are_called_so) {
+  const std::string file = "/tmp/lrpc-no-socket-" + std::to_string(::getpid());
+  std::ofstream(file) << "text";
+  for (const std::string& path : {file, std::string("/tmp")}) {
+    const auto failed = connect_nameserver(path);
+    EXPECT_EQ(failed.code(), Errc::no_nameserver);
+    EXPECT_NE(failed.error().text.find("it is no socket"), std::string::npos) << failed.error().text;
+  }
+  std::filesystem::remove(file);
 }
 
 /// What connecting to `path` says in a child that has first done `before`; 0xff: it succeeds.

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -115,6 +116,7 @@ std::string why_not(int err) {
   switch (err) {
     case ENOENT: return "no such socket";
     case ECONNREFUSED: return "nobody listens there, a nameserver that died left it behind";
+    case ENOTSOCK: return "it is no socket";
     case EACCES:
     case EPERM: return "this user may not connect to it";
     case EPROTOTYPE: return "it is a socket of another kind, not a nameserver's";
@@ -137,6 +139,9 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   const auto connected = [&] {
     const bool is = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     err = is ? 0 : errno;
+    struct stat file {};
+    // To connect(2) a file of another kind is a socket at which nobody listens.
+    if (err == ECONNREFUSED && ::stat(path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode)) err = ENOTSOCK;
     return is;
   };
   const auto set_bound = [&](microseconds bound) {
