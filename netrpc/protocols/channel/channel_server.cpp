@@ -1,4 +1,5 @@
 // The server's half of CHANNEL.
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/protocols/channel/channel_protocol.h"
 
 namespace lrpc::netrpc::channel {
@@ -22,8 +23,8 @@ ChannelKey ServerChannel::key() const noexcept {
 }
 
 void ServerChannel::vanish() noexcept {
-  peer_ = nullptr;
   let_go_of_reply();
+  peer_ = nullptr;
 }
 
 void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
@@ -90,21 +91,25 @@ void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   send(flags::kFail, Errc::message_too_long);
 }
 
-/// Not beyond `memory`: peers that never acknowledge could take all buffers of the host.
+/// Not beyond `memory`, nor beyond the peer's part of it: peers that never acknowledge could take all buffers of the
+/// host, or leave nothing to others.
 void ServerChannel::keep_reply(const Message& reply) noexcept {
   const std::size_t cost = reply.size() + kReplyCost;
   std::size_t& all = channels().kept_;
-  if (cost > channels().options_.memory || all > channels().options_.memory - cost) [[unlikely]]
+  if (!shim::one_may_take(cost, peer_->kept, all, channels().options_.memory)) [[unlikely]]
     return;
   reply_ = reply.share();
   if (reply_.size() != reply.size()) [[unlikely]]
     return reply_.clear();
   all += kept_ = cost;
+  peer_->kept += cost;
   state_ = State::answered;
 }
 
 void ServerChannel::let_go_of_reply() noexcept {
-  channels().kept_ -= std::exchange(kept_, 0);
+  channels().kept_ -= kept_;
+  if (peer_ != nullptr) peer_->kept -= kept_;
+  kept_ = 0;
   reply_.clear();
 }
 

@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 namespace flags = channel_flags;
 
 TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_the_memory) {
-  ChannelPair pair({.memory = 40'000});
+  ChannelPair pair({.memory = 100'000});
   const std::string large(18'000, 'x');
   std::vector<SessionRef> sessions;
   for (int i = 0; i < 10; ++i) {
@@ -48,6 +48,37 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   pair.session = {};
   pair.wire.pass(30s, 100ms);
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
+}
+
+TEST(ChannelBoundsTest, replies_that_one_host_does_not_acknowledge_cost_others_no_call) {
+  ChannelPair pair({.memory = 200'000}, 3);
+  Host& greedy = pair.wire[2].host;
+  const auto channel = make_channel(greedy, "channel", pair.wire[2].end, pair.options);
+  SinkProtocol user(greedy);
+  const std::string large(18'000, 'x');
+  std::vector<SessionRef> sessions;
+  for (int i = 0; i < 20; ++i) {
+    TestCall call;
+    {
+      const Shepherd inside(greedy.monitor());
+      ParticipantSet participants{ChannelPair::kNumber, {}, {}};
+      participants.remote.host = PacketWire::address(1);
+      sessions.push_back(*channel->open(user, participants));
+      sessions.back()->call(Message::copy_of(greedy.pool(), std::as_bytes(std::span(large))), call, kNoLimit);
+    }
+    pair.wire.deliver_all();
+    EXPECT_EQ(call.reply, large);
+  }
+  pair.expect_ok("warm");
+  TestCall lost;
+  pair.call(lost, large);
+  pair.wire.deliver_next();
+  pair.wire.take();
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(lost.outcome, Errc::ok);
+  EXPECT_EQ(lost.reply, large);
+  EXPECT_EQ(pair.executions(large), 21U);
 }
 
 TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_loses_its_call_at_once) {

@@ -14,7 +14,8 @@ namespace lrpc::netrpc {
 struct ChannelPair {
   static constexpr ProtocolNumber kNumber = protocol_numbers::kFirstOfTests;
 
-  explicit ChannelPair(const ChannelOptions& with = {}) : options(with) {
+  /// `hosts`: those beyond two have no CHANNEL yet.
+  explicit ChannelPair(const ChannelOptions& with = {}, std::size_t hosts = 2) : wire(hosts), options(with) {
     start_client();
     start_server();
   }
