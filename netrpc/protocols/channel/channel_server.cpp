@@ -6,10 +6,6 @@ namespace lrpc::netrpc::channel {
 
 namespace flags = channel_flags;
 
-namespace {
-constexpr std::size_t kReplyCost = 512;  // what the shortest reply takes of the pool
-}  // namespace
-
 ServerChannel::ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
                              ChannelPeer& peer, std::uint32_t sequence) noexcept
     : Session(protocol, high, participants), peer_(&peer), sequence_(sequence) {}
@@ -94,7 +90,7 @@ void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
 /// Not beyond `memory`, nor beyond the peer's part of it: peers that never acknowledge could take all buffers of the
 /// host, or leave nothing to others.
 void ServerChannel::keep_reply(const Message& reply) noexcept {
-  const std::size_t cost = reply.size() + kReplyCost;
+  const std::size_t cost = reply.footprint();
   std::size_t& all = channels().kept_;
   if (!shim::one_may_take(cost, peer_->kept, all, channels().options_.memory)) [[unlikely]]
     return;

@@ -237,7 +237,7 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   if (client.path_changes.noticed(mrpc_.host().peers(), client.host)) [[unlikely]]
     client.single = mrpc_.single(*client.lower);
   if (message.size() > longest(client.single)) return lose_reply(channel);
-  const std::size_t cost = std::max(message.size(), kLeastCost);
+  const std::size_t cost = std::max(message.footprint(), kLeastCost);
   channel.reply.set(std::move(message), client.single);
   if (has_room(client, cost)) [[likely]] {
     hold(channel, cost);

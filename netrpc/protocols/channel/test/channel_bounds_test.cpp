@@ -50,6 +50,29 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
 }
 
+TEST(ChannelBoundsTest, short_replies_in_large_buffers_count_for_what_they_take) {
+  ChannelPair pair({.memory = 200'000});
+  pair.server->at_once = false;
+  Host& host = pair.wire[1].host;
+  std::vector<SessionRef> sessions;
+  for (int i = 0; i < 20; ++i) {
+    sessions.push_back(pair.open());
+    TestCall call;
+    pair.call(*sessions.back(), call, "x");
+    pair.wire.deliver_all();
+    {
+      const Shepherd inside(host.monitor());
+      Message& reply = pair.server->pending.front().second;
+      reply = Message::make(host.pool(), 16'000);
+      reply.truncate(2000);
+    }
+    pair.server->answer_next();
+    pair.wire.deliver_all();
+    EXPECT_EQ(call.outcome, Errc::ok);
+  }
+  EXPECT_LE(host.pool().in_use() * BufferPool::kSizes[2], 200'000U);
+}
+
 TEST(ChannelBoundsTest, replies_that_one_host_does_not_acknowledge_cost_others_no_call) {
   ChannelPair pair({.memory = 200'000}, 3);
   Host& greedy = pair.wire[2].host;

@@ -138,6 +138,25 @@ TEST_F(MrpcHostileTest, a_flood_of_partial_requests_keeps_no_more_than_the_limit
   EXPECT_EQ(net[1].pool().in_use(), 0U);
 }
 
+TEST_F(MrpcHostileTest, short_replies_in_large_buffers_count_for_what_they_take) {
+  warm_up();
+  server->slow = true;
+  for (std::uint16_t channel = 0; channel < 64; ++channel) {
+    inject(0, request(100, channel));
+    net.world.run_for(20us);
+  }
+  {
+    const Shepherd inside(net[1].monitor());
+    for (const SessionRef& session : std::exchange(server->pending, {})) {
+      Message reply = Message::make(net[1].pool(), 16'000);
+      reply.truncate(1000);
+      session->reply(std::move(reply));
+    }
+  }
+  net.world.run_for(1ms);
+  EXPECT_LE(net[1].pool().in_use() * BufferPool::kSizes[2], 256U << 10);
+}
+
 TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
   constexpr std::size_t kHonest = 0;
   constexpr std::size_t kServer = 1;
