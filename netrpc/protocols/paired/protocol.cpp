@@ -154,7 +154,8 @@ ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept
   auto of_host = high == nullptr || host().short_of_memory() || servers_.size() >= options_.sessions
                      ? nullptr
                      : of(participants.remote.host);
-  if (of_host == nullptr || of_host->sessions >= options_.sessions_per_host) {
+  if (of_host == nullptr || of_host->sessions >= options_.sessions_per_host ||
+      !shim::one_may_take(1, of_host->sessions, servers_.size(), options_.sessions)) {
     ++(high == nullptr ? counted.no_session : counted.refused);
     return nullptr;
   }

@@ -2,6 +2,7 @@
 #include "netrpc/protocols/request_reply/protocol.h"
 
 #include "lrpc/netrpc/session_cache.h"
+#include "lrpc/shim/most_of_one.h"
 
 namespace lrpc::netrpc {
 
@@ -110,9 +111,10 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
   participants.remote.host = peer_host(lower, lower.participants());
   const HostKey of{host().hash_seed(), participants.remote.host};
   std::size_t* count = of_hosts_.resolve(of);
-  const bool too_many = requests_.in_use() >= options_.calls || (count != nullptr && *count >= options_.calls_per_host);
+  const std::size_t has = count != nullptr ? *count : 0;
+  const bool room = has < options_.calls_per_host && shim::one_may_take(1, has, requests_.in_use(), options_.calls);
   ServerEnd* const end =
-      too_many || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
+      !room || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
   if (end == nullptr) {
     ++counted.refused;
     return;

@@ -18,7 +18,7 @@ struct RequestReplyOptions {
   Duration minimum_timeout = std::chrono::milliseconds(50);
   Duration longest_timeout = std::chrono::seconds(5);  ///< It is doubled with every second copy, up to this.
   std::size_t calls = 4096;                            ///< That are being served; more are dropped.
-  std::size_t calls_per_host = 1024;                   ///< The same of one host.
+  std::size_t calls_per_host = 1024;                   ///< The same of one host, which leaves as many free for others.
   std::uint32_t first_xid = 0;                         ///< For tests; 0: drawn.
 };
 

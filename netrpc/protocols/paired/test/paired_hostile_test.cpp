@@ -320,7 +320,7 @@ TEST(PairedHostileTest, a_message_longer_than_may_be_is_let_go_of_and_its_sender
 }
 
 TEST(PairedHostileTest, sessions_are_bounded_for_a_host_and_in_all_and_others_are_served) {
-  PairedPair pair({.sessions = 6, .sessions_per_host = 4}, 4);
+  PairedPair pair({.sessions = 10, .sessions_per_host = 4}, 4);
   for (const std::size_t from : {2U, 3U})
     for (std::uint16_t channel = 1; channel <= 10; ++channel) {
       const std::uint64_t conversation = pair.meet(from, channel);

@@ -74,6 +74,22 @@ TEST(SharesOfMemory, count_short_replies_in_large_buffers_for_what_they_take) {
   EXPECT_LE(host.pool().in_use() * BufferPool::kSizes[2], kMemory);
 }
 
+TEST(SharesOfSessions, are_left_to_the_next_host_by_those_that_have_many) {
+  PairedPair few({.sessions = 8}, 7);
+  for (const std::size_t from : {2U, 3U, 4U, 5U, 6U}) {
+    const std::size_t before = few.server->executed.size();
+    for (std::uint16_t channel = 1; channel <= 10; ++channel)
+      few.forge({.control = bits::kLastSegment,
+                 .segment = 1,
+                 .call_number = 1,
+                 .conversation = few.meet(from, channel),
+                 .channel = channel},
+                "x", from);
+    EXPECT_GT(few.server->executed.size(), before) << from;
+  }
+  EXPECT_EQ(few.statistics().sessions, 8U);
+}
+
 TEST_F(Shares, messages_of_one_host_that_are_together_more_than_its_part_are_all_finished) {
   std::vector<SessionRef> sessions;
   std::vector<std::unique_ptr<TestCall>> calls;

@@ -199,7 +199,7 @@ TEST(RequestReplyTest, a_second_reply_shows_that_the_server_is_slow_and_the_next
 }
 
 TEST(RequestReplyTest, what_a_host_and_all_hosts_have_served_at_one_time_is_bounded) {
-  Pair pair({.calls = 5, .calls_per_host = 3}, 3);
+  Pair pair({.calls = 9, .calls_per_host = 3}, 3);
   pair.server->at_once = false;
   for (std::uint32_t xid = 0; xid < 10; ++xid) pair.forge(0, 1, xid, 0, "a");
   EXPECT_EQ(pair.server->executed.size(), 3U);
@@ -210,6 +210,18 @@ TEST(RequestReplyTest, what_a_host_and_all_hosts_have_served_at_one_time_is_boun
   EXPECT_EQ(pair.statistics(1).sessions, 0U);
   pair.forge(0, 1, 100, 0, "a");
   EXPECT_EQ(pair.server->executed.size(), 6U);
+}
+
+TEST(RequestReplyTest, hosts_that_have_many_served_leave_some_to_the_next) {
+  Pair pair({.calls = 8, .calls_per_host = 8}, 6);
+  pair.server->at_once = false;
+  for (const std::size_t from : {0U, 2U, 3U, 4U, 5U}) {
+    const std::size_t before = pair.server->executed.size();
+    for (std::uint32_t xid = 0; xid < 10; ++xid) pair.forge(from, 1, xid, 0, "x");
+    EXPECT_GT(pair.server->executed.size(), before) << from;
+  }
+  EXPECT_EQ(pair.server->executed.size(), 8U);
+  while (!pair.server->pending.empty()) pair.server->answer_next();
 }
 
 TEST(RequestReplyTest, messages_that_are_neither_call_nor_reply_or_have_no_taker_bring_about_nothing) {
