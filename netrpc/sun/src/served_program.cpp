@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "lrpc/shim/call/call_word.h"
@@ -15,6 +16,9 @@ namespace {
 /// What a call returns at most: as much as the longest record over TCP carries, and what lies between values in an
 /// image.
 constexpr std::size_t kLongestReturn = 2 * 1024 * 1024;
+/// In which a server notices that a binding has ended, looked at after ever longer pauses.
+constexpr std::chrono::milliseconds kFirstPause{1};
+constexpr std::chrono::milliseconds kLastPause{64};
 
 constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {
   return (status & shim::call_status::kFailed) != 0 &&
@@ -86,6 +90,7 @@ std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal&
   const auto found = bindings_.find(caller(from));
   if (found == bindings_.end()) return nullptr;
   found->second->used = Clock::now();
+  found->second->again = true;
   return found->second;
 }
 
@@ -109,21 +114,52 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
     outcome = made ? Status() : Status(made.error());
   } catch (const std::bad_alloc&) {
   }
-  std::shared_ptr<Bound> evicted;  // goes after the lock: that may wait for the library's watcher
+  std::shared_ptr<Bound> ousted;  // goes after the lock: that may wait for the library's watcher
   const std::lock_guard lock(mutex_);
   importing_ = false;
   ++imports_;
   last_import_ = std::move(outcome);
   imported_.notify_all();
   if (!made) return made;
-  if (bindings_.size() >= options_.max_bindings) {
-    const auto oldest =
-        std::ranges::min_element(bindings_, {}, [](const auto& one) { return one.second->used.load(); });
-    evicted = std::move(oldest->second);
-    bindings_.erase(oldest);
-  }
+  if (bindings_.size() >= options_.max_bindings) ousted = oust_locked();
   bindings_.emplace(caller(from), *made);
   return made;
+}
+
+/// Addresses that are forged, each for one call, are as many as somebody likes: they cost one another their bindings,
+/// until the others have more than half of all. Null: there is none.
+std::shared_ptr<ServedProgram::Bound> ServedProgram::oust_locked() noexcept {
+  const auto once = static_cast<std::size_t>(
+      std::ranges::count_if(bindings_, [](const auto& one) { return !one.second->again.load(); }));
+  const bool of_once = once != 0 && once >= bindings_.size() - once;
+  auto oldest = bindings_.end();
+  for (auto one = bindings_.begin(); one != bindings_.end(); ++one) {
+    if (one->second->again == of_once) continue;
+    if (oldest == bindings_.end() || one->second->used.load() < oldest->second->used.load()) oldest = one;
+  }
+  if (oldest == bindings_.end()) return nullptr;
+  std::shared_ptr<Bound> ousted = std::move(oldest->second);
+  bindings_.erase(oldest);
+  return ousted;
+}
+
+/// A server that lets no more bindings be made, in all, gets one of these hosts' back.
+Result<client::RawBinding> ServedProgram::import_in_turn(const InterfaceId& interface, const shim::Principal& from,
+                                                         const ImportOptions& import) {
+  auto binding = client::RawBinding::import(options_.name, interface, from, import);
+  if (binding || binding.code() != Errc::limit_reached) return binding;
+  {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Bound> ousted = oust_locked();
+    lock.unlock();
+    if (ousted == nullptr) return binding;
+  }
+  for (auto pause = kFirstPause; pause <= kLastPause; pause *= 2) {
+    std::this_thread::sleep_for(pause);
+    binding = client::RawBinding::import(options_.name, interface, from, import);
+    if (binding || binding.code() != Errc::limit_reached) break;
+  }
+  return binding;
 }
 
 Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const shim::Principal& from) {
@@ -132,7 +168,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const sh
   const auto described = client::RawBinding::describe(options_.name, import);
   if (!described) return described.error();
   if (Status learned = learn(*described); !learned) return learned.error();
-  auto binding = client::RawBinding::import(options_.name, described->interface.view(), from, import);
+  auto binding = import_in_turn(described->interface.view(), from, import);
   if (!binding) return binding.error();
   if (binding->procedures().size() != interface_->procedures.size())
     return Error{Errc::hash_mismatch, "'" + options_.name + "' exports other procedures than it declares"};

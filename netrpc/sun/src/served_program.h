@@ -60,6 +60,7 @@ class ServedProgram {
     client::RawBinding binding;
     const std::shared_ptr<const stubgen::Interface> interface;
     std::atomic<Clock::time_point> used;
+    std::atomic<bool> again{false};  ///< It has served more than the call that it was made for.
   };
   using Caller = std::tuple<std::uint32_t, shim::HostAuthentication, std::string>;
   [[nodiscard]] static Caller caller(const shim::Principal& from) { return {from.host, from.authentication, from.key}; }
@@ -68,6 +69,10 @@ class ServedProgram {
   [[nodiscard]] std::shared_ptr<Bound> find(const shim::Principal& from);
   [[nodiscard]] Result<std::shared_ptr<Bound>> bind(const shim::Principal& from, Clock::time_point deadline);
   [[nodiscard]] Result<std::shared_ptr<Bound>> import_for(const shim::Principal& from);
+  [[nodiscard]] Result<client::RawBinding> import_in_turn(const InterfaceId& interface, const shim::Principal& from,
+                                                          const ImportOptions& import);
+  /// Takes out the binding that goes when another one is to come.
+  [[nodiscard]] std::shared_ptr<Bound> oust_locked() noexcept;
   [[nodiscard]] Status learn(const shim::Described& described);
   [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments,
                                   Clock::time_point deadline, Work& work);

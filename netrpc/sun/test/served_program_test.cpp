@@ -37,7 +37,8 @@ class ServedProgramTest : public testing_netpath::TwoHosts {
     start();
   }
   void start() {
-    server = std::make_unique<Server>(ServerOptions{.nameserver = there_->socket()});
+    server_options.nameserver = there_->socket();
+    server = std::make_unique<Server>(server_options);
     EXPECT_TRUE(Conformance::export_to(*server, "counted", service_, export_options));
   }
   static shim::Principal host(std::uint32_t address) { return {.host = address}; }
@@ -55,6 +56,7 @@ class ServedProgramTest : public testing_netpath::TwoHosts {
   [[nodiscard]] std::size_t bindings() const { return server->statistics().bindings; }
 
   ServedOptions options;
+  ServerOptions server_options;
   std::vector<std::string> notices;
   ExportOptions export_options;
   std::mutex mutex;
@@ -87,6 +89,35 @@ TEST_F(ServedProgramTest, beyond_the_limit_the_host_that_has_not_called_for_the_
   EXPECT_TRUE(eventually([&] { return bindings() == 2; })) << bindings();
   const std::lock_guard lock(mutex);
   EXPECT_EQ(bindings_of, (std::map<std::uint32_t, int>{{1, 1}, {2, 1}, {3, 1}}));
+}
+
+TEST_F(ServedProgramTest, hosts_that_call_once_take_the_binding_of_none_that_calls_again) {
+  options.max_bindings = 4;
+  ServedProgram program(options);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(add(program, 1), Errc::ok);
+  for (std::uint32_t forged = 100; forged < 110; ++forged) EXPECT_EQ(add(program, forged), Errc::ok);
+  EXPECT_EQ(add(program, 1), Errc::ok);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(bindings_of[1], 1);
+}
+
+TEST_F(ServedProgramTest, hosts_that_call_again_leave_half_of_the_bindings_to_new_ones) {
+  options.max_bindings = 4;
+  ServedProgram program(options);
+  for (std::uint32_t from = 1; from <= 4; ++from)
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(add(program, from), Errc::ok);
+  for (const std::uint32_t from : {5U, 6U, 5U, 6U}) EXPECT_EQ(add(program, from), Errc::ok);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(bindings_of, (std::map<std::uint32_t, int>{{1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}}));
+}
+
+TEST_F(ServedProgramTest, where_the_server_has_room_for_no_more_a_new_host_takes_the_place_of_another) {
+  server.reset();
+  server_options.max_bindings = 2;
+  start();
+  ServedProgram program(options);
+  for (std::uint32_t from = 1; from <= 5; ++from) EXPECT_EQ(add(program, from), Errc::ok) << from;
+  EXPECT_EQ(notices, std::vector<std::string>());
 }
 
 TEST_F(ServedProgramTest, bindings_that_nobody_uses_end) {
