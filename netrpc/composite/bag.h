@@ -51,7 +51,8 @@ class Item {
   [[nodiscard]] const ItemRef& answers() const noexcept { return answers_; }
   /// Of a request: nobody waits for its answer (MicroParts::mark_orphan()).
   [[nodiscard]] bool is_orphan() const noexcept { return orphan_; }
-  /// It has come from above or below; else a micro-protocol has made it.
+  /// It has come from above or below, or goes as if it had (MicroParts::mark_entered()); else a micro-protocol has made
+  /// it.
   [[nodiscard]] bool has_entered() const noexcept { return entered_; }
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
   [[nodiscard]] bool in_bag() const noexcept { return state_ >= State::inserted && state_ <= State::leaving; }

@@ -205,6 +205,9 @@ class MicroParts {
 
   // ---- requests and replies ----
   [[nodiscard]] CallStyle style() const noexcept;
+  /// One that a micro-protocol has made goes down as if it had come from above: NUMBER counts it, ACK sends it again.
+  /// Called before it is inserted.
+  static void mark_entered(const ItemRef& item) noexcept { item->entered_ = true; }
   /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers(). Called
   /// before it is inserted.
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }

@@ -21,6 +21,7 @@ class Ack final : public MicroProtocol {
         acknowledged_(parts.attribute<bool>("acknowledged")),
         arrived_(parts.own(kArrived, [this](const ItemRef& item) { acknowledge(item); })),
         suspect_(parts.exported(kSuspectHostDead)),
+        too_long_(parts.exported(kTooLongAgain)),
         sent_(parts, parts.own(kTimeout, [this](const Sent& sent) { timed_out(sent); })) {
     parts_.later([this](MicroParts& all) { handle(all); });
   }
@@ -41,6 +42,12 @@ class Ack final : public MicroProtocol {
           if (!item->has_left() || item->outcome() != Errc::ok) sent_.forget(sent_of(item));
         },
         ours);
+    all.handle(
+        kMessageDeletedFromBag, [this, sent_of](const ItemRef& item) { too_long(sent_of(item)); },
+        [numbers](const ItemRef& item) {
+          return item->outcome() == Errc::message_too_long && item->direction == Direction::down &&
+                 !item->has_entered() && numbers.number(*item) != 0;
+        });
     const auto data = [numbers](const ItemRef& item) { return numbers.came(*item); };
     all.handle(
         kMessageInsertedIntoBag,
@@ -74,6 +81,15 @@ class Ack final : public MicroProtocol {
     if (!sent_.timed_out(sent)) parts_.events().raise(*suspect_, Raise::asynchronous, sent.flow.peer);
   }
 
+  /// A copy was, for a link has shrunk.
+  void too_long(const Sent& sent) noexcept {
+    const ItemRef kept = sent_.kept(sent);
+    if (!kept) return;
+    const std::size_t before = kept->message.size();
+    parts_.events().raise(*too_long_, Raise::synchronous, kept);
+    kept->message.size() < before ? parts_.bag().insert(parts_.bag().copy_of(kept)) : sent_.forget(sent);
+  }
+
   // ---- who receives ----
 
   /// Once: before it goes up, or when all have seen it. What somebody had no room for is to come again.
@@ -95,6 +111,7 @@ class Ack final : public MicroProtocol {
   Attribute<bool> acknowledged_;
   const Raisable<ItemRef>* const arrived_;
   const Raisable<Peer>* const suspect_;
+  const Raisable<ItemRef>* const too_long_;
   Unacknowledged sent_;
 };
 
@@ -104,7 +121,7 @@ MicroKind ack_kind() {
   MicroKind kind;
   kind.name = "ACK";
   kind.summary = "sends again what is not acknowledged";
-  kind.exports = {kSuspectHostDead.name};
+  kind.exports = {kSuspectHostDead.name, kTooLongAgain.name};
   kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name};
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options(

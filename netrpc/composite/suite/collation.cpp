@@ -63,9 +63,13 @@ bool Collation::takes(CallId call, const ItemRef& reply) noexcept {
          known->answers(known->find(reply->session().get()), reply, parts_.counts(call, reply->message));
 }
 
-void Collation::silent(CallId call, const Session* session) noexcept {
+bool Collation::fails(CallId call, const Session* session, Errc why) noexcept {
   GroupCall* const known = calls_.find(call);
-  if (known != nullptr && known->fails(known->find(session), Errc::call_failed)) heard(call);
+  return known != nullptr && !known->decided && known->fails(known->find(session), why);
+}
+
+void Collation::silent(CallId call, const Session* session) noexcept {
+  if (fails(call, session, Errc::call_failed)) heard(call);
 }
 
 void Collation::suspected(const Peer& peer) noexcept {
@@ -95,7 +99,7 @@ void Collation::heard(CallId call) noexcept {
 void Collation::decided(CallId call, Errc outcome) noexcept {
   GroupCall* const known = calls_.find(call);
   if (known == nullptr || std::exchange(known->decided, true)) return;
-  if (outcome != Errc::ok) return parts_.end_call(call, outcome);
+  if (outcome != Errc::ok) return parts_.end_call(call, known->all_lost() ? Errc::call_lost : outcome);
   if (may_end_ == nullptr || (*may_end_)(call)) conclude(call);
 }
 

@@ -24,6 +24,8 @@ class Collation {
   void asked(CallId call) noexcept;
   /// Whether this reply tells something new of the call: then heard() is to follow.
   [[nodiscard]] bool takes(CallId call, const ItemRef& reply) noexcept;
+  /// The same of one that is known not to answer: the member to whom `session` leads.
+  [[nodiscard]] bool fails(CallId call, const Session* session, Errc why) noexcept;
   /// Tells who decides when enough have answered.
   void heard(CallId call) noexcept;
 

@@ -42,6 +42,11 @@ struct GroupCall {
     ++tally.failed;
     return true;
   }
+  /// Those who have failed, as far as is known, have because a message was too long for the way between the hosts.
+  [[nodiscard]] bool all_lost() const noexcept {
+    const auto other = [](const GroupMember& one) { return one.failed != Errc::ok && one.failed != Errc::call_lost; };
+    return tally.failed != 0 && std::ranges::none_of(members, other);
+  }
   /// A reply that does not count is kept all the same, to be collated.
   bool answers(GroupMember* member, const ItemRef& reply, bool counts) noexcept {
     if (member == nullptr || member->reply) return false;

@@ -8,12 +8,15 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
+constexpr EventName<ItemRef> kRequestLost{"Request_Lost"};
+
 class GroupRpc final : public MicroProtocol {
  public:
   explicit GroupRpc(MicroParts& parts)
       : parts_(parts),
         type_(parts.attribute<CallType>(kCallType, Visibility::of_all, InHeader::yes)),
         call_(parts.attribute<CallId>("call", Visibility::of_owner, InHeader::yes)),
+        request_lost_(parts.own(kRequestLost, [this](const ItemRef& item) { request_lost(*item); })),
         collation_(parts) {
     parts_.handle(kMessagePushedToCp, [this](const Entering& entering) {
       MicroParts::call_of(entering) != 0 ? request(entering) : reply(entering);
@@ -26,8 +29,10 @@ class GroupRpc final : public MicroProtocol {
     parts_.handle(
         kMessageReadyToBeSent, [this](const ItemRef& item) { replied(item); },
         [this](const ItemRef& item) {
-          return item->direction == Direction::up && item->has_entered() && type_(*item) == CallType::reply;
+          return item->direction == Direction::up && item->has_entered() &&
+                 (type_(*item) == CallType::reply || type_(*item) == CallType::lost);
         });
+    parts_.handle(kTooLongAgain, [this](const ItemRef& item) { not_sent_again(item); });
   }
 
  private:
@@ -39,6 +44,7 @@ class GroupRpc final : public MicroProtocol {
     type_.set(*item, CallType::reply);
     call_.set(*item, call_(*item->answers()));
     parts_.bag().insert(item);
+    if (item->outcome() == Errc::message_too_long) tell_lost(*item);
   }
 
   void request(const Entering& entering) noexcept {
@@ -71,6 +77,30 @@ class GroupRpc final : public MicroProtocol {
     return item->outcome();
   }
 
+  // ---- what is too long for the layer below: a reply, or what ACK sends again when a link has shrunk ----
+
+  void tell_lost(const Item& reply) noexcept {
+    const ItemRef word = parts_.bag().new_item(reply.session(), Direction::down, Message(parts_.host().pool()));
+    if (!word) return;
+    type_.set(*word, CallType::lost);
+    call_.set(*word, call_(reply));
+    MicroParts::mark_entered(word);
+    parts_.bag().insert(word);
+  }
+
+  /// The word goes under the reply's own number: nobody waits for that in vain.
+  void not_sent_again(const ItemRef& item) noexcept {
+    if (type_(*item) == CallType::request) return parts_.events().raise(*request_lost_, Raise::asynchronous, item);
+    if (type_(*item) != CallType::reply) return;
+    type_.set(*item, CallType::lost);
+    item->message = Message(parts_.host().pool());
+  }
+
+  void request_lost(const Item& item) noexcept {
+    const CallId call = call_(item);
+    if (collation_.fails(call, item.session().get(), Errc::call_lost)) collation_.heard(call);
+  }
+
   // ---- what comes from below ----
 
   /// Everybody else lets the reply go upwards. It waits here until enough have come, not in the bag, where others that
@@ -78,7 +108,8 @@ class GroupRpc final : public MicroProtocol {
   void replied(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     const CallId call = call_(*item);
-    const bool news = collation_.takes(call, item);
+    const bool news = type_(*item) == CallType::reply ? collation_.takes(call, item)
+                                                      : collation_.fails(call, item->session().get(), Errc::call_lost);
     parts_.bag().erase(item);
     if (news) collation_.heard(call);
   }
@@ -86,6 +117,7 @@ class GroupRpc final : public MicroProtocol {
   MicroParts parts_;
   Attribute<CallType> type_;
   Attribute<CallId> call_;
+  const Raisable<ItemRef>* const request_lost_;
   Collation collation_;
 };
 
@@ -98,7 +130,8 @@ MicroKind grpc_kind() {
   kind.exports = {kCallBegun.name, kMemberHeard.name};
   kind.imports = {kMessagePushedToCp.name, kMessagePoppedToCp.name, kMessageReadyToBeSent.name, kCallEnded.name,
                   kCallDecided.name};
-  kind.may_import = {kSuspectHostDead.name, kServerSilent.name, kHasFailed.name, kCallMayEnd.name, kMayEnd.name};
+  kind.may_import = {kSuspectHostDead.name, kTooLongAgain.name, kServerSilent.name,
+                     kHasFailed.name,       kCallMayEnd.name,   kMayEnd.name};
   kind.needs = {{"SYNC", "ASYNC"}, {"ONE_ACCEPT", "ALL_ACCEPT", "MAJORITY"}};
   kind.verifies = true;
   kind.make = make_micro<GroupRpc>;

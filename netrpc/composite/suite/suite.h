@@ -16,6 +16,10 @@ namespace lrpc::netrpc::composite {
 /// ACK's: a peer has not acknowledged a message, however often it was sent.
 inline constexpr EventName<Peer> kSuspectHostDead{"Suspect_Host_Dead"};
 
+/// ACK's, synchronously: what it sends again, this item, has become too long for the layer below. Who handles that may
+/// give it a shorter message, which goes in its place; else it is given up.
+inline constexpr EventName<ItemRef> kTooLongAgain{"Too_Long_Again"};
+
 enum class MembershipChange : std::uint8_t { joined, failed };
 /// MEMBERSHIP's.
 inline constexpr EventName<Peer, MembershipChange> kMembershipChange{"Membership_Change"};
@@ -43,8 +47,8 @@ inline constexpr EventName<CallId, const Session*> kServerSilent{"Server_Silent"
 /// REPLY_ORDER's: whether a call that has been decided may end; if not, when it may.
 inline constexpr ProcedureName<bool(CallId)> kMayEnd{"May_End"};
 inline constexpr EventName<CallId> kCallMayEnd{"Call_May_End"};
-/// GRPC's public attribute, of each message: what it is.
-enum class CallType : std::uint8_t { none, request, reply };
+/// GRPC's public attribute, of each message: what it is. `lost`: the word that there will be no reply, in its place.
+enum class CallType : std::uint8_t { none, request, reply, lost };
 inline constexpr const char* kCallType = "type";
 
 /// When a call ends: a pure function. Nothing: not yet.

@@ -31,6 +31,11 @@ class Unacknowledged {
   /// The peer has acknowledged it. No effect if it is not kept: so also of the next two.
   void acknowledged(const Sent& sent) noexcept;
   void forget(const Sent& sent) noexcept;
+  /// What is kept of it. Null: nothing.
+  [[nodiscard]] ItemRef kept(const Sent& sent) noexcept {
+    Kept* const known = kept_.resolve(sent);
+    return known != nullptr ? ItemRef(known->item.get()) : ItemRef();
+  }
   /// Sends it again. False: it has been sent often enough, and is forgotten.
   [[nodiscard]] bool timed_out(const Sent& sent) noexcept;
 

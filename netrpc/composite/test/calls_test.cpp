@@ -122,9 +122,10 @@ TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
   std::string another = request.substr(0, 10);
   ++another.back();
   answer(another, 2);
+  answer(another, 3);
   answer(request.substr(0, 2) + std::string(8, '\0'), 2);
   answer(request.substr(0, 10), 0);
-  answer(request.substr(0, 10), 3);
+  answer(request.substr(0, 10), 4);
   EXPECT_FALSE(one.done());
   EXPECT_EQ(two.layer[0]->bag().count(), 0U);
   EXPECT_EQ(two.statistics(0).refused, 2U);  // of no known type

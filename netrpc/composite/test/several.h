@@ -134,11 +134,17 @@ class GroupOutcome final : public TestCall {
 };
 
 using PartsOf = std::function<std::vector<Part>()>;
+/// What the composite protocol of a host stands on. Null: IP.
+using BelowOf = std::function<Protocol&(SimHost&)>;
 
 /// A client, 10.0.0.1, and as many servers as one likes. Servers that have crashed may boot.
 struct Several {
-  Several(std::size_t count, PartsOf parts, SimOptions options = {}, std::size_t handler_threads = 0)
-      : net(count + 1, 1, options), parts_of(std::move(parts)), threads(handler_threads) {
+  Several(std::size_t count, PartsOf parts, SimOptions options = {}, std::size_t handler_threads = 0,
+          BelowOf stands_on = nullptr)
+      : net(count + 1, 1, options),
+        parts_of(std::move(parts)),
+        threads(handler_threads),
+        below_of(std::move(stands_on)) {
     layers.resize(count + 1);
     servers.resize(count + 1);
     for (std::size_t i = 1; i <= count; ++i) net[i].on_boot([this, i](SimHost& host) { boot(i, host); });
@@ -150,7 +156,8 @@ struct Several {
       if (net[i].up()) let_go(i);
   }
   void compose(std::size_t at, SimHost& host) {
-    auto made = Framework::make(host.host(), "cp", host.ip(), parts_of(), threads);
+    Protocol& below = below_of ? below_of(host) : host.ip();
+    auto made = Framework::make(host.host(), "cp", below, parts_of(), threads);
     ASSERT_TRUE(made) << made.error().message();
     layers[at] = made->get();
     host.own(*std::move(made));
@@ -210,6 +217,7 @@ struct Several {
   SimHosts net;
   const PartsOf parts_of;
   const std::size_t threads;
+  const BelowOf below_of;
   std::vector<Framework*> layers;
   std::vector<Server*> servers;
   Client* client = nullptr;
