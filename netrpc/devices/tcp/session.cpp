@@ -167,9 +167,9 @@ void TcpSession::receive() noexcept {
       }
       if (state == RecordReader::State::more) break;
       Message message = Message::copy_of_long(all.host().pool(), reader_.record());
-      if (!message.allocated()) {
+      if (!message.allocated()) {  // who waits for an answer is to know that there will be none
         ++all.counted.refused;
-        continue;
+        return end();
       }
       ++all.counted.received;
       ++records;

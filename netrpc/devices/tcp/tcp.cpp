@@ -12,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/tcp/protocol.h"
 
@@ -191,11 +192,12 @@ bool TcpProtocol::room_for(HostAddress peer) noexcept {
 
 bool TcpProtocol::fits(HostAddress peer) noexcept {
   if (!peer.known()) return sessions_.size() < options_.peers;
+  const std::size_t all = options_.peers - options_.peers / 4;
   std::size_t own = 0;
   sessions_.for_each([&](const Peer& one, const SessionRef& session) {
     own += one.host == peer && static_cast<TcpSession&>(*session).passive_ ? 1U : 0U;
   });
-  return sessions_.size() < options_.peers - options_.peers / 4 && own < std::max<std::size_t>(options_.peers / 4, 1);
+  return own < std::max<std::size_t>(options_.peers / 4, 1) && shim::one_may_take(1, own, sessions_.size(), all);
 }
 
 /// Sessions that nobody refers to and that have no connection; `connected`: also those that this host has opened, if

@@ -1,156 +1,20 @@
-// TCP over the loopback of a namespace: hosts with graphs, and programs that know nothing of them.
-#include "netrpc/devices/tcp/tcp.h"
-
+// What a TCP does with the connections of programs, and for them.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "eventually.h"
-#include "lrpc/netrpc/wire.h"
-#include "lrpc/shim/system/fd.h"
-#include "netrpc/src/record.h"
-#include "netrpc/test_support/real_host.h"
+#include "netrpc/devices/tcp/test/tcp_fixture.h"
 
 namespace lrpc::netrpc::test {
 namespace {
 
 using testing_lrpc::eventually;
-
-constexpr ProtocolNumber kTcpUser = protocol_numbers::kFirstOfTests;
-constexpr HostAddress kLoopback{0x7f000001};
-constexpr std::uint16_t kPort = 4711;
-
-/// A program with a connection to kPort.
-class Connection {
- public:
-  /// `buffers`: the bytes that the socket keeps of what it sends, and of what comes; 0: as many as the kernel likes.
-  explicit Connection(int buffers = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    if (buffers != 0) {
-      EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &buffers, sizeof buffers), 0);
-      EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &buffers, sizeof buffers), 0);
-    }
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(kLoopback.value);
-    to.sin_port = htons(kPort);
-    const timeval patience{.tv_sec = 240, .tv_usec = 0};
-    EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
-    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-  }
-  void send(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count < 0 && errno == EINTR) continue;
-      ASSERT_GT(count, 0);
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-  }
-  /// How many of them could be sent without waiting.
-  [[nodiscard]] std::size_t send_at_once(std::string_view bytes) const {
-    return static_cast<std::size_t>(
-        std::max<ssize_t>(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0));
-  }
-  /// Whether the other end has reset it.
-  [[nodiscard]] bool ended() const {
-    pollfd socket{socket_.get(), 0, 0};
-    return ::poll(&socket, 1, 0) == 1;
-  }
-  void shut_down() const { EXPECT_EQ(::shutdown(socket_.get(), SHUT_WR), 0); }
-  /// So many bytes; fewer if the connection ends before.
-  [[nodiscard]] std::string receive(std::size_t size) const {
-    std::string bytes;
-    while (bytes.size() < size) {
-      std::array<char, 4096> part;
-      const ssize_t count = ::recv(socket_.get(), part.data(), std::min(part.size(), size - bytes.size()), 0);
-      if (count < 0 && errno == EINTR) continue;  // a ring of this thread's has work to do
-      if (count <= 0) break;
-      bytes.append(part.data(), static_cast<std::size_t>(count));
-    }
-    return bytes;
-  }
-
- private:
-  const UniqueFd socket_;
-};
-
-std::string record(const std::string& text) {
-  std::byte mark[kRecordMark];
-  WireWriter(mark).put(record_mark(text.size()));
-  return std::string(reinterpret_cast<const char*>(mark), kRecordMark) + text;
-}
-
-class TcpTest : public testing::TestWithParam<EngineKind> {
- protected:
-  void SetUp() override {
-    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
-    if (GetParam() == EngineKind::uring)
-      if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
-    where_.emplace();
-    client_ = std::make_unique<RealHost>(*where_, GetParam(), "client");
-    client_->inside([&] {
-      calls_ = &client_->keep(make_tcp(**client_, "calls", {}));
-      talker_ = &client_->keep(std::make_unique<Talker>(**client_, false));
-    });
-    client_->start(1);
-  }
-  void TearDown() override {
-    if (client_) client_->inside([&] { session_ = {}; });
-  }
-  /// An echo at kPort.
-  void serve(TcpOptions options = {}) {
-    server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
-    options.port = kPort;
-    server_->inside([&] {
-      tcp_ = &server_->keep(make_tcp(**server_, "tcp", options));
-      echo_ = &server_->keep(std::make_unique<Talker>(**server_, true));
-      ASSERT_TRUE(tcp_->open_enable(*echo_, {kTcpUser, {}, {}}));
-    });
-    server_->start(2);
-  }
-  void open() {
-    client_->inside([&] {
-      ParticipantSet to{kTcpUser, {}, {}};
-      to.remote.host = kLoopback;
-      to.remote.port = kPort;
-      auto opened = calls_->open(*talker_, to);
-      ASSERT_TRUE(opened) << opened.error().message();
-      session_ = *opened;
-    });
-  }
-  Errc push(std::size_t size) {
-    Errc outcome = Errc::ok;
-    client_->inside([&] {
-      const std::vector<std::byte> bytes(size, std::byte{7});
-      outcome = session_->push(Message::copy_of_long((*client_)->pool(), bytes));
-    });
-    return outcome;
-  }
-  /// What has come back, in messages and bytes.
-  bool receives(std::uint64_t messages, std::uint64_t bytes) {
-    return client_->wait([&] { return talker_->received == messages && talker_->bytes == bytes; });
-  }
-  [[nodiscard]] control::Statistics statistics() { return server_->asked<control::Statistics>(*tcp_); }
-
-  std::optional<Namespace> where_;
-  std::unique_ptr<RealHost> server_;
-  std::unique_ptr<RealHost> client_;
-  Protocol* tcp_ = nullptr;
-  Protocol* calls_ = nullptr;
-  Talker* echo_ = nullptr;
-  Talker* talker_ = nullptr;
-  SessionRef session_;
-};
 
 TEST_P(TcpTest, messages_of_any_size_come_whole) {
   serve();
@@ -278,6 +142,26 @@ TEST_P(TcpTest, who_does_not_read_is_not_listened_to_and_ends) {
     server_->inside([&] { none = buffers() < 10; });
     return none;
   }));
+}
+
+TEST_P(TcpTest, who_sends_what_there_is_no_buffer_for_is_disconnected) {
+  serve();
+  where_->run([&] {
+    const Connection program;
+    program.send(record("first"));
+    EXPECT_EQ(program.receive(9), record("first"));
+    std::vector<Buffer*> all;
+    server_->inside([&] {
+      for (const std::uint32_t size : {BufferPool::kSizes[2], BufferPool::kSizes[1], BufferPool::kSizes[0]})
+        while (Buffer* const taken = (*server_)->pool().take(size)) all.push_back(taken);
+    });
+    program.send(record("second"));
+    EXPECT_EQ(program.receive(1), "");
+    for (Buffer* const taken : all) BufferPool::release(*taken);
+    const Connection other;
+    other.send(record("third"));
+    EXPECT_EQ(other.receive(9), record("third"));
+  });
 }
 
 TEST_P(TcpTest, who_sends_without_end_does_not_hold_up_timers) {
