@@ -160,8 +160,8 @@ bool PathService::Answers::counts(std::span<const std::byte> reply) noexcept {
 
 void PathService::Answers::said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept {
   const auto answer = outcome == Errc::ok ? decode_call_answer(reply) : std::nullopt;
-  const bool unserved = outcome == Errc::limit_reached || outcome == Errc::message_too_long;
-  if (!answer) return put(member, failed(unserved ? outcome : Errc::call_failed), {});
+  const bool told = outcome == Errc::limit_reached || outcome == Errc::message_too_long || outcome == Errc::call_lost;
+  if (!answer) return put(member, failed(told ? outcome : Errc::call_failed), {});
   put(member, answer->status, answer->image);
   if (!answer->ended && failure_ == 0 && (answer->status & shim::call_status::kFailed) != 0) {
     failure_ = answer->status;
@@ -206,6 +206,7 @@ std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::
   if (answers.any_ended()) note_lost(*path.members, answers);
   if (sent == Errc::ok) return 0;
   if (sent == Errc::timed_out && limit.count() != 0) return failed(Errc::call_aborted);
+  if (sent == Errc::call_lost) return failed(sent);
   return failed(wanting(sent) ? what_wants(sent) : Errc::call_failed);
 }
 

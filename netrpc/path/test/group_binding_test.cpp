@@ -62,6 +62,15 @@ TEST_F(Groups, an_error_that_is_not_raised_is_no_answer) {
   EXPECT_EQ(client->Refuse().code(), Errc::not_permitted);
 }
 
+TEST_F(Groups, replies_that_are_too_long_for_the_way_are_said_to_be_so) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  network_.replies_too_long_of = address(1);
+  EXPECT_EQ(added(*client), (std::map<std::string, std::string>{
+                                {name(0), "42"}, {name(1), failure(Errc::call_lost)}, {name(2), "42"}}));
+  EXPECT_EQ(*client->Add(20, 22), 42);
+}
+
 TEST_F(Groups, replies_for_which_there_is_no_room_are_said_to_be_so) {
   auto client = import();
   ASSERT_TRUE(client);

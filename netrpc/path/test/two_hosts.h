@@ -84,7 +84,7 @@ class Network {
     if (refused != 0) return static_cast<Errc>(refused);
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     if (lose_replies_to_binds && command == kBind) return Errc::timed_out;
-    if (replies_too_long) return Errc::call_lost;
+    if (replies_too_long || replies_too_long_of == to) return Errc::call_lost;
     return Errc::ok;
   }
 
@@ -111,7 +111,8 @@ class Network {
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
   std::atomic<bool> lose_replies_to_binds{false};
-  std::atomic<bool> replies_too_long{false};  ///< To all commands: senders are told so.
+  std::atomic<bool> replies_too_long{false};        ///< To all commands: senders are told so.
+  std::atomic<HostAddress> replies_too_long_of{0};  ///< The same of one host.
 
  private:
   enum class State { joined, parted, given_up, blocked, choked };

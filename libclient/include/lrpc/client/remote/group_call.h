@@ -36,8 +36,8 @@ using BytesResults =
     std::conditional_t<kBytes == 1, std::vector<std::byte>, std::array<std::vector<std::byte>, kBytes>>;
 
 /// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
-/// (call_failed; message_too_long; limit_reached, also for a reply for which there was no room). Results of type bytes
-/// are in `bytes`, which is empty where `result` is an error.
+/// (call_failed; message_too_long; call_lost, if it was too long for the way; limit_reached, also for a reply for which
+/// there was no room). Results of type bytes are in `bytes`, which is empty where `result` is an error.
 template <class Answer, std::size_t kBytes = 0>
 struct MemberReply {
   GroupMember who;
