@@ -20,14 +20,14 @@ struct ChannelOptions {
   Duration initial_timeout =
       std::chrono::milliseconds(50);  ///< Before the first round trip to a peer has been measured.
   Duration minimum_timeout =
-      std::chrono::microseconds(30);           ///< However short the round trip is, while packets are lost.
-  std::size_t channels_per_peer = 1024;        ///< At the server: more are refused.
-  std::size_t peers = 4096;                    ///< At the server: more are refused.
+      std::chrono::microseconds(30);     ///< However short the round trip is, while packets are lost.
+  std::size_t channels_per_peer = 1024;  ///< At the server: more are refused.
+  std::size_t peers = 4096;              ///< At the server: more are refused.
   /// Bytes of buffers with replies that are kept, to all peers together. Those to one take no more than they leave free
   /// for others.
   std::size_t memory = std::size_t{16} << 20;
-  std::size_t max_message = 0;                 ///< Bytes of data in a message; zero: what the layer below can deliver.
-  std::uint64_t first_sequence = 1;            ///< For tests of the wrap-around.
+  std::size_t max_message = 0;       ///< Bytes of data in a message; zero: what the layer below can deliver.
+  std::uint64_t first_sequence = 1;  ///< For tests of the wrap-around.
 
   /// Between two packets to a peer that does not answer, at most: so that several tries may be lost before it is given
   /// up, and so soon it is heard when it is there again.

@@ -38,7 +38,7 @@ struct ChannelPeer {
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
-  std::size_t kept = 0;  ///< Bytes of replies that are kept for it.
+  std::size_t kept = 0;                     ///< Bytes of replies that are kept for it.
   std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
   std::uint16_t next_number = 1;
   bool unused_before = false;  ///< At the last sweep already.
