@@ -30,19 +30,21 @@ class PeerSilence {
   void missed(HostAddress host) noexcept {
     if (const auto found = hosts_.find(host); found != hosts_.end()) found->second.suspected = true;
   }
-  /// Whether its bindings end. A host that has never been heard has none.
+  /// Whether its bindings end. A host that has never been heard has none, and one that has missed no question was not
+  /// silent: this host did not run, and has asked none.
   [[nodiscard]] bool over(HostAddress host, Time now) const noexcept {
     const auto found = hosts_.find(host);
-    return found != hosts_.end() && now - found->second.heard >= bound_;
+    return found != hosts_.end() && found->second.suspected && now - found->second.heard >= bound_;
   }
   [[nodiscard]] bool suspected(HostAddress host) const noexcept {
     const auto found = hosts_.find(host);
     return found != hosts_.end() && found->second.suspected;
   }
-  /// How long to wait for the answer to a question that is asked now: `usual`, or until it is over.
+  /// How long to wait for the answer to a question that is asked now: `usual`, or, if the last one has not been answered,
+  /// until it is over.
   [[nodiscard]] Span patience(HostAddress host, Time now, Span usual, Span least) const noexcept {
     const auto found = hosts_.find(host);
-    if (found == hosts_.end()) return usual;
+    if (found == hosts_.end() || !found->second.suspected) return usual;
     const Span left = std::chrono::ceil<Span>(found->second.heard + bound_ - now);
     return std::max(std::min(usual, left), std::min(usual, least));
   }

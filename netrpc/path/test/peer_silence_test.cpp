@@ -20,6 +20,7 @@ TEST(PeerSilenceTest, is_over_after_the_bound_since_the_last_answer_and_not_befo
   EXPECT_FALSE(silence.over(kHost, kBegin + 30s - 1ns));
   EXPECT_TRUE(silence.over(kHost, kBegin + 30s));
   silence.heard(kHost, kBegin + 29s);
+  silence.missed(kHost);
   EXPECT_FALSE(silence.over(kHost, kBegin + 58s));
   EXPECT_TRUE(silence.over(kHost, kBegin + 59s));
 }
@@ -45,9 +46,19 @@ TEST(PeerSilenceTest, has_the_last_answer_awaited_until_the_bound_and_no_longer)
   PeerSilence silence(30s);
   EXPECT_EQ(silence.patience(kHost, kBegin, 5s, 200ms), 5s);
   silence.heard(kHost, kBegin);
+  silence.missed(kHost);
   EXPECT_EQ(silence.patience(kHost, kBegin + 10s, 5s, 200ms), 5s);
   EXPECT_EQ(silence.patience(kHost, kBegin + 28s, 5s, 200ms), 2s);
-  EXPECT_EQ(silence.patience(kHost, kBegin + 40s, 5s, 200ms), 200ms) << "one question more: it may be our own pause";
+  EXPECT_EQ(silence.patience(kHost, kBegin + 40s, 5s, 200ms), 200ms) << "one question more";
+}
+
+TEST(PeerSilenceTest, of_a_host_that_has_missed_no_question_is_a_pause_of_our_own_and_it_is_asked_as_usual) {
+  PeerSilence silence(30s);
+  silence.heard(kHost, kBegin);
+  EXPECT_FALSE(silence.over(kHost, kBegin + 1h));
+  EXPECT_EQ(silence.patience(kHost, kBegin + 1h, 5s, 200ms), 5s);
+  silence.missed(kHost);
+  EXPECT_TRUE(silence.over(kHost, kBegin + 1h));
 }
 
 }  // namespace

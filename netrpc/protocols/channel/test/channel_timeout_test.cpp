@@ -210,5 +210,61 @@ TEST(ChannelTimeoutTest, a_call_ends_after_give_up_of_silence_and_one_with_a_tim
   EXPECT_EQ(call.outcome, Errc::call_failed);
 }
 
+/// Nothing runs for so long; the clock goes on.
+void stand_still(ChannelPair& pair, Duration time) { pair.wire.pass(time, time); }
+
+TEST(ChannelTimeoutTest, a_call_outlives_a_pause_of_its_own_machine_however_long) {
+  ChannelPair pair(kPatient);
+  pair.expect_ok("warm");
+  TestCall reply_lost;
+  pair.call(reply_lost, "reply");
+  pair.wire.deliver_next();
+  pair.wire.packets.clear();
+  stand_still(pair, 55s);
+  EXPECT_FALSE(reply_lost.done()) << "the server has been asked nothing, and so was not silent";
+  join(pair);
+  EXPECT_EQ(reply_lost.outcome, Errc::ok);
+  EXPECT_EQ(pair.executions("reply"), 1U);
+  TestCall request_late;
+  pair.call(request_late, "request");
+  stand_still(pair, 55s);
+  stand_still(pair, 55s);
+  join(pair);
+  EXPECT_EQ(request_late.outcome, Errc::ok);
+  EXPECT_EQ(pair.executions("request"), 1U);
+}
+
+TEST(ChannelTimeoutTest, a_pause_of_its_own_machine_does_not_have_a_call_executed_that_the_server_may_have_forgotten) {
+  ChannelPair pair(kPatient);
+  pair.expect_ok("warm");
+  TestCall call;
+  pair.call(call, "request");
+  pair.wire.deliver_next();
+  EXPECT_EQ(pair.executions("request"), 1U);
+  pair.wire.packets.clear();
+  {
+    const Shepherd inside(pair.wire[1].host.monitor());
+    control::Request forget = control::DropIdle{};
+    (void)pair.server_channel->control(forget);
+  }
+  stand_still(pair, 200s);
+  join(pair);
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+  EXPECT_EQ(pair.executions("request"), 1U);
+}
+
+TEST(ChannelTimeoutTest, a_silence_ends_a_call_also_where_a_pause_of_its_own_machine_came_before) {
+  ChannelPair pair(kPatient);
+  pair.expect_ok("warm");
+  TestCall call;
+  pair.call(call, "request");
+  pair.wire.packets.clear();
+  stand_still(pair, 100s);
+  part(pair, 28s);
+  EXPECT_FALSE(call.done());
+  part(pair, 3s);
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
