@@ -130,6 +130,22 @@ void call_everything(T::Client& client, Noise& noise) {
   }
 }
 
+TEST_F(Hostile, handles_of_a_call_are_all_closed_or_none) {
+  const auto one = client().Start(1);
+  const auto other = client().Start(2);
+  ASSERT_TRUE(one && other);
+  const auto cursor = client().MakeCursor(*one);
+  ASSERT_TRUE(cursor);
+  EXPECT_EQ(client().Join(*cursor, *one, T::Session{}).code(), Errc::bad_handle);
+  EXPECT_EQ(client().Join(*cursor, *one, *one).code(), Errc::bad_handle) << "one handle was closed twice";
+  EXPECT_EQ(client().Join(*cursor, *one, T::Session{cursor->value}).code(), Errc::bad_handle);
+  EXPECT_EQ(*client().Count(*one), 1U) << "a refused call closed a handle";
+  EXPECT_EQ(client().Join(*cursor, *one, *other).value(), 3U);
+  EXPECT_EQ(client().Join(*cursor, *one, *other).code(), Errc::bad_handle);
+  EXPECT_EQ(client().Count(*one).code(), Errc::bad_handle);
+  EXPECT_EQ(client().Count(*other).code(), Errc::bad_handle);
+}
+
 TEST_F(Hostile, results_through_every_client_stub_reach_no_caller_unless_they_conform) {
   Noise noise(testing_lrpc::test_seed());
   std::size_t returned = 0;

@@ -280,22 +280,6 @@ TEST_F(Stubs, resolve_and_close_handles_by_type) {
   EXPECT_EQ(*client().Count(*swapped), 17U);
 }
 
-TEST_F(Stubs, close_all_handles_of_a_call_or_none) {
-  const auto one = client().Start(1);
-  const auto other = client().Start(2);
-  ASSERT_TRUE(one && other);
-  const auto cursor = client().MakeCursor(*one);
-  ASSERT_TRUE(cursor);
-  EXPECT_EQ(client().Join(*cursor, *one, T::Session{}).code(), Errc::bad_handle);
-  EXPECT_EQ(client().Join(*cursor, *one, *one).code(), Errc::bad_handle) << "one handle was closed twice";
-  EXPECT_EQ(client().Join(*cursor, *one, T::Session{cursor->value}).code(), Errc::bad_handle);
-  EXPECT_EQ(*client().Count(*one), 1U) << "a refused call closed a handle";
-  EXPECT_EQ(client().Join(*cursor, *one, *other).value(), 3U);
-  EXPECT_EQ(client().Join(*cursor, *one, *other).code(), Errc::bad_handle);
-  EXPECT_EQ(client().Count(*one).code(), Errc::bad_handle);
-  EXPECT_EQ(client().Count(*other).code(), Errc::bad_handle);
-}
-
 TEST_F(Stubs, turn_whatever_goes_wrong_into_one_code) {
   EXPECT_EQ(client().Throw().code(), Errc::exception_escaped);
   binding().astacks_in_use = true;
