@@ -1,8 +1,12 @@
 #include "sun_service.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "lrpc/shim/most_of_one.h"
 #include "principal.h"
@@ -28,6 +32,25 @@ constexpr std::size_t kPartOfPool = 8;
 void refuse(Session& session, Errc why) noexcept {
   netrpc::control::Request request = netrpc::control::Refuse{why};
   (void)session.control(request);
+}
+
+/// What a thread needs for a call, kept for the next one.
+struct Scratch {
+  sun::ServedProgram::Work work;
+  std::vector<std::byte> arguments;
+};
+
+/// It goes with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C
+/// library ends the process. Throws std::bad_alloc.
+Scratch& scratch_of_this_thread() {
+  static pthread_key_t key;
+  static const bool have_key =
+      pthread_key_create(&key, [](void* scratch) { delete static_cast<Scratch*>(scratch); }) == 0;
+  if (!have_key) throw std::bad_alloc();
+  if (void* const mine = pthread_getspecific(key); mine != nullptr) return *static_cast<Scratch*>(mine);
+  auto made = std::make_unique<Scratch>();
+  if (pthread_setspecific(key, made.get()) != 0) throw std::bad_alloc();
+  return *made.release();
 }
 
 }  // namespace
@@ -148,22 +171,22 @@ netrpc::HostKey SunService::host_of(const Command& command) const noexcept {
 
 void SunService::serve_in_worker(Served& served, Command command) noexcept {
   if (!command.session) return served.program.sweep(Clock::now());
-  thread_local sun::ServedProgram::Work work;
-  thread_local std::vector<std::byte> arguments;
   const Clock::time_point deadline = command.since + kLimit;
   const bool too_late = Clock::now() >= deadline;
   Errc outcome = Errc::limit_reached;
+  Scratch* scratch = nullptr;
   try {
-    arguments.resize(command.request.size());
-    command.request.copy_to(arguments);
+    scratch = &scratch_of_this_thread();
+    scratch->arguments.resize(command.request.size());
+    command.request.copy_to(scratch->arguments);
     const std::uint32_t procedure = command.session->participants().local.procedure;
-    if (!too_late) outcome = served.program.call(command.from, procedure, arguments, deadline, work);
+    if (!too_late) outcome = served.program.call(command.from, procedure, scratch->arguments, deadline, scratch->work);
   } catch (const std::bad_alloc&) {
   }
   const Shepherd inside(host().monitor());
   Message reply;
   if (outcome == Errc::ok) {
-    reply = Message::copy_of_long(host().pool(), work.results.bytes());
+    reply = Message::copy_of_long(host().pool(), scratch->work.results.bytes());
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
