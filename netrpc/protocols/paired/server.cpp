@@ -66,7 +66,7 @@ void ServerEnd::reply(Message message) noexcept {
   if (!executing_) return;
   executing_ = false;
   const SessionRef keep(this);
-  const std::size_t cost = message.footprint();
+  const std::size_t cost = message.size() + PairedProtocol::kCost;
   std::size_t& all = paired().kept_bytes_;
   const PairedOptions& options = paired().options_;
   if (message.size() > options.max_message || !shim::one_may_take(cost, of_host_->kept, all, options.memory))

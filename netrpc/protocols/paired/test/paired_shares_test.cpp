@@ -52,28 +52,6 @@ TEST_F(Shares, replies_to_others_are_sent_while_one_host_takes_none_of_its_own) 
   expect_ok(large);
 }
 
-TEST(SharesOfMemory, count_short_replies_in_large_buffers_for_what_they_take) {
-  constexpr std::size_t kMemory = 10 * BufferPool::kSizes[2];
-  PairedPair pair({.memory = kMemory});
-  Host& host = pair.wire[1].host;
-  pair.server->at_once = false;
-  for (std::uint16_t channel = 1; channel <= 20; ++channel) {
-    pair.forge({.control = bits::kLastSegment,
-                .segment = 1,
-                .call_number = 1,
-                .conversation = pair.meet(0, channel),
-                .channel = channel},
-               "x");
-    const Shepherd inside(host.monitor());
-    Message reply = Message::make(host.pool(), 16'000);
-    reply.truncate(2000);
-    const SessionRef to = std::exchange(pair.server->pending.front().first, {});
-    pair.server->pending.pop_front();
-    to->reply(std::move(reply));
-  }
-  EXPECT_LE(host.pool().in_use() * BufferPool::kSizes[2], kMemory);
-}
-
 TEST(SharesOfSessions, are_left_to_the_next_host_by_those_that_have_many) {
   PairedPair few({.sessions = 8}, 7);
   for (const std::size_t from : {2U, 3U, 4U, 5U, 6U}) {
