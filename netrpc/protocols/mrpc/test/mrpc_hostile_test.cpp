@@ -147,10 +147,10 @@ TEST_F(MrpcHostileTest, short_replies_in_large_buffers_count_for_what_they_take)
   }
   {
     const Shepherd inside(net[1].monitor());
-    for (const SessionRef& session : std::exchange(server->pending, {})) {
+    for (const SessionRef& of_client : std::exchange(server->pending, {})) {
       Message reply = Message::make(net[1].pool(), 16'000);
       reply.truncate(1000);
-      session->reply(std::move(reply));
+      of_client->reply(std::move(reply));
     }
   }
   net.world.run_for(1ms);
