@@ -40,8 +40,8 @@ class PeerSilence {
     const auto found = hosts_.find(host);
     return found != hosts_.end() && found->second.suspected;
   }
-  /// How long to wait for the answer to a question that is asked now: `usual`, or, if the last one has not been answered,
-  /// until it is over.
+  /// How long to wait for the answer to a question that is asked now: `usual`, or until it is over if the last one has
+  /// not been answered.
   [[nodiscard]] Span patience(HostAddress host, Time now, Span usual, Span least) const noexcept {
     const auto found = hosts_.find(host);
     if (found == hosts_.end() || !found->second.suspected) return usual;

@@ -167,7 +167,7 @@ class ClientChannel final : public Session {
   std::size_t more_in_request_ = 0;
   Time sent_{};   ///< The first time.
   Time heard_{};  ///< The last sign of life, or when the call began.
-  /// How late the timer has come since then. In that time this host has asked nothing: it is no silence of the server's.
+  /// How late the timer has come since then. In that time this host has asked nothing: the server was not silent.
   Duration stood_still_{};
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
