@@ -7,11 +7,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "lrpc/shim/system/fork.h"
+#include "lrpc/shim/system/of_this_thread.h"
 
 namespace lrpc::shim {
 namespace {
@@ -114,6 +117,27 @@ TEST(Thread, has_the_name_that_was_asked_for_as_far_as_it_fits) {
   ASSERT_TRUE(thread.start({.name = "of sixteen bytes"}, &look, &seen));
   thread.join();
   EXPECT_STREQ(seen.name, "of sixteen byte");
+}
+
+TEST(OfThisThread, is_made_once_for_each_thread_and_ends_with_it) {
+  struct Counted {
+    ~Counted() { --alive(); }
+    static std::atomic<int>& alive() {
+      static std::atomic<int> count = 0;
+      return count;
+    }
+    int number = ++alive();
+  };
+  using Own = OfThisThread<Counted>;
+  EXPECT_EQ(Own::if_made(), nullptr);
+  EXPECT_EQ(Own::get().number, 1);
+  EXPECT_EQ(Own::if_made(), &Own::get());
+  std::thread([] {
+    EXPECT_EQ(Own::if_made(), nullptr);
+    EXPECT_EQ(Own::get().number, 2);
+    EXPECT_EQ(&Own::get(), Own::if_made());
+  }).join();
+  EXPECT_EQ(Counted::alive(), 1);
 }
 
 TEST(Thread, that_cannot_be_had_is_an_error_and_leaves_the_signals_as_they_were) {

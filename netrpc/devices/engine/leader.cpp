@@ -1,10 +1,11 @@
 // Leader and followers: who of the threads that wait receives (docs/DEVICES.md, "The engine").
-#include <pthread.h>
 #include <unistd.h>
 
 #include <memory>
 #include <new>
+#include <vector>
 
+#include "lrpc/shim/system/of_this_thread.h"
 #include "netrpc/devices/engine/uring_receiver.h"
 
 namespace lrpc::netrpc {
@@ -15,24 +16,8 @@ struct OwnRing {
   std::uint64_t engine = 0;
   std::shared_ptr<UringReceiver> ring;
 };
-/// A thread's rings, one an engine; null: it has had none.
-using OwnRings = std::vector<OwnRing>;
-constinit thread_local OwnRings* own_rings = nullptr;
-
-void drop_own_rings(void* rings) noexcept {
-  own_rings = nullptr;
-  delete static_cast<OwnRings*>(rings);
-}
-
-/// They go with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C
-/// library ends the process.
-OwnRings& make_own_rings() {
-  static pthread_key_t key;
-  static const bool have_key = pthread_key_create(&key, &drop_own_rings) == 0;
-  auto made = std::make_unique<OwnRings>();
-  if (!have_key || pthread_setspecific(key, made.get()) != 0) throw std::bad_alloc();
-  return *(own_rings = made.release());
-}
+/// A thread's rings, one an engine.
+using OwnRings = shim::OfThisThread<std::vector<OwnRing>>;
 
 /// A call that ends within this time does not make the deputy come sooner.
 constexpr Duration kLongProcedure = std::chrono::microseconds(100);
@@ -57,11 +42,11 @@ std::shared_ptr<UringReceiver> UringEngine::next_ring() {
 Receiver& UringEngine::my_receiver() {
   Core& core = *core_;
   if (kind_ != EngineKind::uring) return *core.epoll;
-  if (own_rings != nullptr)
-    for (const OwnRing& own : *own_rings)
+  if (const auto* const mine = OwnRings::if_made(); mine != nullptr)
+    for (const OwnRing& own : *mine)
       if (own.engine == core.identifier) return as_receiver(*own.ring);
   try {
-    OwnRings& mine = own_rings != nullptr ? *own_rings : make_own_rings();
+    auto& mine = OwnRings::get();
     mine.reserve(mine.size() + 1);
     core.rings.reserve(core.rings.size() + 1);
     if (auto made = next_ring()) {

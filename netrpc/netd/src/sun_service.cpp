@@ -1,14 +1,12 @@
 #include "sun_service.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "lrpc/shim/most_of_one.h"
+#include "lrpc/shim/system/of_this_thread.h"
 #include "principal.h"
 
 namespace lrpc::netd {
@@ -39,19 +37,6 @@ struct Scratch {
   sun::ServedProgram::Work work;
   std::vector<std::byte> arguments;
 };
-
-/// It goes with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C
-/// library ends the process. Throws std::bad_alloc.
-Scratch& scratch_of_this_thread() {
-  static pthread_key_t key;
-  static const bool have_key =
-      pthread_key_create(&key, [](void* scratch) { delete static_cast<Scratch*>(scratch); }) == 0;
-  if (!have_key) throw std::bad_alloc();
-  if (void* const mine = pthread_getspecific(key); mine != nullptr) return *static_cast<Scratch*>(mine);
-  auto made = std::make_unique<Scratch>();
-  if (pthread_setspecific(key, made.get()) != 0) throw std::bad_alloc();
-  return *made.release();
-}
 
 }  // namespace
 
@@ -176,7 +161,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
   Errc outcome = Errc::limit_reached;
   Scratch* scratch = nullptr;
   try {
-    scratch = &scratch_of_this_thread();
+    scratch = &shim::OfThisThread<Scratch>::get();
     scratch->arguments.resize(command.request.size());
     command.request.copy_to(scratch->arguments);
     const std::uint32_t procedure = command.session->participants().local.procedure;
