@@ -312,6 +312,7 @@ case $command in
     [[ -n $prefix ]] || die "install where? ./do install --prefix P"
     need_for_build
     build release
+    umask 022 # What is installed is for every user.
     cmake --install build/release --prefix "$prefix"
     ;;
   clean) rm -rf build ;;

@@ -1,5 +1,5 @@
-# find_package(lrpc) for other projects: the targets lrpc::client, lrpc::server, lrpc::nameserver, the generator
-# lrpc::lrpc-stubgen, and lrpc_generate().
+# For other projects: find_package(lrpc), which has the targets lrpc::client, lrpc::server, lrpc::nameserver, the
+# generator lrpc::lrpc-stubgen, and lrpc_generate(); and for those without CMake, pkg-config's lrpc-client and lrpc-server.
 include(CMakePackageConfigHelpers)
 
 set(LRPC_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lrpc)
@@ -16,3 +16,9 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/lrpc_fuzz_driver.cpp
   ${CMAKE_CURRENT_LIST_DIR}/LrpcSealed.cmake
   DESTINATION ${LRPC_PACKAGE_DIR})
+
+file(RELATIVE_PATH prefix_from_pkgconfig /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+foreach(side client server)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/lrpc.pc.in ${CMAKE_CURRENT_BINARY_DIR}/lrpc-${side}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lrpc-${side}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
