@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"enum E : uint8 { A = 256 }", "256 is no value of the enum's type, which goes from 0 to 255"},
         Mistake{"enum E : uint8 { A = 255, B }", "256 is no value of the enum's type"},
         Mistake{"enum E : int8 { A = -129 }", "-129 is no value"},
+        Mistake{"enum E : uint64 { A = 18446744073709551615, B }", "'B' would be one more than 18446744073709551615"},
         Mistake{"enum E : uint8 { A = 1, B = 1 }", "'B' has the value 1 of 'A'"},
         Mistake{"enum E : uint8 { }", "has no values"}, Mistake{"enum E { A }", "does not say what integer it is"},
         Mistake{"enum E : float32 { A }", "'float32' is no integer type"},

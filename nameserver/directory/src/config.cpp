@@ -233,6 +233,7 @@ Result<Config> read_config(const std::string& path) {
   const auto password = read_own_file(password_file, true);
   if (!password) return password.error();
   config->server.password = password->substr(0, password->find('\n'));
+  if (config->server.password.ends_with('\r')) config->server.password.pop_back();
   if (config->server.password.empty())
     return Error{Errc::invalid_argument, password_file + ": its first line is to be the password"};
   return config;

@@ -282,6 +282,8 @@ TEST(DirectoryConfig, takes_no_password_that_others_can_read) {
   const auto read = read_config(config);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->server.password, "secret");
+  std::ofstream(password) << "secret\r\n";  // as an editor of another system writes it
+  EXPECT_EQ(read_config(config)->server.password, "secret");
 }
 
 TEST(DirectoryConfig, names_the_file_of_tls_that_is_not_there) {

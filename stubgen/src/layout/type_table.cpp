@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace lrpc::stubgen {
@@ -75,12 +77,18 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
   }
   Scope names(diagnostics_);
   std::map<Integer, const ast::Enumerator*> by_value;
-  Integer next = 0;
+  std::optional<Integer> next = 0;  // none: no integer type has a larger one
   for (const ast::Enumerator& enumerator : declaration.enumerators) {
     if (check_name(enumerator.name, NameUse::member, diagnostics_)) names.declare(enumerator.name);
-    const Integer value = enumerator.value ? enumerator.value->value : next;
     const Location at = enumerator.value ? enumerator.value->at : enumerator.name.at;
+    if (!enumerator.value && !next) {
+      diagnostics_.error(at, fmt::format("'{}' would be one more than {}, the largest value of all",
+                                         enumerator.name.text, Integer(UINT64_MAX).text()));
+      return;
+    }
+    const Integer value = enumerator.value ? enumerator.value->value : *next;
     next = value.next();
+    if (next == value) next.reset();
     if (value < type.integer.lowest() || value > type.integer.highest()) {
       diagnostics_.error(at, fmt::format("{} is no value of the enum's type, which goes from {} to {}", value.text(),
                                          type.integer.lowest().text(), type.integer.highest().text()));
