@@ -38,9 +38,9 @@ void judge_alone(const Situation& situation, const Comparison& all, const Runs& 
     return;
   }
   const auto may_miss = static_cast<std::ptrdiff_t>(ours.runs.size() / kRunsForOneBad);
-  const auto bad = [&](auto&& is_bad) { return std::ranges::count_if(ours.runs, is_bad) > may_miss; };
-  missed.add(bad([&](const FreshRun& run) { return bad_share(run, all.good) > kBadShareBar; }), "windows");
-  missed.add(bad([&](const FreshRun& run) { return !(first_good(run, all.good) <= kFirstGoodBar); }), "first");
+  missed.add(all.bad_runs > may_miss, "windows");
+  const auto is_late = [&](const FreshRun& run) { return !(first_good(run, all.good) <= kFirstGoodBar); };
+  missed.add(std::ranges::count_if(ours.runs, is_late) > may_miss, "first");
 }
 
 }  // namespace
@@ -106,6 +106,12 @@ Comparison compare(const Situation& situation, const AllRuns& all, const TickClo
     result.worst_mean = std::max(result.worst_mean, clock.ns(1) * run.calls.mean());
     result.worst_bad_share = std::max(result.worst_bad_share, bad_share(run, result.good));
   }
+
+  const auto bad_runs = [&](const Runs& runs) {
+    return std::ranges::count_if(runs.runs, [&](auto& run) { return bad_share(run, result.good) > kBadShareBar; });
+  };
+  result.bad_runs = bad_runs(ours);
+  result.best_bad_runs = bad_runs(all[result.best]);
 
   const bool beside_hogs = situation.hogs != 0;
   Missed missed;

@@ -74,7 +74,9 @@ struct Comparison {
   double good = 0;        ///< What a window may take, in ns.
   double bad_share = 0;   ///< Median over our runs, in per cent.
   double worst_bad_share = 0;
-  double first_good = 0;  ///< Median over our runs, in ms.
+  std::ptrdiff_t bad_runs = 0;       ///< Of ours, those in which more than kBadShareBar of the windows are bad.
+  std::ptrdiff_t best_bad_runs = 0;  ///< The same of the best fixed gate's: what the host's disturbances make of it.
+  double first_good = 0;             ///< Median over our runs, in ms.
   /// What hogs get, or the mean of a third party, to the same beside plain futexes.
   std::optional<double> others = {};
   std::string missed;  ///< The bars that were missed, by name; empty if none was.

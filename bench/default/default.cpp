@@ -30,6 +30,7 @@ std::vector<Column> columns() {
           {"x p99", 6},
           {"bad %", 6},
           {"worst", 6},
+          {"bad runs", 8},
           {"first ms", 8},
           {"others", 7},
           {"missed", -8}};
@@ -63,8 +64,8 @@ void show(Session& session, const Table& table, const Situation& situation, cons
   table.print({situation.name, number(c.ours.median), number(c.ours.mean), number(c.worst_mean), number(c.ours.p99),
                number(c.ours.max / 1e3), std::string(kDefaultAndFixed[c.best].name), number(c.fixed.median),
                ratio(c.ours.median / c.fixed.median), ratio(c.mean_ratio), ratio(c.ours.p99 / c.fixed.p99),
-               number(c.bad_share), number(c.worst_bad_share), number(c.first_good), c.others ? ratio(c.others) : "",
-               c.missed});
+               number(c.bad_share), number(c.worst_bad_share), fmt::format("{}/{}", c.bad_runs, c.best_bad_runs),
+               number(c.first_good), c.others ? ratio(c.others) : "", c.missed});
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Timing timing = all[i].timing(session.clock());
     Row row{
@@ -92,11 +93,12 @@ void run(Session& session, const std::vector<Situation>& situations, int rounds)
       "The default: fresh processes, nothing chosen, nothing pinned; Null, ns",
       fmt::format("Medians over the runs; worst: the worst run's. best: the fixed gate (exchange, handoff, sleep) with "
                   "the lowest median in the same minutes; x: to it (bars: median {:g}, p99 {:g}), the mean to the "
-                  "lowest of their means. bad: windows of 10 ms whose median is over {:g} times the best's; first: "
-                  "when the first good one began. others: what hogs get, and how long a third party takes for its "
+                  "lowest of their means. bad: windows of 10 ms whose median is over {:g} times the best's; bad runs: "
+                  "how many of the default's and of the best's have more than {:g} % of them; first: when the first "
+                  "good one began. others: what hogs get, and how long a third party takes for its "
                   "work, or a build for a file, to the same beside callers that sleep (`Gate::sleep`). missed: these "
                   "bars, and those of bench/README.md.",
-                  kMedianBar, kP99Bar, kGoodFactor));
+                  kMedianBar, kP99Bar, kGoodFactor, kBadShareBar));
   const Table table(columns());
   table.print_head();
   Shown shown;

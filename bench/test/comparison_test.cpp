@@ -85,6 +85,10 @@ TEST(Comparison, back_to_back_one_run_in_twenty_may_have_bad_windows_or_begin_la
   EXPECT_EQ(missed({}, all_of(runs)), "windows");
   EXPECT_EQ(missed({}, all_of({late})), "first");
   EXPECT_EQ(missed({.threads = 2}, all_of({bad, late})), "") << "not with two callers";
+  AllRuns all = all_of(runs);
+  all[1].runs = {bad, good, bad, bad};
+  EXPECT_EQ(compare({}, all, kNanoseconds).bad_runs, 2);
+  EXPECT_EQ(compare({}, all, kNanoseconds).best_bad_runs, 3);
 }
 
 TEST(Comparison, one_client_that_pauses_has_a_bar_for_its_mean) {
