@@ -241,14 +241,11 @@ TEST_P(SealedBySlow, comes_in_place_of_the_bell) {
 
 TEST_F(SealedByAStranger, closes_memory_that_is_no_region_aside_and_for_its_user) {
   constexpr auto kName = "sealed-no-region";
-  {
-    const BusyClosers closers;
-    lrpc::UniqueFd memory(memfd_create(kName, MFD_CLOEXEC));
+  expect_left_to_closers(kName, [&] {
+    const lrpc::UniqueFd memory(memfd_create(kName, MFD_CLOEXEC));
     EXPECT_EQ(run_with(memory.get(), bell_.second.get()), -2);
     EXPECT_EQ(why_not_, lrpc::Errc::bad_message);
-    memory.reset();
-    EXPECT_EQ(copies_of_memory(kName), 1U) << "the launching thread has closed it";
-  }
+  });
   EXPECT_TRUE(eventually([&] { return copies_of_memory(kName) == 0; }));
 }
 

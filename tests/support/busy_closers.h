@@ -42,6 +42,8 @@ class BusyClosers {
     }
     EXPECT_TRUE(eventually([] { return threads_in_close() >= kClosedAtOnce; }));
   }
+  /// False: they have been let go. A signal, a stop or a freezer ends what close(2) waits for.
+  [[nodiscard]] static bool still() { return threads_in_close() >= kClosedAtOnce; }
 
  private:
   static constexpr std::size_t kClosedAtOnce = 4;  // aside.h: kMostAsideOfOne
@@ -57,6 +59,21 @@ inline std::size_t copies_of_memory(const std::string& name) {
     if (std::filesystem::read_symlink(entry.path(), gone).string().starts_with("/memfd:" + name + " ")) ++count;
   }
   return count;
+}
+
+/// In `round`, which begins and ends with busy closers, memory of that name comes from a stranger. It must still be
+/// open afterwards, left to the closers. Again if these were let go meanwhile.
+template <class Round>
+void expect_left_to_closers(const std::string& name, Round&& round) {
+  std::size_t copies = 0;
+  EXPECT_TRUE(eventually([&] {
+    if (copies_of_memory(name) != 0) return false;  // of the round before
+    const BusyClosers closers;
+    round();
+    copies = copies_of_memory(name);
+    return copies == 1 || BusyClosers::still();
+  }));
+  EXPECT_EQ(copies, 1U) << "who received it has closed it";
 }
 
 }  // namespace testing_lrpc
