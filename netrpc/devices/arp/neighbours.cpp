@@ -1,7 +1,5 @@
 #include "netrpc/devices/arp/neighbours.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <new>
 
 #include "netrpc/devices/arp/rtnetlink.h"
+#include "netrpc/devices/device/internet_address.h"
 
 namespace lrpc::netrpc {
 
@@ -17,24 +16,16 @@ namespace {
 
 /// One request with a 32-bit address as its attribute.
 template <class Body>
-struct Request {
-  nlmsghdr header{};
-  Body body{};
+struct RequestOfHost : rtnetlink::Request<Body> {
   rtattr attribute{};
   std::uint32_t address = 0;
 };
-struct DumpRequest {
-  nlmsghdr header{};
-  ndmsg body{};
-};
 
 template <class Body>
-Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddress host) noexcept {
-  static_assert(sizeof(Request<Body>) == NLMSG_ALIGN(sizeof(Body)) + sizeof(nlmsghdr) + sizeof(rtattr) + 4);
-  Request<Body> request;
-  request.header.nlmsg_len = sizeof request;
+RequestOfHost<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddress host) noexcept {
+  static_assert(sizeof(RequestOfHost<Body>) == NLMSG_ALIGN(sizeof(Body)) + sizeof(nlmsghdr) + sizeof(rtattr) + 4);
+  RequestOfHost<Body> request;
   request.header.nlmsg_type = type;
-  request.header.nlmsg_flags = NLM_F_REQUEST;
   request.attribute = {static_cast<unsigned short>(RTA_LENGTH(4)), attribute};
   request.address = htonl(host.value);
   return request;
@@ -102,10 +93,9 @@ std::optional<Neighbours::Found> Neighbours::find(rtnetlink::Requests& kernel, H
 }
 
 Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
-  DumpRequest wanted;
-  wanted.header.nlmsg_len = sizeof wanted;
+  rtnetlink::Request<ndmsg> wanted;
   wanted.header.nlmsg_type = RTM_GETNEIGH;
-  wanted.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  wanted.header.nlmsg_flags = NLM_F_DUMP;
   wanted.body.ndm_family = AF_INET;
   Table table;
   (void)kernel.ask(wanted, [&table](std::uint16_t type, std::span<const std::byte> payload) {
@@ -116,10 +106,7 @@ Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
 }
 
 void Neighbours::nudge(HostAddress host) noexcept {
-  sockaddr_in discard{};
-  discard.sin_family = AF_INET;
-  discard.sin_port = htons(9);
-  discard.sin_addr.s_addr = htonl(host.value);
+  const sockaddr_in discard = socket_address(host, 9);
   (void)::sendto(discard_, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
 }
 

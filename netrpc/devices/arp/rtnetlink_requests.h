@@ -13,6 +13,13 @@
 
 namespace lrpc::netrpc::rtnetlink {
 
+/// Its header says `nlmsg_type`, and NLM_F_DUMP in `nlmsg_flags` if many messages answer it; Requests::ask() the rest.
+template <class Body>
+struct Request {
+  nlmsghdr header{};
+  Body body{};
+};
+
 /// A socket for them. It is opened once, so that it is there in a sandbox, which lets nobody open another one. Not
 /// thread-safe.
 class Requests {
@@ -34,11 +41,13 @@ class Requests {
     return {};
   }
 
-  /// Sends `wanted`, whose first member `header` is a complete nlmsghdr but for its sequence number, and gives
-  /// visit(type, payload) each message of the answer. 0, or an errno: what the kernel has answered, or that it has not.
-  /// EINTR: what was asked for changed meanwhile, and the answer may lack something.
-  template <class Request, class Visit>
-  [[nodiscard]] int ask(Request& wanted, Visit visit) noexcept {
+  /// Sends `wanted`, a Request and perhaps an attribute, and gives visit(type, payload) each message of the answer. 0,
+  /// or an errno: what the kernel has answered, or that it has not. EINTR: what was asked for changed meanwhile, and
+  /// the answer may lack something.
+  template <class Wanted, class Visit>
+  [[nodiscard]] int ask(Wanted& wanted, Visit visit) noexcept {
+    wanted.header.nlmsg_len = sizeof wanted;
+    wanted.header.nlmsg_flags |= NLM_F_REQUEST;
     wanted.header.nlmsg_seq = ++sequence_;
     sockaddr_nl kernel{};
     kernel.nl_family = AF_NETLINK;

@@ -1,10 +1,8 @@
 #include "netrpc/devices/device/interface.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -17,6 +15,8 @@
 #include <fstream>
 #include <memory>
 #include <vector>
+
+#include "netrpc/devices/device/internet_address.h"
 
 namespace lrpc::netrpc {
 
@@ -105,10 +105,7 @@ namespace {
 /// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
 UniqueFd discard_of(HostAddress host) noexcept {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(9);
-  to.sin_addr.s_addr = htonl(host.value);
+  const sockaddr_in to = socket_address(host, 9);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
   return socket;
 }

@@ -12,15 +12,9 @@ namespace {
 
 constexpr int kTries = 3;
 
-struct LinkRequest {
-  nlmsghdr header{};
-  ifinfomsg body{};
-  rtattr attribute{};
+struct RequestByName : rtnetlink::Request<ifinfomsg> {
+  rtattr attribute{static_cast<unsigned short>(RTA_LENGTH(IFNAMSIZ)), IFLA_IFNAME};
   std::array<char, IFNAMSIZ> name{};
-};
-struct AddressRequest {
-  nlmsghdr header{};
-  ifaddrmsg body{};
 };
 
 }  // namespace
@@ -80,10 +74,8 @@ LinkWatch::Found LinkWatch::find(rtnetlink::Requests& kernel, const Interface& l
   };
   int index = link.index;
   if (index != 0) {
-    LinkRequest by_index;
-    by_index.header.nlmsg_len = offsetof(LinkRequest, attribute);
+    rtnetlink::Request<ifinfomsg> by_index;
     by_index.header.nlmsg_type = RTM_GETLINK;
-    by_index.header.nlmsg_flags = NLM_F_REQUEST;
     by_index.body.ifi_index = index;
     if (kernel.ask(by_index, visit) == ENODEV) {
       found.removed = index;
@@ -91,11 +83,8 @@ LinkWatch::Found LinkWatch::find(rtnetlink::Requests& kernel, const Interface& l
     }
   }
   if (index == 0) {
-    LinkRequest by_name;
-    by_name.header.nlmsg_len = sizeof by_name;
+    RequestByName by_name;
     by_name.header.nlmsg_type = RTM_GETLINK;
-    by_name.header.nlmsg_flags = NLM_F_REQUEST;
-    by_name.attribute = {static_cast<unsigned short>(RTA_LENGTH(IFNAMSIZ)), IFLA_IFNAME};
     link.name.copy(by_name.name.data(), by_name.name.size() - 1);
     (void)kernel.ask(by_name, visit);
   }
@@ -106,10 +95,9 @@ LinkWatch::Found LinkWatch::find(rtnetlink::Requests& kernel, const Interface& l
 /// It may have moved to another link of this machine (a bridge, for example).
 std::optional<bool> LinkWatch::find_address(rtnetlink::Requests& kernel, HostAddress own) {
   if (!own.known()) return std::nullopt;
-  AddressRequest all;
-  all.header.nlmsg_len = sizeof all;
+  rtnetlink::Request<ifaddrmsg> all;
   all.header.nlmsg_type = RTM_GETADDR;
-  all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  all.header.nlmsg_flags = NLM_F_DUMP;
   all.body.ifa_family = AF_INET;
   bool there = false;
   const auto visit = [&](std::uint16_t type, std::span<const std::byte> payload) {
@@ -134,10 +122,9 @@ void LinkWatch::found(const Found& found) noexcept {
 
 void LinkWatch::ask_whether_ours(const EthernetAddress& ethernet, std::function<void(bool ours)> answer) {
   (void)asker_.ask([ethernet, answer = std::move(answer)](rtnetlink::Requests& kernel) {
-    LinkRequest all;
-    all.header.nlmsg_len = offsetof(LinkRequest, attribute);
+    rtnetlink::Request<ifinfomsg> all;
     all.header.nlmsg_type = RTM_GETLINK;
-    all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    all.header.nlmsg_flags = NLM_F_DUMP;
     bool found = false;
     const int error = kernel.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
       const auto link = rtnetlink::decode_link(type, payload);

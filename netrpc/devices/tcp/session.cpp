@@ -1,6 +1,4 @@
 // One connection: what is sent and received.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
 
 namespace lrpc::netrpc::tcp {
@@ -55,15 +54,12 @@ Errc TcpSession::connect() noexcept {
   if (!socket_) return Errc::limit_reached;
   const int yes = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
   if (owner().bound_.known()) {
-    address.sin_addr.s_addr = htonl(owner().bound_.value);
-    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    const sockaddr_in own = socket_address(owner().bound_);
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
       return end(), Errc::limit_reached;
   }
-  address.sin_port = htons(participants().remote.port);
-  address.sin_addr.s_addr = htonl(peer().value);
+  const sockaddr_in address = socket_address(peer(), participants().remote.port);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno != EINPROGRESS) {
     const bool here = errno == EADDRNOTAVAIL || errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS;

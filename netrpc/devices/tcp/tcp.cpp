@@ -1,8 +1,6 @@
 // The protocol: who has a session, and who is accepted.
 #include "netrpc/devices/tcp/tcp.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -14,6 +12,7 @@
 
 #include "lrpc/shim/most_of_one.h"
 #include "netrpc/devices/device/device.h"
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
 
 namespace lrpc::netrpc {
@@ -94,10 +93,7 @@ Status TcpProtocol::listen() {
   if (!socket) return system_error("socket(SOCK_STREAM)", errno);
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(*options_.port);
-  address.sin_addr.s_addr = htonl(bound_.value);
+  const sockaddr_in address = socket_address(bound_, *options_.port);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE)
