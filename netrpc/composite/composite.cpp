@@ -29,13 +29,11 @@ class Verify final : public MicroProtocol {
 };
 
 MicroKind verify_kind() {
-  MicroKind kind;
-  kind.name = "VERIFY";
-  kind.summary = "inserts every message";
-  kind.imports = {kMessagePoppedToCp.name, kMessagePushedToCp.name};
-  kind.verifies = true;
-  kind.make = make_micro<Verify>;
-  return kind;
+  return {.name = "VERIFY",
+          .summary = "inserts every message",
+          .imports = {kMessagePoppedToCp.name, kMessagePushedToCp.name},
+          .verifies = true,
+          .make = make_micro<Verify>};
 }
 
 }  // namespace

@@ -118,21 +118,20 @@ class Ack final : public MicroProtocol {
 }  // namespace
 
 MicroKind ack_kind() {
-  MicroKind kind;
-  kind.name = "ACK";
-  kind.summary = "sends again what is not acknowledged";
-  kind.exports = {kSuspectHostDead.name, kTooLongAgain.name};
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name};
-  kind.needs = {{"NUMBER"}};
-  kind.options = with_peer_options(
-      {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms", false,
-        "100us", "3600s"},
-       {"tries", OptionType::number, "how often it is sent; 8", false, "1"},
-       {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1"},
-       {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false, "2",
-        "1048576"}});
-  kind.make = make_micro<Ack>;
-  return kind;
+  return {
+      .name = "ACK",
+      .summary = "sends again what is not acknowledged",
+      .exports = {kSuspectHostDead.name, kTooLongAgain.name},
+      .imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name},
+      .needs = {{"NUMBER"}},
+      .options = with_peer_options(
+          {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms",
+            false, "100us", "3600s"},
+           {"tries", OptionType::number, "how often it is sent; 8", false, "1"},
+           {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1"},
+           {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false,
+            "2", "1048576"}}),
+      .make = make_micro<Ack>};
 }
 
 }  // namespace lrpc::netrpc::composite

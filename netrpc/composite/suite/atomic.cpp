@@ -103,14 +103,12 @@ class Atomic final : public MicroProtocol {
 }  // namespace
 
 MicroKind atomic_kind() {
-  MicroKind kind;
-  kind.name = "ATOMIC";
-  kind.summary = "requests one at a time, each entirely or not at all";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kRequestEnded.name};
-  kind.needs = {{"GRPC"}};
-  kind.options = {{"hold", OptionType::number, "how many requests wait; 1024", false, "1", "65536"}};
-  kind.make = make_micro<Atomic>;
-  return kind;
+  return {.name = "ATOMIC",
+          .summary = "requests one at a time, each entirely or not at all",
+          .imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kRequestEnded.name},
+          .needs = {{"GRPC"}},
+          .options = {{"hold", OptionType::number, "how many requests wait; 1024", false, "1", "65536"}},
+          .make = make_micro<Atomic>};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -27,25 +27,21 @@ class Unbounded final : public MicroProtocol {
 }  // namespace
 
 MicroKind bounded_kind() {
-  MicroKind kind;
-  kind.name = "BOUNDED";
-  kind.summary = "ends calls that take long";
-  kind.needs = {{"GRPC"}};
-  kind.excludes = {"UNBOUNDED"};
-  kind.imports = {kCallBegun.name};
-  kind.options = {{"limit", OptionType::duration, "of each call; 10s"}};
-  kind.make = make_micro<Bounded>;
-  return kind;
+  return {.name = "BOUNDED",
+          .summary = "ends calls that take long",
+          .imports = {kCallBegun.name},
+          .needs = {{"GRPC"}},
+          .excludes = {"UNBOUNDED"},
+          .options = {{"limit", OptionType::duration, "of each call; 10s"}},
+          .make = make_micro<Bounded>};
 }
 
 MicroKind unbounded_kind() {
-  MicroKind kind;
-  kind.name = "UNBOUNDED";
-  kind.summary = "says that nothing but its caller bounds a call";
-  kind.needs = {{"GRPC"}};
-  kind.excludes = {"BOUNDED"};
-  kind.make = make_micro<Unbounded>;
-  return kind;
+  return {.name = "UNBOUNDED",
+          .summary = "says that nothing but its caller bounds a call",
+          .needs = {{"GRPC"}},
+          .excludes = {"BOUNDED"},
+          .make = make_micro<Unbounded>};
 }
 
 }  // namespace lrpc::netrpc::composite

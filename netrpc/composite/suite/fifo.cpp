@@ -126,16 +126,14 @@ class Fifo final : public MicroProtocol {
 }  // namespace
 
 MicroKind fifo_kind() {
-  MicroKind kind;
-  kind.name = "FIFO";
-  kind.summary = "a peer's messages in the order in which it has sent them";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessagePoppedFromCp.name, kMessageDeletedFromBag.name};
-  kind.needs = {{"NUMBER"}};
-  kind.options = with_peer_options(
-      {{"patience", OptionType::duration, "after which it does without a message that is missing; 5s"},
-       {"hold", OptionType::number, "how many messages of a peer it holds up; 256", false, "1"}});
-  kind.make = make_micro<Fifo>;
-  return kind;
+  return {.name = "FIFO",
+          .summary = "a peer's messages in the order in which it has sent them",
+          .imports = {kMessageInsertedIntoBag.name, kMessagePoppedFromCp.name, kMessageDeletedFromBag.name},
+          .needs = {{"NUMBER"}},
+          .options = with_peer_options(
+              {{"patience", OptionType::duration, "after which it does without a message that is missing; 5s"},
+               {"hold", OptionType::number, "how many messages of a peer it holds up; 256", false, "1"}}),
+          .make = make_micro<Fifo>};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -124,18 +124,16 @@ class GroupRpc final : public MicroProtocol {
 }  // namespace
 
 MicroKind grpc_kind() {
-  MicroKind kind;
-  kind.name = "GRPC";
-  kind.summary = "requests to a server or to a group, and their replies";
-  kind.exports = {kCallBegun.name, kMemberHeard.name};
-  kind.imports = {kMessagePushedToCp.name, kMessagePoppedToCp.name, kMessageReadyToBeSent.name, kCallEnded.name,
-                  kCallDecided.name};
-  kind.may_import = {kSuspectHostDead.name, kTooLongAgain.name, kServerSilent.name,
-                     kHasFailed.name,       kCallMayEnd.name,   kMayEnd.name};
-  kind.needs = {{"SYNC", "ASYNC"}, {"ONE_ACCEPT", "ALL_ACCEPT", "MAJORITY"}};
-  kind.verifies = true;
-  kind.make = make_micro<GroupRpc>;
-  return kind;
+  return {.name = "GRPC",
+          .summary = "requests to a server or to a group, and their replies",
+          .exports = {kCallBegun.name, kMemberHeard.name},
+          .imports = {kMessagePushedToCp.name, kMessagePoppedToCp.name, kMessageReadyToBeSent.name, kCallEnded.name,
+                      kCallDecided.name},
+          .may_import = {kSuspectHostDead.name, kTooLongAgain.name, kServerSilent.name, kHasFailed.name,
+                         kCallMayEnd.name, kMayEnd.name},
+          .needs = {{"SYNC", "ASYNC"}, {"ONE_ACCEPT", "ALL_ACCEPT", "MAJORITY"}},
+          .verifies = true,
+          .make = make_micro<GroupRpc>};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -76,16 +76,14 @@ class Membership final : public MicroProtocol {
 }  // namespace
 
 MicroKind membership_kind() {
-  MicroKind kind;
-  kind.name = "MEMBERSHIP";
-  kind.summary = "knows who belongs to the group";
-  kind.exports = {kMembershipChange.name, kGetGroup.name, kHasFailed.name};
-  kind.imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name};
-  kind.needs = {{"ACK"}};
-  kind.options = {{"members", OptionType::number, "how many there can be; 256", false, "1", "4096"},
-                  {"idle", OptionType::duration, "after which a silent one gives way to a new one; 60s"}};
-  kind.make = make_micro<Membership>;
-  return kind;
+  return {.name = "MEMBERSHIP",
+          .summary = "knows who belongs to the group",
+          .exports = {kMembershipChange.name, kGetGroup.name, kHasFailed.name},
+          .imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name},
+          .needs = {{"ACK"}},
+          .options = {{"members", OptionType::number, "how many there can be; 256", false, "1", "4096"},
+                      {"idle", OptionType::duration, "after which a silent one gives way to a new one; 60s"}},
+          .make = make_micro<Membership>};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -55,13 +55,11 @@ class Number final : public MicroProtocol {
 }  // namespace
 
 MicroKind number_kind() {
-  MicroKind kind;
-  kind.name = "NUMBER";
-  kind.summary = "counts the messages to each peer";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name};
-  kind.options = with_peer_options();
-  kind.make = make_micro<Number>;
-  return kind;
+  return {.name = "NUMBER",
+          .summary = "counts the messages to each peer",
+          .imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name},
+          .options = with_peer_options(),
+          .make = make_micro<Number>};
 }
 
 }  // namespace lrpc::netrpc::composite

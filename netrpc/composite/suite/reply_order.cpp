@@ -59,13 +59,11 @@ class ReplyOrder final : public MicroProtocol {
 }  // namespace
 
 MicroKind reply_order_kind() {
-  MicroKind kind;
-  kind.name = "REPLY_ORDER";
-  kind.summary = "calls end in the order in which they have begun";
-  kind.exports = {kCallMayEnd.name, kMayEnd.name};
-  kind.imports = {kCallBegun.name, kCallEnded.name};
-  kind.make = make_micro<ReplyOrder>;
-  return kind;
+  return {.name = "REPLY_ORDER",
+          .summary = "calls end in the order in which they have begun",
+          .exports = {kCallMayEnd.name, kMayEnd.name},
+          .imports = {kCallBegun.name, kCallEnded.name},
+          .make = make_micro<ReplyOrder>};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -121,17 +121,16 @@ class StillWorking final : public MicroProtocol {
 }  // namespace
 
 MicroKind still_working_kind() {
-  MicroKind kind;
-  kind.name = "STILL_WORKING";
-  kind.summary = "tells calls that take long from those whose server has failed";
-  kind.exports = {kServerSilent.name};
-  kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name, kCallEnded.name};
-  kind.needs = {{"GRPC"}};
-  kind.options = {
-      {"interval", OptionType::duration, "between two messages about a request; 1s", false, "1ms", "3600s"},
-      {"silences", OptionType::number, "after how many intervals without one its server has failed; 4", false, "2"}};
-  kind.make = make_micro<StillWorking>;
-  return kind;
+  return {
+      .name = "STILL_WORKING",
+      .summary = "tells calls that take long from those whose server has failed",
+      .exports = {kServerSilent.name},
+      .imports = {kMessageInsertedIntoBag.name, kRequestEnded.name, kCallEnded.name},
+      .needs = {{"GRPC"}},
+      .options = {{"interval", OptionType::duration, "between two messages about a request; 1s", false, "1ms", "3600s"},
+                  {"silences", OptionType::number, "after how many intervals without one its server has failed; 4",
+                   false, "2"}},
+      .make = make_micro<StillWorking>};
 }
 
 }  // namespace lrpc::netrpc::composite

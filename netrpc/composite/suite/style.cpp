@@ -11,14 +11,12 @@ class Style final : public MicroProtocol {
 };
 
 MicroKind style_kind(std::string name, std::string summary, CallStyle style, std::string_view other) {
-  MicroKind kind;
-  kind.name = std::move(name);
-  kind.summary = std::move(summary);
-  kind.style = style;
-  kind.needs = {{"GRPC"}};
-  kind.excludes = {other};
-  kind.make = make_micro<Style>;
-  return kind;
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .needs = {{"GRPC"}},
+          .excludes = {other},
+          .style = style,
+          .make = make_micro<Style>};
 }
 
 }  // namespace

@@ -55,15 +55,13 @@ class Unique final : public MicroProtocol {
 }  // namespace
 
 MicroKind unique_kind() {
-  MicroKind kind;
-  kind.name = "UNIQUE";
-  kind.summary = "drops messages that have arrived before";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name};
-  kind.needs = {{"NUMBER"}};
-  kind.options = with_peer_options();
-  kind.at_most_once = true;
-  kind.make = make_micro<Unique>;
-  return kind;
+  return {.name = "UNIQUE",
+          .summary = "drops messages that have arrived before",
+          .imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name},
+          .needs = {{"NUMBER"}},
+          .at_most_once = true,
+          .options = with_peer_options(),
+          .make = make_micro<Unique>};
 }
 
 }  // namespace lrpc::netrpc::composite
