@@ -37,6 +37,8 @@ building=$!
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
 "$work/build/shut-in"
+readelf -d "$work"/build/libhello-plugin.so | grep -q NODELETE ||
+  { echo "dlclose(3) takes the code away from the threads in a plug-in"; exit 1; }
 
 # The interface's fuzzer: libFuzzer's, or the package's own driver.
 "$cmake" --build "$work/build" --target hello_fuzz
