@@ -129,6 +129,7 @@ void End::data(const Header& header, Message&& message) noexcept {
 /// The paper's user takes the segment out of the receive buffer (§3.3).
 bool End::deliver() noexcept {
   if (!full_) return true;
+  if (receiving_.complete() && !may_receive()) return true;
   const bool only = receiving_.complete() && receiving_.last() == 1;
   if (!only && !paired().take_room(*this)) return true;
   if (!gathered_.allocated()) {

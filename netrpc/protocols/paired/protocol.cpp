@@ -210,6 +210,21 @@ void PairedProtocol::give_room(End& end) noexcept {
   of_host.received -= std::exchange(end.cost_, 0);
   if (beyond_ == &end) beyond_ = nullptr;
   if (of_host.beyond == &end) of_host.beyond = nullptr;
+  deliver_soon(of_host);
+}
+
+/// A reply cannot wait for room, as it takes as much while it waits, and its request cannot be executed again. So the
+/// request waits in its receive buffer, where it costs one segment, while the replies to its host are as many as may be.
+bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
+  const bool of_one = of_host.kept < shim::most_of_one(of_host.kept, kept_bytes_, options_.memory);
+  const bool of_all = kept_bytes_ < std::max<std::size_t>(options_.memory, 1);
+  of_host.waiting = of_host.waiting || !of_one;
+  waiting_for_room_ = waiting_for_room_ || !of_all;
+  return of_one && of_all;
+}
+
+/// Something has been given back that counted for this host.
+void PairedProtocol::deliver_soon(const OfHost& of_host) noexcept {
   const bool wanted = waiting_for_room_ || of_host.waiting;
   if (wanted && !room_.waiting()) host().events().schedule(room_, Duration(0));
 }

@@ -32,7 +32,7 @@ struct OfHost {
   std::size_t received = 0;           ///< Bytes of what is being received,
   const class End* beyond = nullptr;  ///< and who may go beyond the host's part of the memory,
   bool waiting = false;               ///< for which somebody's receive buffer is full.
-  std::size_t kept = 0;               ///< Bytes of replies.
+  std::size_t kept = 0;               ///< Bytes of the buffers of replies, and of those that will be.
 };
 
 /// One end of a channel: a message that is sent, one that is received, and the timer of both. The ends differ in who
@@ -51,6 +51,8 @@ class End : public Session {
   End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
       std::shared_ptr<OfHost> of_host, std::uint16_t from);
 
+  /// Whether a whole message may be received now. If not, its last segment stays in the receive buffer until deliver().
+  [[nodiscard]] virtual bool may_receive() noexcept { return true; }
   /// A whole message has been received.
   virtual void received(Message&& message) noexcept = 0;
   /// What was being sent has arrived, as an acknowledgement says.
@@ -162,17 +164,19 @@ class ServerEnd final : public End {
   }
 
  private:
+  [[nodiscard]] bool may_receive() noexcept override;
   void received(Message&& message) noexcept override;
   void sent() noexcept override { let_go_of_reply(); }
   void broken() noexcept override;
   void lost() noexcept override;
   void let_go_of_reply() noexcept;
+  void hold(std::size_t bytes) noexcept;
 
   bool fresh_ = true;  ///< No request yet.
   bool executing_ = false;
   bool lost_ = false;     ///< There will be no reply to the present call: its client is told so when it asks.
   bool moved_ = true;     ///< Since the last sweep the request has grown, or the reply has been begun.
-  std::size_t kept_ = 0;  ///< What the reply counts for in the protocol's memory.
+  std::size_t kept_ = 0;  ///< What the reply counts for in the protocol's memory: one buffer before there is one.
 };
 
 class PairedProtocol final : public Protocol {
@@ -200,6 +204,8 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] std::shared_ptr<OfHost> of(HostAddress host);
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
+  [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
+  void deliver_soon(const OfHost& of_host) noexcept;
   void deliver_waiting() noexcept;
   void keep_sweeping() noexcept;
   void sweep(bool at_once) noexcept;
@@ -215,7 +221,7 @@ class PairedProtocol final : public Protocol {
   std::size_t received_bytes_ = 0;  ///< Of what is being received,
   const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
   bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full for want of it.
-  std::size_t kept_bytes_ = 0;      ///< Of replies.
+  std::size_t kept_bytes_ = 0;      ///< As OfHost::kept.
   Event room_;
   Event sweep_;
 };

@@ -1,5 +1,4 @@
 // The server's end: receives a request, sends its reply.
-#include "lrpc/shim/most_of_one.h"
 #include "netrpc/protocols/paired/protocol.h"
 
 namespace lrpc::netrpc::paired {
@@ -57,8 +56,11 @@ void ServerEnd::pop(const Header& header, Message&& message) noexcept {
   arrived(header, std::move(message));
 }
 
+bool ServerEnd::may_receive() noexcept { return paired().has_room_for_reply(*of_host_); }
+
 void ServerEnd::received(Message&& request) noexcept {
   executing_ = true;
+  hold(PairedProtocol::kCost);
   high().call_demux(*this, std::move(request));
 }
 
@@ -66,14 +68,12 @@ void ServerEnd::reply(Message message) noexcept {
   if (!executing_) return;
   executing_ = false;
   const SessionRef keep(this);
-  const std::size_t cost = message.size() + PairedProtocol::kCost;
-  std::size_t& all = paired().kept_bytes_;
-  const PairedOptions& options = paired().options_;
-  if (message.size() > options.max_message || !shim::one_may_take(cost, of_host_->kept, all, options.memory))
-    return lost();
-  kept_ = cost;
-  all += cost;
-  of_host_->kept += cost;
+  const std::size_t cost = message.footprint();
+  hold(0);
+  // One that has grown beyond what was kept free for it may be the last that still finds room, but no more.
+  const bool room = cost <= PairedProtocol::kCost || paired().has_room_for_reply(*of_host_);
+  if (!room || message.size() > paired().options_.max_message) return lost();
+  hold(cost);
   moved_ = true;
   if (!begin(std::move(message))) return lost();
   patience_ = sending_.last() ? paired().options_.reply_timeout : Duration(0);
@@ -95,9 +95,15 @@ void ServerEnd::broken() noexcept {
 }
 
 void ServerEnd::let_go_of_reply() noexcept {
-  paired().kept_bytes_ -= kept_;
-  of_host_->kept -= std::exchange(kept_, 0);
+  hold(0);
   let_go_of_sent();
+}
+
+void ServerEnd::hold(std::size_t bytes) noexcept {
+  const std::size_t before = std::exchange(kept_, bytes);
+  paired().kept_bytes_ += bytes - before;
+  of_host_->kept += bytes - before;
+  if (bytes < before) paired().deliver_soon(*of_host_);
 }
 
 }  // namespace lrpc::netrpc::paired

@@ -46,10 +46,60 @@ TEST_F(Shares, requests_of_others_are_received_while_those_of_one_host_are_never
 TEST_F(Shares, replies_to_others_are_sent_while_one_host_takes_none_of_its_own) {
   pair.server->at_once = false;
   send_first_segments(bits::kLastSegment);
-  ASSERT_EQ(pair.server->pending.size(), kChannels);
+  ASSERT_FALSE(pair.server->pending.empty());
   while (!pair.server->pending.empty()) pair.answer(large);
   pair.wire.packets.clear();
   expect_ok(large);
+}
+
+TEST_F(Shares, replies_in_one_buffer_are_kept_for_all_requests_that_are_executed) {
+  pair.server->at_once = false;
+  send_first_segments(bits::kLastSegment);
+  while (!pair.server->pending.empty()) pair.answer("y");
+  for (const PacketWire::Packet& packet : pair.wire.packets)
+    EXPECT_FALSE(PairedPair::header_of(packet).has(bits::kLost));
+}
+
+TEST_F(Shares, calls_that_are_more_than_the_replies_that_are_kept_wait_and_none_is_lost) {
+  std::vector<SessionRef> sessions;
+  std::vector<std::unique_ptr<TestCall>> calls;
+  for (int i = 0; i < 20; ++i) {
+    sessions.push_back(pair.open(kHonest));
+    pair.call(*sessions.back(), *calls.emplace_back(std::make_unique<TestCall>()), "x");
+  }
+  pair.server->at_once = false;
+  const auto done = [&] { return std::ranges::count_if(calls, [](const auto& call) { return call->done(); }); };
+  for (int i = 0; i < 20'000 && done() < 20; ++i) {
+    if (!pair.wire.packets.empty()) pair.wire.deliver_next();
+    pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
+    // Each takes two buffers of the largest size: the host's part is as much.
+    if (!pair.server->pending.empty()) pair.answer(std::string(25'000, 'y'));
+  }
+  for (const auto& call : calls) EXPECT_EQ(call->outcome, Errc::ok);
+  EXPECT_EQ(pair.executions("x"), 20U);
+}
+
+TEST(SharesOfMemory, count_short_replies_in_large_buffers_for_what_they_take) {
+  constexpr std::size_t kMemory = 10 * BufferPool::kSizes[2];
+  PairedPair pair({.memory = kMemory});
+  Host& host = pair.wire[1].host;
+  pair.server->at_once = false;
+  for (std::uint16_t channel = 1; channel <= 20; ++channel) {
+    pair.forge({.control = bits::kLastSegment,
+                .segment = 1,
+                .call_number = 1,
+                .conversation = pair.meet(0, channel),
+                .channel = channel},
+               "x");
+    if (pair.server->pending.empty()) continue;
+    const Shepherd inside(host.monitor());
+    Message reply = Message::make(host.pool(), 16'000);
+    reply.truncate(2000);
+    const SessionRef to = std::exchange(pair.server->pending.front().first, {});
+    pair.server->pending.pop_front();
+    to->reply(std::move(reply));
+  }
+  EXPECT_EQ(pair.server->executed.size(), 5U) << "more than that is more than the host's part";
 }
 
 TEST(SharesOfSessions, are_left_to_the_next_host_by_those_that_have_many) {
