@@ -51,7 +51,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   again_ = 0;
   const Time now = channels().host().now();
   sent_ = now;
-  heard(now);
+  silence_.ends(now);
   deadline_ = deadline_after(now, timeout);
   if (peer_.boot_id != 0) [[likely]]
     return start(std::move(request));
@@ -127,9 +127,9 @@ void ClientChannel::expired() noexcept {
     transaction.completed(Errc::call_aborted, {});
     return;
   }
-  stood_still_ += std::max(now - std::max(timer_due_, heard_), Duration(0));
+  silence_.timer_came(now, timer_due_);
   if (now < send_due_) return arm(now);
-  if (now - heard_ - stood_still_ >= channels().options_.give_up)
+  if (now >= silence_.lasts_until(channels().options_.give_up))
     // Without the peer's life nothing has been sent that it could have executed.
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
   // While the server is at it nothing need be sent again soon: the pause is doubled each time.
@@ -148,9 +148,8 @@ void ClientChannel::send_again(Time now) noexcept {
   if (state_ == State::querying) {
     // Nothing has been sent that could be executed: who is not there need not be waited for.
     if (send(flags::kBootQuery) == Errc::host_unreachable) finish(Errc::host_unreachable, {});
-  } else if (state_ == State::executing || transaction_ == nullptr || now - heard_ >= channels().options_.give_up) {
-    // After that time, of which this host has slept through a part, the server may have executed the request and have
-    // forgotten it: it is only asked.
+  } else if (state_ == State::executing || transaction_ == nullptr ||
+             silence_.may_have_forgotten(now, channels().options_.give_up)) {
     (void)send(flags::kPleaseAck);
   } else if (more_in_request_ != 0 && !lacking_ && (asked_ < kQuestions || peer_.answers_questions)) {
     if (asked_ != 0) one_question_ = false;
@@ -215,7 +214,7 @@ void ClientChannel::cancel(Transaction& transaction) noexcept {
 void ClientChannel::peer_known() noexcept {
   if (state_ != State::querying) return;
   sent_ = channels().host().now();
-  heard(sent_);
+  silence_.ends(sent_);
   again_ = 0;
   Message request = std::move(request_);  // start() keeps a share of it there
   start(std::move(request));
@@ -262,11 +261,11 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
       state_ = State::executing;
-      heard(protocol.host().now());
+      silence_.ends(protocol.host().now());
       return;
     case flags::kLacking: return lacking(protocol.host().now());
     default:  // in-progress
-      heard(protocol.host().now());
+      silence_.ends(protocol.host().now());
       asked_ = 0;
   }
 }

@@ -8,6 +8,7 @@
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/channel/channel_header.h"
 #include "netrpc/protocols/channel/round_trip.h"
+#include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -147,11 +148,6 @@ class ClientChannel final : public Session {
   /// How long the answer to a question takes: one packet, or the reply.
   [[nodiscard]] Duration answered_after() const noexcept { return peer_.round_trip.until_asked(more_in_reply_); }
   void expired() noexcept;
-  /// There is a sign of life, or the call begins.
-  void heard(Time now) noexcept {
-    heard_ = now;
-    stood_still_ = {};
-  }
   void measure(Time now) noexcept;
   void answered_twice() noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
@@ -165,10 +161,8 @@ class ClientChannel final : public Session {
   Message request_;                     ///< A share, with its header, to send again; without a header while querying.
   std::size_t more_in_reply_ = 0;  ///< Packets beyond the first of the last reply: what the next is expected to take.
   std::size_t more_in_request_ = 0;
-  Time sent_{};   ///< The first time.
-  Time heard_{};  ///< The last sign of life, or when the call began.
-  /// How late the timer has come since then. In that time this host has asked nothing: the server was not silent.
-  Duration stood_still_{};
+  Time sent_{};      ///< The first time.
+  Silence silence_;  ///< Of the server's, in this call.
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
   Duration interval_{};

@@ -112,7 +112,8 @@ void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& tr
   channel.reply_fragments = 0;
   channel.tries = 0;
   channel.sampled = channel.lacked = false;
-  channel.started = channel.heard = now;
+  channel.started = now;
+  channel.silence.ends(now);
   channel.request.set(std::move(request), single_);
   arm(channel, now, now + round_trip(channel).timeout());
   const std::uint32_t sequence = channel.sequence;
@@ -210,7 +211,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
       return finish(channel, Errc::ok, std::move(reply));
     }
   }
-  channel.heard = now;
+  channel.silence.ends(now);
   channel.tries = 0;
   channel.due = std::min(channel.transaction->deadline, now + round_trip(channel).timeout());
   const bool last = header.mask == 1U << (header.fragments - 1);
@@ -243,10 +244,12 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   }
   const Time now = mrpc_.host().now();
   const std::uint16_t all = all_of(header.fragments);
-  channel->heard = now;
+  const bool forgotten = channel->silence.may_have_forgotten(now, mrpc_.settings().give_up);
+  channel->silence.ends(now);
   channel->acknowledged = header.mask & all;
   const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
   if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
+  if (forgotten) return finish(*channel, Errc::call_failed, {});
   // What was lost in part measures only until its loss is known.
   if (!channel->sampled && !std::exchange(channel->lacked, true)) round_trip(*channel).sample(now - channel->started);
   channel->tries = 0;
@@ -271,9 +274,10 @@ void ClientPeer::on_timer(ClientChannel& channel) noexcept {
     return;
   }
   const Time now = mrpc_.host().now();
+  channel.silence.timer_came(now, channel.timer_due);
   if (now < channel.due) return arm(channel, now, channel.due);
   if (now >= channel.transaction->deadline) return finish(channel, Errc::call_aborted, {});
-  const Time gone = channel.heard + mrpc_.settings().give_up;
+  const Time gone = channel.silence.lasts_until(mrpc_.settings().give_up);
   if (now >= gone) {
     ready_ = false;  // it may come back in another life: the next call asks first
     return finish(channel, Errc::call_failed, {});
@@ -283,15 +287,15 @@ void ClientPeer::on_timer(ClientChannel& channel) noexcept {
   channel.tries = static_cast<std::uint8_t>(std::min(channel.tries + (at_work(channel) ? 2 : 1), 254));
   const Duration pause = RetryTimer::pause_after(channel.tries, round_trip(channel).timeout(), kLongestTimeout);
   arm(channel, now, std::min(gone, now + pause));
-  send_again(channel);
+  send_again(channel, channel.silence.may_have_forgotten(now, mrpc_.settings().give_up));
 }
 
-/// One packet: what makes the server tell what it has, or send what the client lacks.
-void ClientPeer::send_again(ClientChannel& channel) noexcept {
+/// One packet: what makes the server tell what it has, or send what the client lacks. `only_ask`: nothing to execute.
+void ClientPeer::send_again(ClientChannel& channel, bool only_ask) noexcept {
   ++mrpc_.counters().retransmissions;
   if (channel.reply.mask() != 0) return acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
   const auto missing = static_cast<std::uint16_t>(all_of(channel.request.fragments) & ~channel.acknowledged);
-  if (missing != 0) return send_fragments_again(channel, std::bit_floor(missing));
+  if (missing != 0 && !only_ask) return send_fragments_again(channel, std::bit_floor(missing));
   Header probe = header(channel, Type::request);
   probe.bits = kPleaseAck;
   probe.mask = 0;

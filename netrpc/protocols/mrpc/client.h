@@ -10,6 +10,7 @@
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/protocols/mrpc/fragments.h"
 #include "netrpc/src/round_trip.h"
+#include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -48,7 +49,7 @@ struct ClientChannel {
   Outgoing request;
   Incoming reply;
   Time started{};
-  Time heard{};  ///< When the server last said anything about this call.
+  Silence silence;  ///< Of the server's, about this call.
   Repeated repeated;
   /// Next thing to do. The timer is not moved for each call: it finds when it runs that the time has not come.
   Time due{};
@@ -118,7 +119,7 @@ class ClientPeer {
   [[nodiscard]] Errc send_request(ClientChannel& channel) noexcept;
   /// Errors: those with which the layer below has refused the first one; nothing was sent then.
   [[nodiscard]] Errc send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
-  void send_again(ClientChannel& channel) noexcept;
+  void send_again(ClientChannel& channel, bool only_ask) noexcept;
   /// `mask` of the request; where the link does not carry them any more the call is lost.
   void send_fragments_again(ClientChannel& channel, std::uint16_t mask) noexcept;
   void acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept;
@@ -156,6 +157,7 @@ class ClientPeer {
   std::uint32_t query_number_ = 0;
   std::uint8_t query_tries_ = 0;
   Time query_began_{};
+  Silence query_silence_;
   Time query_due_{};
   Time waiting_due_{};
   Event waiting_timer_;

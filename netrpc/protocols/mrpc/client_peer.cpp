@@ -85,6 +85,7 @@ void ClientPeer::begin_query(Time now) noexcept {
   query_number_ = static_cast<std::uint32_t>(mrpc_.host().random());
   query_tries_ = 0;
   query_began_ = now;
+  query_silence_.ends(now);
   query(now);
 }
 
@@ -98,7 +99,7 @@ void ClientPeer::query(Time now) noexcept {
   header.boot_id = mrpc_.host().boot_id();
   const Duration pause = std::min<Duration>(kLongestQueryTimeout, kFirstQueryTimeout * (1LL << query_tries_));
   if (query_tries_ < 12) ++query_tries_;
-  query_due_ = std::min(now + pause, query_began_ + mrpc_.settings().give_up);
+  query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));
   arm_waiting(now, query_due_);
   if (mrpc_.try_send(*lower_, header, Message(mrpc_.host().pool())) == Errc::host_unreachable)
     fail_waiting(Errc::host_unreachable);
@@ -151,6 +152,7 @@ void ClientPeer::arm_waiting(Time now, Time due) noexcept {
 void ClientPeer::on_waiting_timer() noexcept {
   const Keep keep(*this);
   const Time now = mrpc_.host().now();
+  query_silence_.timer_came(now, waiting_due_);
   for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr;) {
     if (at->deadline > now) {
       before = std::exchange(at, at->next_waiting);
@@ -167,7 +169,8 @@ void ClientPeer::on_waiting_timer() noexcept {
     querying_ = false;
     return;
   }
-  if (querying_ && now >= query_began_ + mrpc_.settings().give_up) return fail_waiting(Errc::host_unreachable);
+  if (querying_ && now >= query_silence_.lasts_until(mrpc_.settings().give_up))
+    return fail_waiting(Errc::host_unreachable);
   if (querying_ && now >= query_due_) query(now);
   Time due = querying_ ? query_due_ : Time::max();
   for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) due = std::min(due, at->deadline);
