@@ -134,12 +134,19 @@ RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other)
 }
 
 /// rpcbind would take back whatever stands there. So only if it is this one, and not that of a server that came later.
-RpcbindRegistration::~RpcbindRegistration() {
-  if (served_.program == 0) return;
-  const Time until = rpcbind::end_of(options_.timeout);
-  const auto all = rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::dump, served_);
-  if (all && rpcbind::lists(*all, served_))
-    (void)rpcbind::LocalCall(options_.socket, until).change(rpcbind::Procedure::unset, served_);
+void RpcbindRegistration::end(Time until) noexcept {
+  const SunProgram served = std::exchange(served_, {});
+  if (served.program == 0) return;
+  const auto all = rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::dump, served);
+  if (all && rpcbind::lists(*all, served))
+    (void)rpcbind::LocalCall(options_.socket, until).change(rpcbind::Procedure::unset, served);
+}
+
+RpcbindRegistration::~RpcbindRegistration() { end(rpcbind::end_of(options_.timeout)); }
+
+void RpcbindRegistration::end_all(std::span<RpcbindRegistration> registrations, Duration timeout) noexcept {
+  const Time until = rpcbind::end_of(timeout);
+  for (RpcbindRegistration& one : registrations) one.end(until);
 }
 
 Result<RpcbindRegistration> RpcbindRegistration::make(const SunProgram& served, const RpcbindOptions& options) {

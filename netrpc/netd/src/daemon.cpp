@@ -209,7 +209,7 @@ void Daemon::decompose() noexcept {
 }
 
 Daemon::~Daemon() {
-  registered_.clear();
+  netrpc::RpcbindRegistration::end_all(registered_);
   if (sun_) sun_->stop_serving();
   if (sun_client_) sun_client_->stop_calling();
   if (service_) {

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -148,6 +149,26 @@ TEST(RpcbindRegistration, ends_when_another_is_assigned_to_it) {
     EXPECT_EQ(one.procedures(), (std::vector<std::uint32_t>{2, 1, 2, 1, 4, 2}));
   }
   EXPECT_EQ(one.procedures().size(), 7U) << "and the second one finds that its address is not listed";
+}
+
+TEST(RpcbindRegistration, several_that_end_together_wait_once_for_a_rpcbind_that_does_not_answer) {
+  constexpr std::size_t kSeveral = 3;
+  std::atomic<std::size_t> unanswered = 0;
+  const FakeRpcbind rpcbind(3 * kSeveral, [&unanswered](int socket, std::uint32_t procedure) {
+    if (procedure != 4) return say(socket, answer(true));
+    ++unanswered;
+    std::byte more;
+    (void)::recv(socket, &more, 1, 0);  // until the caller has given up
+  });
+  std::vector<RpcbindRegistration> several;
+  for (std::size_t i = 0; i < kSeveral; ++i) {
+    Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(rpcbind));
+    ASSERT_TRUE(made) << made.error().message();
+    several.push_back(std::move(*made));
+  }
+  RpcbindRegistration::end_all(several, 200ms);
+  several.clear();
+  EXPECT_LE(unanswered, 1U);
 }
 
 TEST(RpcbindRegistration, is_refused_where_another_one_stays) {

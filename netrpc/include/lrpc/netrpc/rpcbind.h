@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "lrpc/netrpc/address.h"
@@ -49,9 +50,14 @@ class RpcbindRegistration {
   RpcbindRegistration& operator=(RpcbindRegistration&& other) noexcept;
   /// Removes the registration, unless another server has replaced it. Blocks up to the timeout.
   ~RpcbindRegistration();
+  /// The same for all of these, which are as moved from then. Blocks up to `timeout` in all: an rpcbind that does not
+  /// answer keeps its entries.
+  static void end_all(std::span<RpcbindRegistration> registrations,
+                      Duration timeout = std::chrono::seconds(5)) noexcept;
 
  private:
   RpcbindRegistration(const SunProgram& served, RpcbindOptions options);
+  void end(Time until) noexcept;
   SunProgram served_;  ///< Program 0: moved from.
   RpcbindOptions options_;
 };
