@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/composite/suite/window.h"
 
 namespace lrpc::netrpc::composite {
@@ -15,6 +16,7 @@ Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
       tries_(parts.options.number("tries", 8)),
       most_(parts.options.number("most", 1024)),
       window_(parts.options.number("window", 128)),
+      memory_(parts.options.number("memory", 16 << 20)),
       flights_(peer_table<Flow, Flight>(parts)) {}
 
 bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept {
@@ -26,15 +28,22 @@ bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent&
 bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
   Flight* const flight = flights_.find_or_make(sent.flow);
   if (flight == nullptr || !room(item, *flight, sent)) return false;
-  Kept kept{parts_.bag().copy_of(item), 1, 0};
+  const HostKey host = host_of(sent);
+  std::size_t* of_host = bytes_of_.resolve(host);
+  const std::size_t bytes = item->message.footprint();
+  if (!shim::one_may_take(bytes, of_host != nullptr ? *of_host : 0, bytes_, memory_)) return false;
+  Kept kept{parts_.bag().copy_of(item), bytes, 1, 0};
   try {
     if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
     if (kept.timer == 0) return false;
+    if (of_host == nullptr) of_host = &bytes_of_.bind(host, 0);
     kept_.bind(sent, std::move(kept));
   } catch (const std::bad_alloc&) {
     parts_.events().cancel_timer(kept.timer);
     return false;
   }
+  bytes_ += bytes;
+  *of_host += bytes;
   flight->sent(sent.number);
   return true;
 }
@@ -49,6 +58,10 @@ void Unacknowledged::forget(const Sent& sent) noexcept {
   Kept* const kept = kept_.resolve(sent);
   if (kept == nullptr) return;
   parts_.events().cancel_timer(kept->timer);
+  bytes_ -= kept->bytes;
+  if (std::size_t* const of_host = bytes_of_.resolve(host_of(sent));
+      of_host != nullptr && (*of_host -= kept->bytes) == 0)
+    bytes_of_.unbind(host_of(sent));
   kept_.unbind(sent);
   if (Flight* const flight = flights_.find(sent.flow))
     flight->settle([&](std::uint64_t number) { return kept_.resolve({sent.flow, number}) != nullptr; });

@@ -41,10 +41,12 @@ class Unacknowledged {
 
  private:
   struct Kept {
-    ItemRef item;  ///< As it was when it left.
+    ItemRef item;           ///< As it was when it left,
+    std::size_t bytes = 0;  ///< in buffers of so many.
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
   };
+  [[nodiscard]] static HostKey host_of(const Sent& sent) noexcept { return {sent.flow.peer.seed, sent.flow.peer.host}; }
   [[nodiscard]] bool room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept;
 
   MicroParts parts_;
@@ -53,8 +55,11 @@ class Unacknowledged {
   const std::uint64_t tries_;
   const std::uint64_t most_;
   const std::uint64_t window_;
+  const std::size_t memory_;
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;
+  std::size_t bytes_ = 0;               ///< What is kept takes in all,
+  Map<HostKey, std::size_t> bytes_of_;  ///< and of each host.
 };
 
 }  // namespace lrpc::netrpc::composite

@@ -122,6 +122,21 @@ TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
   EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
 }
 
+/// A message counts for its buffers, and one host has its share of them.
+TEST(CompositeSuite, ack_refuses_what_would_take_more_memory_than_a_host_s_share) {
+  const std::string large(1'400, 'x');
+  BufferPool pool;
+  const std::size_t each = Message::copy_of_long(pool, std::as_bytes(std::span(large))).footprint();
+  const std::string memory = std::to_string(8 * each);
+  Two two([&](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"memory", memory}})}; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(two.push(large), Errc::ok);
+  EXPECT_EQ(two.push(large), Errc::limit_reached);
+  two.run();
+  EXPECT_EQ(two.push(large), Errc::ok) << "as those before are acknowledged";
+  two.run();
+  EXPECT_EQ(two.sink[1]->received.size(), 4U);
+}
+
 TEST(CompositeSuite, membership_hears_of_who_comes_and_of_who_is_suspected) {
   std::vector<std::string> changes;
   const std::function<std::vector<Peer>()>* group = nullptr;
