@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lrpc/netrpc/all_kinds.h"
 #include "netrpc/composite/suite/window.h"
 #include "netrpc/composite/test/two.h"
 #include "netrpc/src/graph_options.h"
@@ -271,6 +272,18 @@ TEST(CompositeSuite, the_table_in_the_documents_is_what_the_code_says) {
   if (std::getenv("LRPC_GOLDEN_UPDATE") != nullptr)
     std::ofstream(path) << text.substr(0, begin) << table() << text.substr(end);
   EXPECT_EQ(text.substr(begin, end - begin), table()) << path << "; LRPC_GOLDEN_UPDATE=1 writes it anew";
+}
+
+TEST(CompositeSuite, the_picture_in_the_documents_is_what_is_drawn) {
+  std::stringstream document;
+  document << std::ifstream(LRPC_GOLDEN_DIR "/../../../docs/COMPOSITE.md").rdbuf();
+  const auto graph = GraphDescription::parse(
+      "udp = UDP; cp = COMPOSITE { NUMBER; ACK(tries = 4); MEMBERSHIP; } over udp;", all_kinds());
+  ASSERT_TRUE(graph) << graph.error().message();
+  std::stringstream drawn(graph->draw_text());
+  std::string picture;
+  for (std::string line; std::getline(drawn, line);) picture += "    " + line + '\n';
+  EXPECT_NE(document.str().find(picture), std::string::npos) << "docs/COMPOSITE.md lacks\n" << picture;
 }
 
 TEST(CompositeSuite, a_window_knows_its_numbers_as_a_set_does) {
