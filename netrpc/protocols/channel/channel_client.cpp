@@ -107,12 +107,8 @@ Errc ClientChannel::send(std::uint16_t flag) noexcept {
   return peer_.lower->push(std::move(message));
 }
 
-/// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
 void ClientChannel::arm(Time now) noexcept {
-  const Time due = std::min(send_due_, deadline_);
-  if (timer_.waiting() && timer_due_ <= due) return;
-  timer_due_ = due;
-  channels().host().events().schedule(timer_, due - now);
+  timer_.run_by(channels().host().events(), now, std::min(send_due_, deadline_));
 }
 
 void ClientChannel::expired() noexcept {
@@ -127,7 +123,7 @@ void ClientChannel::expired() noexcept {
     transaction.completed(Errc::call_aborted, {});
     return;
   }
-  silence_.timer_came(now, timer_due_);
+  silence_.timer_came(now, timer_.due());
   if (now < send_due_) return arm(now);
   if (now >= silence_.lasts_until(channels().options_.give_up))
     // Without the peer's life nothing has been sent that it could have executed.

@@ -8,6 +8,7 @@
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/channel/channel_header.h"
 #include "netrpc/protocols/channel/round_trip.h"
+#include "netrpc/src/lazy_event.h"
 #include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::channel {
@@ -166,7 +167,6 @@ class ClientChannel final : public Session {
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
   Duration interval_{};
-  Time timer_due_{};
   // A request of several packets is not sent again before the server has said that it lacks it.
   Time requested_{};          ///< When the request was sent last.
   Duration asking_after_{};   ///< How long after that the server is asked.
@@ -178,7 +178,7 @@ class ClientChannel final : public Session {
   std::uint8_t resent_ = 0;   ///< How often the request has been sent again.
   bool ambiguous_ = false;    ///< The reply may answer something that was sent later than the request.
   Repeated repeated_;
-  Event timer_;
+  LazyEvent timer_;
 };
 
 /// The server's end: also what is remembered of a channel between its requests. Kept in the protocol's map.

@@ -260,9 +260,7 @@ void ClientPeer::on_ack(const Header& header) noexcept {
 
 void ClientPeer::arm(ClientChannel& channel, Time now, Time due) noexcept {
   channel.due = std::min(due, channel.transaction->deadline);
-  if (channel.timer.waiting() && channel.timer_due <= channel.due) return;
-  channel.timer_due = channel.due;
-  mrpc_.host().events().schedule(channel.timer, channel.due - now);
+  channel.timer.run_by(mrpc_.host().events(), now, channel.due);
 }
 
 void ClientPeer::on_timer(ClientChannel& channel) noexcept {
@@ -274,7 +272,7 @@ void ClientPeer::on_timer(ClientChannel& channel) noexcept {
     return;
   }
   const Time now = mrpc_.host().now();
-  channel.silence.timer_came(now, channel.timer_due);
+  channel.silence.timer_came(now, channel.timer.due());
   if (now < channel.due) return arm(channel, now, channel.due);
   if (now >= channel.transaction->deadline) return finish(channel, Errc::call_aborted, {});
   const Time gone = channel.silence.lasts_until(mrpc_.settings().give_up);

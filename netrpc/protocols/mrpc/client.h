@@ -9,6 +9,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/protocols/mrpc/fragments.h"
+#include "netrpc/src/lazy_event.h"
 #include "netrpc/src/round_trip.h"
 #include "netrpc/src/silence.h"
 
@@ -51,10 +52,8 @@ struct ClientChannel {
   Time started{};
   Silence silence;  ///< Of the server's, about this call.
   Repeated repeated;
-  /// Next thing to do. The timer is not moved for each call: it finds when it runs that the time has not come.
-  Time due{};
-  Time timer_due{};
-  Event timer;
+  Time due{};  ///< The next thing to do.
+  LazyEvent timer;
 };
 
 /// Another host, as a server: its life, its channels, and who waits for one.
@@ -135,7 +134,6 @@ class ClientPeer {
   void begin_query(Time now) noexcept;
   void query(Time now) noexcept;
   void on_waiting_timer() noexcept;
-  void arm_waiting(Time now, Time due) noexcept;
   void fail_waiting(Errc outcome) noexcept;
 
   Monolithic& mrpc_;
@@ -159,8 +157,7 @@ class ClientPeer {
   Time query_began_{};
   Silence query_silence_;
   Time query_due_{};
-  Time waiting_due_{};
-  Event waiting_timer_;
+  LazyEvent waiting_timer_;
 };
 
 }  // namespace lrpc::netrpc::mrpc

@@ -22,7 +22,7 @@ void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& tra
   (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
   last_waiting_ = &transaction;
   ++waiting_;
-  arm_waiting(now, transaction.deadline);
+  waiting_timer_.run_by(mrpc_.host().events(), now, transaction.deadline);
   if (!ready_ && !querying_) begin_query(now);
 }
 
@@ -100,7 +100,7 @@ void ClientPeer::query(Time now) noexcept {
   const Duration pause = std::min<Duration>(kLongestQueryTimeout, kFirstQueryTimeout * (1LL << query_tries_));
   if (query_tries_ < 12) ++query_tries_;
   query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));
-  arm_waiting(now, query_due_);
+  waiting_timer_.run_by(mrpc_.host().events(), now, query_due_);
   if (mrpc_.try_send(*lower_, header, Message(mrpc_.host().pool())) == Errc::host_unreachable)
     fail_waiting(Errc::host_unreachable);
 }
@@ -143,16 +143,10 @@ void ClientPeer::rebooted(BootId now) noexcept {
   start_waiting();
 }
 
-void ClientPeer::arm_waiting(Time now, Time due) noexcept {
-  if (due == Time::max() || (waiting_timer_.waiting() && waiting_due_ <= due)) return;
-  waiting_due_ = due;
-  mrpc_.host().events().schedule(waiting_timer_, std::max(Duration::zero(), due - now));
-}
-
 void ClientPeer::on_waiting_timer() noexcept {
   const Keep keep(*this);
   const Time now = mrpc_.host().now();
-  query_silence_.timer_came(now, waiting_due_);
+  query_silence_.timer_came(now, waiting_timer_.due());
   for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr;) {
     if (at->deadline > now) {
       before = std::exchange(at, at->next_waiting);
@@ -174,7 +168,7 @@ void ClientPeer::on_waiting_timer() noexcept {
   if (querying_ && now >= query_due_) query(now);
   Time due = querying_ ? query_due_ : Time::max();
   for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) due = std::min(due, at->deadline);
-  arm_waiting(now, due);
+  waiting_timer_.run_by(mrpc_.host().events(), now, due);
 }
 
 /// The peer does not answer: nothing of these has been sent.

@@ -168,13 +168,7 @@ void End::wait() noexcept {
   arm(now);
 }
 
-/// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
-void End::arm(Time now) noexcept {
-  const Time due = std::min(due_, deadline_);
-  if (due == Time::max() || (timer_.waiting() && timer_due_ <= due)) return;
-  timer_due_ = due;
-  protocol().host().events().schedule(timer_, std::max(due - now, Duration(0)));
-}
+void End::arm(Time now) noexcept { timer_.run_by(protocol().host().events(), now, std::min(due_, deadline_)); }
 
 void End::expired() noexcept {
   const Time now = protocol().host().now();

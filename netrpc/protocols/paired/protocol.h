@@ -7,6 +7,7 @@
 #include "lrpc/netrpc/host.h"
 #include "netrpc/protocols/paired/paired.h"
 #include "netrpc/protocols/paired/transfer.h"
+#include "netrpc/src/lazy_event.h"
 #include "netrpc/src/round_trip.h"
 
 namespace lrpc::netrpc::paired {
@@ -109,8 +110,7 @@ class End : public Session {
   PathChanges path_changes_;
   std::size_t segment_ = kSegment;
   RetryTimer round_trip_;
-  Time timer_due_{};
-  Event timer_;
+  LazyEvent timer_;
 };
 
 /// The client's end. Kept by the protocol for the no-activity time after its user has let go of it: it acknowledges the

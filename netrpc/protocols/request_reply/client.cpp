@@ -74,13 +74,7 @@ void ClientEnd::repeat_later() noexcept {
   arm(now);
 }
 
-/// The timer is left running when the call is done: calls that follow each other rarely touch it.
-void ClientEnd::arm(Time now) noexcept {
-  const Time next = std::min(due_, deadline_);
-  if (timer_.waiting() && timer_due_ <= next) return;
-  timer_due_ = next;
-  protocol().host().events().schedule(timer_, next - now);
-}
+void ClientEnd::arm(Time now) noexcept { timer_.run_by(protocol().host().events(), now, std::min(due_, deadline_)); }
 
 void ClientEnd::expired() noexcept {
   if (transaction_ == nullptr) return;

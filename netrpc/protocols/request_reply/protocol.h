@@ -6,6 +6,7 @@
 #include "netrpc/protocols/request_reply/request_reply.h"
 #include "netrpc/src/cells.h"
 #include "netrpc/src/header_room.h"
+#include "netrpc/src/lazy_event.h"
 #include "netrpc/src/round_trip.h"
 
 namespace lrpc::netrpc::request_reply {
@@ -49,10 +50,9 @@ class ClientEnd final : public Session {
   Time sent_at_{};             ///< When the first of them was sent,
   Time due_{};                 ///< and when the next one is to be.
   Time deadline_{};
-  Time timer_due_{};
   Duration took_{};  ///< From the first copy of the last call to its first reply.
   RetryTimer round_trip_;
-  Event timer_;
+  LazyEvent timer_;
 };
 
 /// The server's end of one copy of a request, until it is answered. Nothing is remembered behind that: a copy that
