@@ -1,5 +1,5 @@
 # For other projects: find_package(lrpc), which has the targets lrpc::client, lrpc::server, lrpc::nameserver, the
-# generator lrpc::lrpc-stubgen, and lrpc_generate(); and for those without CMake, pkg-config's lrpc-client and lrpc-server.
+# generator lrpc::lrpc-stubgen, and lrpc_generate(); without CMake, pkg-config's lrpc-client and lrpc-server.
 include(CMakePackageConfigHelpers)
 
 set(LRPC_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lrpc)

@@ -214,7 +214,7 @@ void PairedProtocol::give_room(End& end) noexcept {
 }
 
 /// A reply cannot wait for room, as it takes as much while it waits, and its request cannot be executed again. So the
-/// request waits in its receive buffer, where it costs one segment, while the replies to its host are as many as may be.
+/// request waits in its receive buffer, where it costs one segment, while its host's share of replies is used up.
 bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
   const bool of_one = of_host.kept < shim::most_of_one(of_host.kept, kept_bytes_, options_.memory);
   const bool of_all = kept_bytes_ < std::max<std::size_t>(options_.memory, 1);
