@@ -132,7 +132,9 @@ MicroKind ack_kind() {
            {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false,
             "2", "1048576"},
            {"memory", OptionType::number,
-            "bytes of buffers that these take, of which one host has its fair share; 16777216", false, "1"}}),
+            "bytes of buffers that these take, of which one host has its fair share, and replies four times as much; "
+            "16777216",
+            false, "1", "1099511627776"}}),
       .make = make_micro<Ack>};
 }
 

@@ -31,7 +31,8 @@ bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
   const HostKey host = host_of(sent);
   std::size_t* of_host = bytes_of_.resolve(host);
   const std::size_t bytes = item->message.footprint();
-  if (!shim::one_may_take(bytes, of_host != nullptr ? *of_host : 0, bytes_, memory_)) return false;
+  const std::size_t memory = item->answers() ? 4 * memory_ : memory_;
+  if (!shim::one_may_take(bytes, of_host != nullptr ? *of_host : 0, bytes_, memory)) return false;
   Kept kept{parts_.bag().copy_of(item), bytes, 1, 0};
   try {
     if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);

@@ -51,7 +51,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   again_ = 0;
   const Time now = channels().host().now();
   sent_ = now;
-  silence_.ends(now);
+  silence_.begins(now);
   deadline_ = deadline_after(now, timeout);
   if (peer_.boot_id != 0) [[likely]]
     return start(std::move(request));
@@ -210,7 +210,7 @@ void ClientChannel::cancel(Transaction& transaction) noexcept {
 void ClientChannel::peer_known() noexcept {
   if (state_ != State::querying) return;
   sent_ = channels().host().now();
-  silence_.ends(sent_);
+  silence_.begins(sent_);
   again_ = 0;
   Message request = std::move(request_);  // start() keeps a share of it there
   start(std::move(request));
@@ -257,11 +257,11 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
       state_ = State::executing;
-      silence_.ends(protocol.host().now());
+      silence_.ends(protocol.host().now(), protocol.options_.give_up);
       return;
     case flags::kLacking: return lacking(protocol.host().now());
     default:  // in-progress
-      silence_.ends(protocol.host().now());
+      silence_.ends(protocol.host().now(), protocol.options_.give_up);
       asked_ = 0;
   }
 }

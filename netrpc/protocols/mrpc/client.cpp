@@ -113,7 +113,7 @@ void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& tr
   channel.tries = 0;
   channel.sampled = channel.lacked = false;
   channel.started = now;
-  channel.silence.ends(now);
+  channel.silence.begins(now);
   channel.request.set(std::move(request), single_);
   arm(channel, now, now + round_trip(channel).timeout());
   const std::uint32_t sequence = channel.sequence;
@@ -211,7 +211,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
       return finish(channel, Errc::ok, std::move(reply));
     }
   }
-  channel.silence.ends(now);
+  channel.silence.ends(now, mrpc_.settings().give_up);
   channel.tries = 0;
   channel.due = std::min(channel.transaction->deadline, now + round_trip(channel).timeout());
   const bool last = header.mask == 1U << (header.fragments - 1);
@@ -244,12 +244,12 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   }
   const Time now = mrpc_.host().now();
   const std::uint16_t all = all_of(header.fragments);
-  const bool forgotten = channel->silence.may_have_forgotten(now, mrpc_.settings().give_up);
-  channel->silence.ends(now);
+  const Duration give_up = mrpc_.settings().give_up;
+  channel->silence.ends(now, give_up);
   channel->acknowledged = header.mask & all;
   const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
   if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
-  if (forgotten) return finish(*channel, Errc::call_failed, {});
+  if (channel->silence.may_have_forgotten(now, give_up)) return finish(*channel, Errc::call_failed, {});
   // What was lost in part measures only until its loss is known.
   if (!channel->sampled && !std::exchange(channel->lacked, true)) round_trip(*channel).sample(now - channel->started);
   channel->tries = 0;

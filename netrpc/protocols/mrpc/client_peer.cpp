@@ -85,7 +85,7 @@ void ClientPeer::begin_query(Time now) noexcept {
   query_number_ = static_cast<std::uint32_t>(mrpc_.host().random());
   query_tries_ = 0;
   query_began_ = now;
-  query_silence_.ends(now);
+  query_silence_.begins(now);
   query(now);
 }
 

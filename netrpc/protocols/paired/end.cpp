@@ -116,6 +116,7 @@ void End::data(const Header& header, Message&& message) noexcept {
   if (verdict.take) {
     buffer_ = std::move(message);
     full_ = true;
+    turn_ = ++paired().turns_;
     expecting_ = !receiving_.complete();
     probing_.begin(paired().options_.probe);
     wait();
@@ -123,7 +124,10 @@ void End::data(const Header& header, Message&& message) noexcept {
     ++paired().counted.duplicates;
   }
   if (verdict.acknowledge) send(bits::kAck, receiving_.last());
-  if (verdict.take) deliver();
+  if (!verdict.take) return;
+  // Who calls at once again, and has just given a reply back, does not go before those that wait for that.
+  if (receiving_.complete() && paired().some_wait(*of_host_)) return paired().deliver_soon(*of_host_);
+  deliver();
 }
 
 /// The paper's user takes the segment out of the receive buffer (§3.3).

@@ -214,19 +214,22 @@ void PairedProtocol::give_room(End& end) noexcept {
 }
 
 /// A reply cannot wait for room, as it takes as much while it waits, and its request cannot be executed again. So the
-/// request waits in its receive buffer, where it costs one segment, while its host's share of replies is used up.
+/// request waits with its last segment in the receive buffer while its host's share of replies is used up.
 bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
-  const bool of_one = of_host.kept < shim::most_of_one(of_host.kept, kept_bytes_, options_.memory);
+  const auto within = [&](std::size_t in_use) {
+    return of_host.kept < shim::most_of_one(of_host.kept, in_use, options_.memory);
+  };
+  const bool of_one = within(kept_bytes_);
   const bool of_all = kept_bytes_ < std::max<std::size_t>(options_.memory, 1);
   of_host.waiting = of_host.waiting || !of_one;
-  waiting_for_room_ = waiting_for_room_ || !of_all;
+  const bool for_others = !of_one && within(of_host.kept);  // without what they have, it would have room
+  waiting_for_room_ = waiting_for_room_ || !of_all || for_others;
   return of_one && of_all;
 }
 
-/// Something has been given back that counted for this host.
+/// Something has been given back that counted for this host, or one more waits in its turn.
 void PairedProtocol::deliver_soon(const OfHost& of_host) noexcept {
-  const bool wanted = waiting_for_room_ || of_host.waiting;
-  if (wanted && !room_.waiting()) host().events().schedule(room_, Duration(0));
+  if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
 }
 
 void PairedProtocol::deliver_waiting() noexcept {
@@ -239,6 +242,7 @@ void PairedProtocol::deliver_waiting() noexcept {
   servers_.for_each([&](const ChannelKey&, SessionRef& end) {
     if (static_cast<ServerEnd&>(*end).full_) waiting.push_back(end);
   });
+  std::ranges::sort(waiting, {}, [](const SessionRef& end) { return static_cast<End&>(*end).turn_; });
   for (const SessionRef& end : waiting) static_cast<End&>(*end).deliver();
 }
 

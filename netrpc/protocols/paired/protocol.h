@@ -95,6 +95,7 @@ class End : public Session {
   Message rest_;            ///< and those behind it.
   Message buffer_;          ///< The receive buffer: one segment,
   bool full_ = false;       ///< if there is one.
+  std::uint64_t turn_ = 0;  ///< Who has been full for longer has a lower one.
   Message gathered_;        ///< Those before it, which the paper's user has taken out.
   std::size_t cost_ = 0;    ///< What they count for in the protocol's memory.
   Duration patience_{};     ///< The least time that the present segment is given.
@@ -205,6 +206,8 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
   [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
+  /// Somebody may, for whom there was no room.
+  [[nodiscard]] bool some_wait(const OfHost& of_host) const noexcept { return waiting_for_room_ || of_host.waiting; }
   void deliver_soon(const OfHost& of_host) noexcept;
   void deliver_waiting() noexcept;
   void keep_sweeping() noexcept;
@@ -222,6 +225,7 @@ class PairedProtocol final : public Protocol {
   const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
   bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full for want of it.
   std::size_t kept_bytes_ = 0;      ///< As OfHost::kept.
+  std::uint64_t turns_ = 0;         ///< Receive buffers that have been filled.
   Event room_;
   Event sweep_;
 };

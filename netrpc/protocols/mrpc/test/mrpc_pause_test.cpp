@@ -96,6 +96,26 @@ TEST_F(MrpcPauseTest, one_has_no_call_executed_that_the_server_may_have_forgotte
   EXPECT_EQ(executions("once"), 1);
 }
 
+/// The server says that it is at work, in a packet that waits in the client's machine for as long as that stands still.
+TEST_F(MrpcPauseTest, an_old_sign_of_life_has_no_call_executed_again) {
+  warm_up();
+  server.at_once = false;
+  TestCall call;
+  start(call, "late");
+  wire.deliver_next();
+  ASSERT_EQ(executions("late"), 1);
+  for (int i = 0; i < 1000 && wire.packets.empty(); ++i) wire.pass(1ms, 1ms);
+  wire.deliver_next();  // the question
+  ASSERT_FALSE(wire.packets.empty());
+  const auto at_work = wire.packets.front();
+  server.answer_next();
+  for (int i = 0; i < 20; ++i) stand_still(60s);
+  wire.packets.push_front(at_work);
+  run(call);
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+  EXPECT_EQ(executions("late"), 1);
+}
+
 TEST_F(MrpcPauseTest, a_silence_ends_a_call_also_after_one) {
   warm_up();
   TestCall call;

@@ -79,6 +79,56 @@ TEST_F(Shares, calls_that_are_more_than_the_replies_that_are_kept_wait_and_none_
   EXPECT_EQ(pair.executions("x"), 20U);
 }
 
+/// More than have room call again and again.
+TEST(SharesOfMemory, are_for_all_channels_of_a_host_in_turn) {
+  constexpr std::size_t kCalls = 30;
+  PairedPair pair({.memory = 12 * BufferPool::kSizes[1]});
+  std::vector<SessionRef> sessions;
+  std::vector<std::unique_ptr<TestCall>> calls(kCalls);
+  std::vector<int> done(kCalls);
+  for (std::size_t i = 0; i < kCalls; ++i) sessions.push_back(pair.open(0));
+  for (int round = 0; round < 300; ++round) {
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      if (calls[i] && !calls[i]->done()) continue;
+      if (calls[i]) ++done[i];
+      pair.call(*sessions[i], *(calls[i] = std::make_unique<TestCall>()), "x");
+    }
+    pair.wire.deliver_all();
+    pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
+  }
+  EXPECT_GT(*std::ranges::min_element(done), 0) << "one waits while others are served again and again";
+}
+
+/// Three hosts leave the fourth room for one call at a time. It waits for them, not for its own call, which is long.
+TEST(SharesOfMemory, are_used_by_the_host_that_waits_as_soon_as_others_give_them_back) {
+  PairedPair pair({.memory = 16 * BufferPool::kSizes[1]}, 5);
+  pair.server->at_once = false;
+  std::vector<SessionRef> sessions;
+  std::vector<std::unique_ptr<TestCall>> calls;
+  const auto start = [&](std::size_t host, int count) {
+    for (int i = 0; i < count; ++i) {
+      sessions.push_back(pair.open(host));
+      pair.call(*sessions.back(), *calls.emplace_back(std::make_unique<TestCall>()), "x");
+      pair.wire.deliver_all();
+    }
+  };
+  start(2, 7);
+  start(3, 4);
+  start(4, 2);
+  start(0, 2);
+  const auto pass = [&](int milliseconds) {
+    for (int i = 0; i < milliseconds; ++i) {
+      pair.wire.deliver_all();
+      pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
+    }
+  };
+  pass(5'000);  // requests are sent again until they are acknowledged
+  ASSERT_EQ(pair.server->pending.size(), 14U);
+  for (int i = 0; i < 13; ++i) pair.answer("y");
+  pass(10);
+  EXPECT_EQ(pair.server->executed.size(), 15U);
+}
+
 TEST(SharesOfMemory, count_short_replies_in_large_buffers_for_what_they_take) {
   constexpr std::size_t kMemory = 10 * BufferPool::kSizes[2];
   PairedPair pair({.memory = kMemory});
