@@ -19,7 +19,8 @@ install(FILES
 
 file(RELATIVE_PATH prefix_from_pkgconfig ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 foreach(directory LIBDIR INCLUDEDIR)
-  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_${directory} BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE pkgconfig_${directory})
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_${directory} BASE_DIRECTORY "\${prefix}"
+             OUTPUT_VARIABLE pkgconfig_${directory})
 endforeach()
 foreach(side client server)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/lrpc.pc.in ${CMAKE_CURRENT_BINARY_DIR}/lrpc-${side}.pc @ONLY)
