@@ -40,7 +40,7 @@ class BusyClosers {
       one.give_away();
       lrpc::shim::close_aside(std::move(last), {.user = user});
     }
-    EXPECT_TRUE(eventually([] { return threads_in_close() >= kClosedAtOnce; }));
+    EXPECT_TRUE(eventually(still));
   }
   /// False: they have been let go. A signal, a stop or a freezer ends what close(2) waits for.
   [[nodiscard]] static bool still() { return threads_in_close() >= kClosedAtOnce; }

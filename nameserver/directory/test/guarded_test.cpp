@@ -29,7 +29,7 @@ void administer(const EtcdServer& server, const TlsOptions& tls, const std::stri
     const auto reply = http->post({.url = server.url() + path, .body = body, .token = {}, .timeout = 240s});
     said = reply ? std::to_string(reply->status) + ": " + reply->body : reply.error().message();
     constexpr int kUnavailable = 503;
-    if (reply && reply->status == kUnavailable) return again = true, false;
+    again = again || (reply && reply->status == kUnavailable);
     const auto holds = [&](const char* text) { return again && said.find(text) != std::string::npos; };
     return (reply && reply->status == 200) || holds("already exists") || holds("user name is empty");
   })) << path

@@ -1,5 +1,4 @@
 // One suite for ETH, IP and UDP, on io_uring and on epoll: two hosts joined by a veth pair.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include "device_addresses.h"
 #include "eventually.h"
 #include "length.h"
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/eth/eth.h"
 #include "netrpc/devices/ip/ip.h"
 #include "netrpc/devices/udp/udp.h"
@@ -277,10 +277,7 @@ TEST_P(Devices, a_datagram_from_another_port_makes_no_session) {
   pair_->left.run([] {
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ASSERT_GE(fd, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(kB.value);
-    to.sin_port = htons(static_cast<std::uint16_t>(UdpOptions{}.ports.peers + kEcho));
+    const sockaddr_in to = socket_address(kB, static_cast<std::uint16_t>(UdpOptions{}.ports.peers + kEcho));
     EXPECT_EQ(::sendto(fd, "hello", 5, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 5);
     ::close(fd);
   });

@@ -17,6 +17,7 @@
 
 #include "lrpc/netrpc/wire.h"
 #include "lrpc/shim/system/fd.h"
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/tcp.h"
 #include "netrpc/src/record.h"
 #include "netrpc/test_support/real_host.h"
@@ -38,9 +39,9 @@ class Connection {
       EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &buffers, sizeof buffers), 0);
       EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &buffers, sizeof buffers), 0);
     }
-    const sockaddr_in here = address(from, 0);
+    const sockaddr_in here = socket_address(from);
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
-    const sockaddr_in to = address(kLoopback, kPort);
+    const sockaddr_in to = socket_address(kLoopback, kPort);
     const timeval patience{.tv_sec = 240, .tv_usec = 0};
     EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
     EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
@@ -78,13 +79,6 @@ class Connection {
   }
 
  private:
-  [[nodiscard]] static sockaddr_in address(HostAddress host, std::uint16_t port) {
-    sockaddr_in made{};
-    made.sin_family = AF_INET;
-    made.sin_addr.s_addr = htonl(host.value);
-    made.sin_port = htons(port);
-    return made;
-  }
   const UniqueFd socket_;
 };
 

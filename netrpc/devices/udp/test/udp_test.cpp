@@ -9,6 +9,7 @@
 #include <string>
 
 #include "eventually.h"
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/udp/udp.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
@@ -29,7 +30,7 @@ class Program {
   explicit Program(HostAddress host = kHere, std::uint16_t port = 0)
       : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     EXPECT_GE(fd_, 0);
-    const sockaddr_in any = address(port, host);
+    const sockaddr_in any = socket_address(host, port);
     EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
     const timeval patience{.tv_sec = 240, .tv_usec = 0};
     EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
@@ -38,7 +39,7 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program() { ::close(fd_); }
   void send(const std::string& text, ProtocolNumber number = kNumber) const {
-    const sockaddr_in to = address(static_cast<std::uint16_t>(UdpPorts{}.peers + number));
+    const sockaddr_in to = socket_address(kHere, static_cast<std::uint16_t>(UdpPorts{}.peers + number));
     EXPECT_EQ(::sendto(fd_, text.data(), text.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
               static_cast<ssize_t>(text.size()));
   }
@@ -55,13 +56,6 @@ class Program {
   }
 
  private:
-  static sockaddr_in address(std::uint16_t port, HostAddress host = kHere) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(host.value);
-    address.sin_port = htons(port);
-    return address;
-  }
   const int fd_;
 };
 

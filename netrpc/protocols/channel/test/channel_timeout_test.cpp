@@ -156,14 +156,6 @@ TEST(ChannelTimeoutTest, a_second_reply_of_another_life_or_to_another_call_tells
 /// As in lrpc-netd's own graphs.
 constexpr ChannelOptions kPatient{.give_up = 30s, .reply_life = 40s};
 
-/// Nothing arrives for so long.
-void part(ChannelPair& pair, Duration time) {
-  for (Duration done{}; done < time; done += 1s) {
-    pair.wire.packets.clear();
-    pair.wire.pass(1s, 10ms);
-  }
-  pair.wire.packets.clear();
-}
 /// Everything arrives, for two seconds.
 void join(ChannelPair& pair) {
   for (int i = 0; i < 20; ++i) {
@@ -178,7 +170,7 @@ TEST(ChannelTimeoutTest, a_call_outlives_a_silence_that_is_shorter_than_give_up_
     pair.expect_ok("warm");
     TestCall request_lost;
     pair.call(request_lost, "request");
-    part(pair, silence);
+    pair.wire.cut_off(silence);
     EXPECT_FALSE(request_lost.done());
     join(pair);
     EXPECT_EQ(request_lost.outcome, Errc::ok);
@@ -186,7 +178,7 @@ TEST(ChannelTimeoutTest, a_call_outlives_a_silence_that_is_shorter_than_give_up_
     pair.call(reply_lost, "reply");
     pair.wire.deliver_next();
     EXPECT_EQ(pair.executions("reply"), 1U);
-    part(pair, silence);
+    pair.wire.cut_off(silence);
     EXPECT_FALSE(reply_lost.done());
     join(pair);
     EXPECT_EQ(reply_lost.outcome, Errc::ok);
@@ -199,19 +191,16 @@ TEST(ChannelTimeoutTest, a_call_ends_after_give_up_of_silence_and_one_with_a_tim
   pair.expect_ok("warm");
   TestCall limited;
   pair.call(limited, "limited", 3s);
-  part(pair, 4s);
+  pair.wire.cut_off(4s);
   EXPECT_EQ(limited.outcome, Errc::call_aborted);
   join(pair);
   TestCall call;
   pair.call(call, "unlimited");
-  part(pair, 29s);
+  pair.wire.cut_off(29s);
   EXPECT_FALSE(call.done());
-  part(pair, 3s);
+  pair.wire.cut_off(3s);
   EXPECT_EQ(call.outcome, Errc::call_failed);
 }
-
-/// Nothing runs for so long; the clock goes on.
-void stand_still(ChannelPair& pair, Duration time) { pair.wire.pass(time, time); }
 
 TEST(ChannelTimeoutTest, a_call_outlives_a_pause_of_its_own_machine_however_long) {
   ChannelPair pair(kPatient);
@@ -220,15 +209,15 @@ TEST(ChannelTimeoutTest, a_call_outlives_a_pause_of_its_own_machine_however_long
   pair.call(reply_lost, "reply");
   pair.wire.deliver_next();
   pair.wire.packets.clear();
-  stand_still(pair, 55s);
+  pair.wire.stand_still(55s);
   EXPECT_FALSE(reply_lost.done()) << "the server has been asked nothing, and so was not silent";
   join(pair);
   EXPECT_EQ(reply_lost.outcome, Errc::ok);
   EXPECT_EQ(pair.executions("reply"), 1U);
   TestCall request_late;
   pair.call(request_late, "request");
-  stand_still(pair, 55s);
-  stand_still(pair, 55s);
+  pair.wire.stand_still(55s);
+  pair.wire.stand_still(55s);
   join(pair);
   EXPECT_EQ(request_late.outcome, Errc::ok);
   EXPECT_EQ(pair.executions("request"), 1U);
@@ -247,7 +236,7 @@ TEST(ChannelTimeoutTest, a_pause_of_its_own_machine_does_not_have_a_call_execute
     control::Request forget = control::DropIdle{};
     (void)pair.server_channel->control(forget);
   }
-  stand_still(pair, 200s);
+  pair.wire.stand_still(200s);
   join(pair);
   EXPECT_EQ(call.outcome, Errc::call_failed);
   EXPECT_EQ(pair.executions("request"), 1U);
@@ -259,10 +248,10 @@ TEST(ChannelTimeoutTest, a_silence_ends_a_call_also_where_a_pause_of_its_own_mac
   TestCall call;
   pair.call(call, "request");
   pair.wire.packets.clear();
-  stand_still(pair, 100s);
-  part(pair, 28s);
+  pair.wire.stand_still(100s);
+  pair.wire.cut_off(28s);
   EXPECT_FALSE(call.done());
-  part(pair, 3s);
+  pair.wire.cut_off(3s);
   EXPECT_EQ(call.outcome, Errc::call_failed);
 }
 

@@ -153,6 +153,16 @@ class PacketWire final : public Engine {
       }
     }
   }
+  /// Nothing arrives for so long.
+  void cut_off(Duration time) {
+    for (Duration done{}; done < time; done += std::chrono::seconds(1)) {
+      packets.clear();
+      pass(std::chrono::seconds(1), std::chrono::milliseconds(10));
+    }
+    packets.clear();
+  }
+  /// Nothing runs for so long; the clock goes on.
+  void stand_still(Duration time) { pass(time, time); }
   bool wait(Host& /*host*/, const std::function<bool()>& done, Time /*deadline*/) override { return done(); }
   void wake(Host& /*host*/) noexcept override {}
 

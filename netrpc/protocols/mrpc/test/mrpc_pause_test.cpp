@@ -40,11 +40,7 @@ class MrpcPauseTest : public testing::Test {
   /// What is on the wire is lost.
   void stand_still(Duration time) {
     wire.packets.clear();
-    wire.pass(time, time);
-  }
-  void run_cut_off(Duration time) {
-    wire.pass(time, 1ms);
-    wire.packets.clear();
+    wire.stand_still(time);
   }
   void run(TestCall& call) {
     for (int i = 0; i < 60'000 && !call.done(); ++i) {
@@ -121,9 +117,9 @@ TEST_F(MrpcPauseTest, a_silence_ends_a_call_also_after_one) {
   TestCall call;
   start(call, "silence");
   stand_still(100s);
-  run_cut_off(28s);
+  wire.cut_off(28s);
   EXPECT_FALSE(call.done());
-  run_cut_off(3s);
+  wire.cut_off(3s);
   EXPECT_EQ(call.outcome, Errc::call_failed);
 }
 
