@@ -1,13 +1,16 @@
 // Callbacks: a server calls its clients over the pair that they share, within their calls and outside of them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <filesystem>
 
 #include "chatter_service.h"
+#include "closed_aside.h"
 #include "conformance_service.h"
 #include "eventually.h"
 #include "lrpc/shim/binder/bell.h"
@@ -49,6 +52,16 @@ class Callbacks : public testing::Test {
   lrpc::Status offer(int fd) {
     return shim::offer_on_bell(lrpc::detail::StubAccess::object(client_->binding()).bell(), shim::BellMessage::callback,
                                fd);
+  }
+  /// Waits until the server has received what was offered, and has closed it: it has only so much of one user's at a
+  /// time.
+  void wait_until_offers_are_closed() {
+    const int bell = lrpc::detail::StubAccess::object(client_->binding()).bell();
+    EXPECT_TRUE(eventually([&] {
+      int unread = 0;
+      return ::ioctl(bell, SIOCOUTQ, &unread) == 0 && unread == 0;
+    }));
+    wait_for_what_is_closed_aside();
   }
   /// What the server met when it tried to call back, waiting so long at most.
   Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs,
@@ -226,12 +239,14 @@ TEST_F(Callbacks, are_not_made_over_what_is_no_socket_pair) {
   for (const auto& file : files) {
     ASSERT_TRUE(offer(file.get()));
     EXPECT_EQ(ask(), Errc::not_supported);
+    wait_until_offers_are_closed();
   }
   for (auto& file : files) file.reset();
   EXPECT_TRUE(bystander->Ping());
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }))
       << before << " were open, now " << open_descriptors();
-  ASSERT_TRUE(listen()) << "garbage does not use the offer up";
+  const auto listening = listen();
+  ASSERT_TRUE(listening) << "garbage does not use the offer up: " << listening.error().message();
   EXPECT_EQ(ask(), Errc::ok);
 }
 
