@@ -117,8 +117,8 @@ TEST_F(Groups, each_members_bytes_are_given_with_its_reply) {
   EXPECT_EQ(halves->size(), kMembers);
   for (const auto& [who, member, bytes] : *halves) {
     ASSERT_TRUE(member) << member.error().message();
-    EXPECT_EQ(bytes[0], std::vector<std::byte>(2, std::byte{*member}));
-    EXPECT_EQ(bytes[1], std::vector<std::byte>(3, std::byte{*member}));
+    EXPECT_EQ(std::get<0>(bytes), std::vector<std::byte>(2, std::byte{*member}));
+    EXPECT_EQ(std::get<1>(bytes), std::vector<std::byte>(3, std::byte{*member}));
   }
 }
 
@@ -133,6 +133,39 @@ TEST_F(Groups, bytes_of_members_that_fail_are_empty) {
     EXPECT_EQ(result.code(), who.str() == name(1) ? Errc::limit_reached : Errc::ok);
     EXPECT_EQ(data.size(), result ? 3U : 0U) << who.str();
   }
+}
+
+TEST_F(Groups, each_members_version_of_inout_arguments_is_given_with_its_reply) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  here_->wire().needed = kMembers;
+  std::array<std::byte, 2> held{std::byte{7}, std::byte{8}};
+  const std::array<std::byte, 1> other{std::byte{9}};
+  const lrpc::Buffer data(held, held.size());
+  const lrpc::String<20> mark("m");
+  const auto all = client->all().Sign(40, mark, data, other);
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->size(), kMembers);
+  for (const auto& [who, member, passed] : *all) {
+    ASSERT_TRUE(member) << member.error().message();
+    const auto& [count, marked, signed_data] = passed;
+    EXPECT_EQ(count, 40U + *member);
+    EXPECT_EQ(marked.view(), "m" + std::to_string(*member));
+    EXPECT_EQ(signed_data, (std::vector{std::byte{7}, std::byte{8}, std::byte{9}}));
+  }
+  EXPECT_EQ(held, (std::array{std::byte{7}, std::byte{8}})) << "the caller's stays as it was";
+  const std::array<std::byte, 9> long_one{};
+  EXPECT_EQ(client->all().Sign(40, mark, data, long_one).code(), Errc::argument_too_long);
+}
+
+TEST_F(Groups, a_single_inout_argument_is_given_as_it_is) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  members_[1].service.full = true;
+  const auto all = client->all().Increase(4);
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->size(), kMembers);
+  for (const auto& [who, result, count] : *all) EXPECT_EQ(count, result ? 5U : 0U) << who.str();
 }
 
 TEST_F(Groups, a_binding_to_one_host_has_no_members_to_ask) {

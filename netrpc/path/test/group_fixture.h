@@ -55,6 +55,20 @@ class ReplicaService {
     (void)Fill(call, size - size / 2, high);
     return member;
   }
+  std::uint8_t Sign(lrpc::CallContext&, std::uint32_t& count, lrpc::String<20>& mark, lrpc::Buffer& data,
+                    std::span<const std::byte> other) const {
+    count += member;
+    mark = lrpc::String<20>::cut(mark.str() + std::to_string(member));
+    const std::size_t held = data.size();
+    EXPECT_TRUE(data.resize(held + other.size()));
+    std::ranges::copy(other, data.contents().begin() + static_cast<std::ptrdiff_t>(held));
+    return member;
+  }
+  lrpc::Status Increase(lrpc::CallContext&, std::uint32_t& count) const {
+    if (full) return Errc::limit_reached;
+    ++count;
+    return {};
+  }
   void Note(lrpc::CallContext&, std::uint32_t value) { noted = value; }
 
   std::atomic<std::uint64_t> calls{0};

@@ -81,8 +81,7 @@ void CallStub::emit_procedure() {
   code_.line("static constexpr lrpc::client::CallSite kProcedure_{{{}, {}, {}, {}}};", identifier_,
              procedure_.astack_class, tail, procedure_.may_block);
   for (const Parameter& parameter : procedure_.parameters)
-    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
-      code_.line("{}* {}_to_ = nullptr;", destination_type(parameter), parameter.name);
+    if (parameter.comes_back()) code_.line("{}* {}_to_ = nullptr;", destination_type(parameter), parameter.name);
   code_.line();
   check_arguments();
   if (!arguments.empty()) push_arguments(tail);
@@ -107,12 +106,12 @@ void CallStub::emit_start() {
 }
 
 void CallStub::emit_all() {
-  std::string bounds;
-  for (const Parameter* buffer : procedure_.buffers()) bounds += fmt::format(", {}.bound", constant(*buffer));
-  const std::size_t buffers = procedure_.buffers().size();
-  const std::string number = buffers != 0 ? fmt::format(", {}", buffers) : "";
-  forward(fmt::format("lrpc::Replies<{}{}>", result_type(procedure_), number), "&& noexcept",
-          fmt::format("lrpc::client::invoke_all<{}{}>(", type_, bounds), "object_", false);
+  std::string passed_back;
+  for (const Parameter& parameter : procedure_.parameters)
+    if (parameter.comes_back())
+      passed_back += ", " + (parameter.is_bytes() ? "std::vector<std::byte>" : cpp_type(*parameter.type));
+  forward(fmt::format("lrpc::Replies<{}{}>", result_type(procedure_), passed_back), "&& noexcept",
+          fmt::format("lrpc::client::invoke_all<{}{}>(", type_, passed_back), "object_", false);
 }
 
 /// A member function that does nothing but call the runtime's stub for `object`, with where the results go if there are
@@ -121,7 +120,7 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
                        const std::string& object, bool results) {
   std::vector<std::string> parameters;
   for (const Parameter* parameter : results ? passed(procedure_) : procedure_.arguments())
-    parameters.push_back(declaration(*parameter));
+    parameters.push_back(results ? declaration(*parameter) : argument(*parameter));
   std::vector<std::string> arguments{object};
   if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations("&"), ", ")));
   for (const Parameter* parameter : procedure_.arguments()) arguments.push_back(parameter->name);
@@ -133,8 +132,7 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
 std::vector<std::string> CallStub::destinations(std::string_view before) const {
   std::vector<std::string> all;
   for (const Parameter& parameter : procedure_.parameters)
-    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
-      all.push_back(fmt::format("{}{}", before, parameter.name));
+    if (parameter.comes_back()) all.push_back(fmt::format("{}{}", before, parameter.name));
   return all;
 }
 
@@ -218,8 +216,7 @@ void CallStub::take_results() {
   if (image) code_.line("std::byte* const {} = {}.image();", image_, call_);
   if (tail) code_.line("std::byte* const {} = {}.tail();", tail_, call_);
   for (const Parameter& parameter : all)
-    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
-      code_.line("{0}& {1} = *{1}_to_;", destination_type(parameter), parameter.name);
+    if (parameter.comes_back()) code_.line("{0}& {1} = *{1}_to_;", destination_type(parameter), parameter.name);
   judge_status();
   copy_results();
   code_.close();

@@ -9,12 +9,9 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// Whether what each of several members answers can be given apart from what the others do; and handles are one
-/// server's.
+/// Whether all members of a group can be asked and heard: handles are one server's.
 bool collates(const Procedure& procedure) {
-  return !procedure.one_way && std::ranges::none_of(procedure.parameters, [](const Parameter& one) {
-    return (one.is_out() && one.is_in()) || one.type->resolved().kind == TypeKind::handle;
-  });
+  return !procedure.one_way && std::ranges::none_of(procedure.parameters, &Parameter::is_handle);
 }
 
 void emit_binding(Code& code, const Interface& interface) {

@@ -302,11 +302,11 @@ y0l y1 y1f y1f128 y1f32 y1f32x y1f64 y1f64x y1l yn ynf ynf128 ynf32 ynf32x ynf64
 )";
 
 constexpr std::string_view kRuntime = R"(
-AStackClass AStackSupply Binding Buffer BytesResults CallContext CallDeadline CallScope Cancellation ClientCredentials
+AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
 CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
 Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
-MemberReplies MemberReply NoLimit Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling Server
-ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes
+MemberReplies MemberReply NoLimit PassedBack Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling
+Server ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes
 copies_are_made copy_bytes count_copy describe fresh get_bool get_buffer get_scalar get_string get_string_field
 judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result_length put_scalar
 put_string_field put_variable raise result_window system_error

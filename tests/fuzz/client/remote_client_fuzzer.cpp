@@ -230,6 +230,8 @@ struct HonestReplica {
   String<16000> Large(CallContext&, std::uint32_t) { return {}; }
   Status Fill(CallContext&, std::uint32_t, Buffer&) { return {}; }
   std::uint8_t Halves(CallContext&, std::uint32_t, Buffer&, Buffer&) { return 0; }
+  std::uint8_t Sign(CallContext&, std::uint32_t&, String<20>&, Buffer&, std::span<const std::byte>) { return 0; }
+  Status Increase(CallContext&, std::uint32_t&) { return {}; }
   void Note(CallContext&, std::uint32_t) {}
 };
 
@@ -347,12 +349,22 @@ void call(Replica::Client& client, std::uint8_t which) {
       const auto replies = client.all().Fill(5);
       check_all(replies);
       for (std::size_t i = 0; replies && i < replies->size(); ++i)
-        require(replies->replies[i].bytes.size() <= 1000, "bytes have their bound");
+        require(replies->replies[i].passed.size() <= 1000, "bytes have their bound");
       return;
     }
     case 13: return check_all(client.all().Halves(5));
     case 14: return check_all(client.all().Greet("all"));
-    default: return check_all(client.all().Large(5));
+    default: {
+      if (which < 128) return check_all(client.all().Large(5));
+      const Room held(3);
+      const auto signatures = client.all().Sign(1, "mark", held.buffer, {});
+      check_all(signatures);
+      for (std::size_t i = 0; signatures && i < signatures->size(); ++i) {
+        const auto& [count, mark, data] = signatures->replies[i].passed;
+        require(mark.view().size() <= 20 && data.size() <= 1000, "what comes back has its bound");
+      }
+      return;
+    }
   }
 }
 

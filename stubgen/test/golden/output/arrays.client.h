@@ -114,6 +114,22 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
+ public:
+  using lrpc::client::ForOneCall_::ForOneCall_;
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<TurnResults>, std::array<std::array<std::uint16_t, 3>, 2>> Turn(
+      const std::array<std::int32_t, 4>& a, const std::array<std::array<std::uint16_t, 3>, 2>& b,
+      const std::array<std::array<Small, 2>, 2>& c, const std::array<Label, 2>& d) && noexcept {
+    return lrpc::client::invoke_all<Turn_outcome, std::array<std::array<std::uint16_t, 3>, 2>>(object_, a, b, c, d);
+  }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint32_t>, std::array<std::byte, 16>> InPlace(
+      const std::array<std::uint32_t, 8>& a, const std::array<std::byte, 16>& b) && noexcept {
+    return lrpc::client::invoke_all<InPlace_outcome, std::array<std::byte, 16>>(object_, a, b);
+  }
+};
+
 /// One binding to Arrays. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -134,6 +150,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }

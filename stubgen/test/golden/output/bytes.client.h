@@ -144,8 +144,16 @@ class All_ : lrpc::client::ForOneCall_ {
  public:
   using lrpc::client::ForOneCall_::ForOneCall_;
 
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, 1> OutParameter(std::int32_t a) && noexcept {
-    return lrpc::client::invoke_all<OutParameter_outcome, layout::kOutParameter_b.bound>(object_, a);
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t>, std::vector<std::byte>, std::vector<std::byte>> Turn(
+      std::span<const std::byte> a, std::span<const std::byte> b, const lrpc::Buffer& c) && noexcept {
+    return lrpc::client::invoke_all<Turn_outcome, std::vector<std::byte>, std::vector<std::byte>>(object_, a, b, c);
+  }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, std::vector<std::byte>> InPlace(
+      std::span<const std::byte> a, const lrpc::Buffer& b) && noexcept {
+    return lrpc::client::invoke_all<InPlace_outcome, std::vector<std::byte>>(object_, a, b);
+  }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, std::vector<std::byte>> OutParameter(std::int32_t a) && noexcept {
+    return lrpc::client::invoke_all<OutParameter_outcome, std::vector<std::byte>>(object_, a);
   }
 };
 

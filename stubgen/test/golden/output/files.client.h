@@ -208,6 +208,10 @@ class All_ : lrpc::client::ForOneCall_ {
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> BigIn(const std::array<std::byte, 200>& data) && noexcept {
     return lrpc::client::invoke_all<BigIn_outcome>(object_, data);
   }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, std::array<std::byte, 200>> BigInOut(
+      const std::array<std::byte, 200>& data) && noexcept {
+    return lrpc::client::invoke_all<BigInOut_outcome, std::array<std::byte, 200>>(object_, data);
+  }
 };
 
 /// A small file server: the example of the LRPC paper (§3.5), grown up.

@@ -146,6 +146,12 @@ class All_ : lrpc::client::ForOneCall_ {
       std::uint64_t h) && noexcept {
     return lrpc::client::invoke_all<Integers_outcome>(object_, a, b, c, d, e, f, g, h);
   }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<float>, double> Floats(float a, double b) && noexcept {
+    return lrpc::client::invoke_all<Floats_outcome, double>(object_, a, b);
+  }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<BitsResults>, bool> Bits(bool a, bool b, std::byte c) && noexcept {
+    return lrpc::client::invoke_all<Bits_outcome, bool>(object_, a, b, c);
+  }
   [[nodiscard]] lrpc::Replies<lrpc::Result<OutParametersResults>> OutParameters(std::int32_t a) && noexcept {
     return lrpc::client::invoke_all<OutParameters_outcome>(object_, a);
   }

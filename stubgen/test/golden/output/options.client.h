@@ -216,9 +216,9 @@ class All_ : lrpc::client::ForOneCall_ {
       const std::array<std::byte, 9000>& block) && noexcept {
     return lrpc::client::invoke_all<Fixed_outcome>(object_, block);
   }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<8000>>, 2> Shared(
+  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<8000>>, std::vector<std::byte>, std::vector<std::byte>> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger) && noexcept {
-    return lrpc::client::invoke_all<Shared_outcome, layout::kShared_result.bound, layout::kShared_fits.bound>(
+    return lrpc::client::invoke_all<Shared_outcome, std::vector<std::byte>, std::vector<std::byte>>(
         object_, large, larger);
   }
 };

@@ -62,6 +62,16 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
+ public:
+  using lrpc::client::ForOneCall_::ForOneCall_;
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<Inner>, Outer> Turn(const Outer& a, const Outer& b) && noexcept {
+    return lrpc::client::invoke_all<Turn_outcome, Outer>(object_, a, b);
+  }
+};
+
 /// One binding to Records. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -82,6 +92,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }

@@ -99,6 +99,10 @@ class All_ : lrpc::client::ForOneCall_ {
   [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<10>>> Short(std::string_view a) && noexcept {
     return lrpc::client::invoke_all<Short_outcome>(object_, a);
   }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<3000>>, lrpc::String<5000>> Long(
+      std::string_view a, const lrpc::String<5000>& b) && noexcept {
+    return lrpc::client::invoke_all<Long_outcome, lrpc::String<5000>>(object_, a, b);
+  }
 };
 
 /// One binding to Strings. Its stubs may be called from any thread, from several at once. Each returns the

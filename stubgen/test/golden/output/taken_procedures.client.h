@@ -748,8 +748,12 @@ class All_ : lrpc::client::ForOneCall_ {
   [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<9>>> layout(std::string_view a) && noexcept {
     return lrpc::client::invoke_all<layout_outcome>(object_, a);
   }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, 1> export_to(std::span<const std::byte> a) && noexcept {
-    return lrpc::client::invoke_all<export_to_outcome, layout_::kexport_to_b.bound>(object_, a);
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, std::vector<std::byte>> export_to(
+      std::span<const std::byte> a) && noexcept {
+    return lrpc::client::invoke_all<export_to_outcome, std::vector<std::byte>>(object_, a);
+  }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, std::int32_t> serve_over(std::int32_t a) && noexcept {
+    return lrpc::client::invoke_all<serve_over_outcome, std::int32_t>(object_, a);
   }
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, Failed>> Callback() && noexcept {
     return lrpc::client::invoke_all<Callback_outcome>(object_);

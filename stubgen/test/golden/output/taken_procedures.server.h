@@ -254,6 +254,9 @@ class All_ : lrpc::client::ForOneCall_ {
   [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Callback() && noexcept {
     return lrpc::client::invoke_all<Callback_outcome>(object_);
   }
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, Mode> std(Mode lrpc) && noexcept {
+    return lrpc::client::invoke_all<std_outcome, Mode>(object_, lrpc);
+  }
   [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> taken(std::int32_t a) && noexcept {
     return lrpc::client::invoke_all<taken_outcome>(object_, a);
   }

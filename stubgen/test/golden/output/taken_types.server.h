@@ -94,6 +94,19 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ : lrpc::client::ForOneCall_ {
+ public:
+  using lrpc::client::ForOneCall_::ForOneCall_;
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<PResults_, ::Client::export_to>, ::Client::serve_callbacks> P(
+      ::Client::Callback Callback, ::Client::callback callback, const ::Client::serve_callbacks& serve_callbacks,
+      std::span<const std::byte> std) && noexcept {
+    return lrpc::client::invoke_all<P_outcome_, ::Client::serve_callbacks>(
+        object_, Callback, callback, serve_callbacks, std);
+  }
+};
+
 /// One binding to Client_Callback. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client_ {
@@ -114,6 +127,9 @@ class Client_ {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start_().Add(1, 2);`.
   [[nodiscard]] Starter_ start_() noexcept { return Starter_(object_()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all_().Add(1, 2);`.
+  [[nodiscard]] All_ all_() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client_.
   [[nodiscard]] lrpc::Binding& binding_() noexcept { return bound_; }

@@ -2,8 +2,6 @@
 // stubs consist of this.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,39 +28,40 @@ struct GroupMember {
   friend bool operator==(GroupMember, GroupMember) = default;
 };
 
-/// So many results of type bytes, in the order of their declaration: of a single one the bytes themselves.
-template <std::size_t kBytes>
-using BytesResults =
-    std::conditional_t<kBytes == 1, std::vector<std::byte>, std::array<std::vector<std::byte>, kBytes>>;
+/// What comes back by reference, in the order of declaration: of one parameter its type, of several a tuple.
+template <class... Passed>
+using PassedBack =
+    std::conditional_t<sizeof...(Passed) == 1, std::tuple_element_t<0, std::tuple<Passed...>>, std::tuple<Passed...>>;
 
 /// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
 /// (call_failed; message_too_long; call_lost, if it was too long for the way; limit_reached, also for a reply for which
-/// there was no room). Results of type bytes are in `bytes`, which is empty where `result` is an error.
-template <class Answer, std::size_t kBytes = 0>
+/// there was no room). Results of type bytes, and what the member has made of `inout` arguments, are in `passed`:
+/// empty, and value-initialised, where `result` is an error.
+template <class Answer, class... Passed>
 struct MemberReply {
   GroupMember who;
   Answer result;
-  BytesResults<kBytes> bytes;
+  PassedBack<Passed...> passed;
 };
 template <class Answer>
-struct MemberReply<Answer, 0> {
+struct MemberReply<Answer> {
   GroupMember who;
   Answer result;
 };
 
 /// The members' answers at the moment when as many have answered as the group needs: in any order, each member at most
 /// once. Members that had neither answered nor failed by then are missing.
-template <class Answer, std::size_t kBytes = 0>
+template <class Answer, class... Passed>
 struct MemberReplies {
-  std::vector<MemberReply<Answer, kBytes>> replies;
+  std::vector<MemberReply<Answer, Passed...>> replies;
   std::size_t members = 0;  ///< That the group has.
 
   [[nodiscard]] auto begin() const noexcept { return replies.begin(); }
   [[nodiscard]] auto end() const noexcept { return replies.end(); }
   [[nodiscard]] std::size_t size() const noexcept { return replies.size(); }
 };
-template <class Answer, std::size_t kBytes = 0>
-using Replies = Result<MemberReplies<Answer, kBytes>>;
+template <class Answer, class... Passed>
+using Replies = Result<MemberReplies<Answer, Passed...>>;
 
 }  // namespace lrpc
 
@@ -83,32 +82,47 @@ class CollatedReply {
   Call& call_;
 };
 
-/// What a member has answered to a procedure P that has results of type bytes, of at most so many bytes each, and
-/// together of `most`.
-template <class P, std::size_t... kBounds>
-[[nodiscard]] MemberReply<typename P::Result_, sizeof...(kBounds)> take_reply(GroupMember who, std::uint16_t status,
-                                                                              const CollatedReply& reply,
-                                                                              [[maybe_unused]] std::size_t most) {
-  std::array<std::vector<std::byte>, sizeof...(kBounds)> bytes{std::vector<std::byte>(std::min(kBounds, most))...};
-  std::array<Buffer, sizeof...(kBounds)> taken;
-  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = Buffer(bytes[i]);
-  auto result = std::apply([&](auto&... each) { return P{&each...}(status, reply); }, taken);
-  for (std::size_t i = 0; i < taken.size(); ++i) bytes[i].resize(taken[i].size());
-  if constexpr (sizeof...(kBounds) == 0) {
-    return {who, std::move(result)};
-  } else if constexpr (sizeof...(kBounds) == 1) {
-    return {who, std::move(result), std::move(bytes[0])};
-  } else {
-    return {who, std::move(result), std::move(bytes)};
+/// Where one parameter's part of a member's reply goes: bytes, of which there are at most `most`, or a value.
+template <class T>
+struct Destination {
+  explicit Destination(std::size_t /*most*/) noexcept {}
+  [[nodiscard]] T* place() noexcept { return &value; }
+  [[nodiscard]] T taken() noexcept { return value; }
+  T value{};
+};
+template <>
+struct Destination<std::vector<std::byte>> {
+  explicit Destination(std::size_t most) : bytes(most), buffer(bytes) {}
+  [[nodiscard]] Buffer* place() noexcept { return &buffer; }
+  [[nodiscard]] std::vector<std::byte> taken() const {
+    return {bytes.begin(), bytes.begin() + std::ssize(buffer.contents())};
   }
+  std::vector<std::byte> bytes;
+  Buffer buffer;
+};
+
+/// What a member has answered to a procedure P; what it passes back has at most `most` bytes.
+template <class P, class... Passed>
+[[nodiscard]] MemberReply<typename P::Result_, Passed...> take_reply(GroupMember who, std::uint16_t status,
+                                                                     const CollatedReply& reply,
+                                                                     [[maybe_unused]] std::size_t most) {
+  const auto take = [&](Destination<Passed>... to) -> MemberReply<typename P::Result_, Passed...> {
+    auto result = P{to.place()...}(status, reply);
+    if constexpr (sizeof...(Passed) == 0) {
+      return {who, std::move(result)};
+    } else {
+      return {who, std::move(result), PassedBack<Passed...>(to.taken()...)};
+    }
+  };
+  return take(Destination<Passed>(most)...);
 }
 
 /// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
 /// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
 /// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
-template <class P, std::size_t... kBounds, class... A>
-[[gnu::cold, gnu::noinline]] Replies<typename P::Result_, sizeof...(kBounds)> invoke_all(BindingObject& object,
-                                                                                         A... arguments) noexcept {
+template <class P, class... Passed, class... A>
+[[gnu::cold, gnu::noinline]] Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object,
+                                                                                A... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
     return refused(refusal.code, refusal.what);
   if (!object.remote()) return Errc::not_supported;
@@ -119,12 +133,12 @@ template <class P, std::size_t... kBounds, class... A>
   auto replies = path.call_all(P::kProcedure_.procedure, call.linkage());
   if (!replies) return replies.error();
   const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
-  MemberReplies<typename P::Result_, sizeof...(kBounds)> collated{.replies = {}, .members = replies->members()};
+  MemberReplies<typename P::Result_, Passed...> collated{.replies = {}, .members = replies->members()};
   try {
     while (const auto reply = replies->next()) {
       const std::uint16_t status =
           path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
-      auto made = take_reply<P, kBounds...>({reply->host}, status, CollatedReply(object, call), reply->image.size());
+      auto made = take_reply<P, Passed...>({reply->host}, status, CollatedReply(object, call), reply->image.size());
       if (failure == Errc::call_failed && !made.result && made.result.code() != Errc::call_failed &&
           made.result.code() != Errc::raised)
         return made.result.error();

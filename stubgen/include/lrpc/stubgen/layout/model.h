@@ -143,6 +143,8 @@ struct Parameter {
   [[nodiscard]] bool is_bytes() const { return type->resolved().kind == TypeKind::bytes; }
   [[nodiscard]] bool is_handle() const { return type->resolved().kind == TypeKind::handle; }
   [[nodiscard]] bool variable() const { return is_string() || is_bytes(); }
+  /// Comes back in what the caller passes, and not in what the stub returns.
+  [[nodiscard]] bool comes_back() const { return is_out() && (is_in() || is_bytes()); }
 };
 
 struct Raised {

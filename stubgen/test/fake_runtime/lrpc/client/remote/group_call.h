@@ -1,10 +1,10 @@
 // A stand-in for libclient's calls to a group: it has one member, which answers as any call.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,27 +13,30 @@
 
 namespace lrpc {
 
-template <class Answer, std::size_t kBytes = 0>
+template <class Answer, class... Passed>
 struct MemberReply {
   std::uint32_t who = 1;
   Answer result;
 };
-template <class Answer, std::size_t kBytes = 0>
+template <class Answer, class... Passed>
 struct MemberReplies {
-  std::vector<MemberReply<Answer, kBytes>> replies;
+  std::vector<MemberReply<Answer, Passed...>> replies;
   std::size_t members = 1;
 };
-template <class Answer, std::size_t kBytes = 0>
-using Replies = Result<MemberReplies<Answer, kBytes>>;
+template <class Answer, class... Passed>
+using Replies = Result<MemberReplies<Answer, Passed...>>;
 
 namespace client {
 
-/// Bytes are not given: there is room for none.
-template <class P, std::size_t... kBounds, class... A>
-Replies<typename P::Result_, sizeof...(kBounds)> invoke_all(BindingObject& object, const A&... arguments) noexcept {
-  std::array<Buffer, sizeof...(kBounds)> none;
-  auto answer = std::apply([&](auto&... each) { return invoke(object, P{&each...}, arguments...); }, none);
-  MemberReplies<typename P::Result_, sizeof...(kBounds)> all;
+template <class T>
+using Place = std::conditional_t<std::is_same_v<T, std::vector<std::byte>>, Buffer, T>;
+
+/// What comes back by reference is not given, and for bytes there is no room.
+template <class P, class... Passed, class... A>
+Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object, const A&... arguments) noexcept {
+  std::tuple<Place<Passed>...> places;
+  auto answer = std::apply([&](auto&... each) { return invoke(object, P{&each...}, arguments...); }, places);
+  MemberReplies<typename P::Result_, Passed...> all;
   all.replies.push_back({1, std::move(answer)});
   return all;
 }
