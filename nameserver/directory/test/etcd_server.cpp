@@ -53,8 +53,12 @@ std::optional<std::string> why_no_etcd() {
 }
 
 EtcdServer::EtcdServer() { start(); }
-EtcdServer::EtcdServer(const std::string& address, Where where)
-    : address_(address), port_(2379), where_(std::move(where)) {
+EtcdServer::EtcdServer(const std::string& address, Where where, std::vector<std::string> options)
+    : address_(address),
+      scheme_(options.empty() ? "http" : "https"),
+      port_(2379),
+      options_(std::move(options)),
+      where_(std::move(where)) {
   start();
 }
 EtcdServer::EtcdServer(std::vector<std::string> options) : scheme_("https"), options_(std::move(options)) { start(); }

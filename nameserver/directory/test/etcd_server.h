@@ -23,8 +23,8 @@ class EtcdServer {
 
   /// On loopback, at ports that were free.
   EtcdServer();
-  /// At port 2379 of `address`, where nobody else is.
-  EtcdServer(const std::string& address, Where where);
+  /// At port 2379 of `address`, where nobody else is; with TLS, if there are `options`, as below.
+  EtcdServer(const std::string& address, Where where, std::vector<std::string> options = {});
   /// With TLS on loopback; `options` has the certificates.
   explicit EtcdServer(std::vector<std::string> options);
 

@@ -3,52 +3,17 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <thread>
 
-#include "base64.h"
-#include "etcd_server.h"
 #include "eventually.h"
-#include "published_name.h"
+#include "guarded_etcd.h"
 
 namespace lrpc::directory::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// What an administrator does with etcdctl: again where etcd was too slow, which may have done it all the same.
-void administer(const EtcdServer& server, const TlsOptions& tls, const std::string& path, const std::string& body) {
-  auto http = Http::make(tls);
-  ASSERT_TRUE(http);
-  std::string said;
-  bool again = false;
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    const auto reply = http->post({.url = server.url() + path, .body = body, .token = {}, .timeout = 240s});
-    said = reply ? std::to_string(reply->status) + ": " + reply->body : reply.error().message();
-    constexpr int kUnavailable = 503;
-    again = again || (reply && reply->status == kUnavailable);
-    const auto holds = [&](const char* text) { return again && said.find(text) != std::string::npos; };
-    return (reply && reply->status == 200) || holds("already exists") || holds("user name is empty");
-  })) << path
-      << ": " << said;
-}
-
-/// A user lrpc that may write names, and nothing else.
-void make_users(const EtcdServer& server, const TlsOptions& tls) {
-  administer(server, tls, "/v3/auth/user/add", R"({"name":"root","password":"master"})");
-  administer(server, tls, "/v3/auth/role/add", R"({"name":"root"})");
-  administer(server, tls, "/v3/auth/user/grant", R"({"user":"root","role":"root"})");
-  administer(server, tls, "/v3/auth/user/add", R"({"name":"lrpc","password":"se\"cret"})");
-  administer(server, tls, "/v3/auth/role/add", R"({"name":"names"})");
-  administer(server, tls, "/v3/auth/role/grant",
-             R"({"name":"names","perm":{"permType":"READWRITE","key":")" + to_base64("/lrpc/") + R"(","range_end":")" +
-                 to_base64(behind_prefix("/lrpc/")) + "\"}}");
-  administer(server, tls, "/v3/auth/user/grant", R"({"user":"lrpc","role":"names"})");
-  administer(server, tls, "/v3/auth/enable", "{}");
-}
 
 class EtcdWithUsers : public ::testing::Test {
  protected:
@@ -67,7 +32,7 @@ class EtcdWithUsers : public ::testing::Test {
 };
 
 TEST_F(EtcdWithUsers, serves_the_user_that_may_write_names) {
-  Etcd etcd(as("lrpc", "se\"cret"));
+  Etcd etcd(as(kUser, kPassword));
   const auto lease = etcd.grant(60s);
   ASSERT_TRUE(lease) << lease.error().message();
   const KeyValue entry{"/lrpc/names/a/10.0.0.1", "1"};
@@ -80,7 +45,7 @@ TEST_F(EtcdWithUsers, serves_the_user_that_may_write_names) {
 }
 
 TEST_F(EtcdWithUsers, lets_a_watch_in_that_has_the_token) {
-  Etcd etcd(as("lrpc", "se\"cret"));
+  Etcd etcd(as(kUser, kPassword));
   const auto before = etcd.range("/lrpc/", 10);
   ASSERT_TRUE(before) << before.error().message();
   const KeyValue entry{"/lrpc/a", "1"};
@@ -95,14 +60,14 @@ TEST_F(EtcdWithUsers, lets_a_watch_in_that_has_the_token) {
 }
 
 TEST_F(EtcdWithUsers, refuses_others_with_not_permitted) {
-  EXPECT_EQ(Etcd(as("lrpc", "wrong")).range("/lrpc/", 10).code(), Errc::not_permitted);
+  EXPECT_EQ(Etcd(as(kUser, "wrong")).range("/lrpc/", 10).code(), Errc::not_permitted);
   EXPECT_EQ(Etcd(as("nobody", "x")).range("/lrpc/", 10).code(), Errc::not_permitted);
   EXPECT_EQ(Etcd(server->options()).range("/lrpc/", 10).code(), Errc::not_permitted) << "without a user";
-  EXPECT_EQ(Etcd(as("lrpc", "se\"cret")).range("/other/", 10).code(), Errc::not_permitted) << "not its keys";
+  EXPECT_EQ(Etcd(as(kUser, kPassword)).range("/other/", 10).code(), Errc::not_permitted) << "not its keys";
 }
 
 TEST_F(EtcdWithUsers, gives_a_new_token_after_it_has_forgotten_the_old_one) {
-  Etcd etcd(as("lrpc", "se\"cret"));
+  Etcd etcd(as(kUser, kPassword));
   ASSERT_TRUE(etcd.range("/lrpc/", 10));
   server->kill();  // simple tokens are in its memory alone
   server->start();
@@ -128,31 +93,15 @@ TEST(EtcdWithoutUsers, serves_whoever_names_one_all_the_same) {
   EXPECT_TRUE(Etcd(options).range("/lrpc/", 10));
 }
 
-/// Certificates as an administrator makes them with openssl(1). They have no common name (CN): etcd's gateway would
-/// take it for a user, and refuses where it has users.
 class EtcdWithCertificates : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
-    if (std::system("command -v openssl > /dev/null") != 0) GTEST_SKIP() << "openssl is not here: install openssl";
-    for (const std::string authority : {"ca", "other"})
-      run("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=" + authority + " -keyout " + authority +
-          ".key -out " + authority + ".pem");
-    for (const auto& [name, authority] : {std::pair{"server", "ca"}, {"client", "ca"}, {"stranger", "other"}}) {
-      const std::string n = name;
-      const std::string a = authority;
-      run("openssl req -newkey rsa:2048 -nodes -subj /O=" + n + " -keyout " + n + ".key -out " + n + ".csr");
-      run("printf subjectAltName=IP:127.0.0.1 > san && openssl x509 -req -in " + n + ".csr -CA " + a + ".pem -CAkey " +
-          a + ".key -CAcreateserial -days 2 -extfile san -out " + n + ".pem");
-    }
-    server.emplace(std::vector<std::string>{"--cert-file", file("server.pem"), "--key-file", file("server.key"),
-                                            "--trusted-ca-file", file("ca.pem"), "--client-cert-auth"});
+    for (const auto& why : {why_no_etcd(), Certificates::why_none()})
+      if (why) GTEST_SKIP() << *why;
+    made.emplace("127.0.0.1");
+    server.emplace(made->of_server());
   }
-  [[nodiscard]] std::string file(const std::string& name) const { return (directory.path() / name).string(); }
-  void run(const std::string& command) const {
-    ASSERT_EQ(std::system(("cd " + directory.path().string() + " && { " + command + "; } > out 2>&1").c_str()), 0)
-        << command;
-  }
+  [[nodiscard]] std::string file(const std::string& name) const { return made->file(name); }
   /// No `authority`: those of the system.
   [[nodiscard]] Status asked(const std::string& authority, const std::string& certificate) const {
     EtcdOptions options = server->options();
@@ -163,7 +112,7 @@ class EtcdWithCertificates : public ::testing::Test {
     return range.error();
   }
 
-  testing_lrpc::TemporaryDirectory directory;
+  std::optional<Certificates> made;
   std::optional<EtcdServer> server;
 };
 
@@ -179,7 +128,7 @@ TEST_F(EtcdWithCertificates, is_believed_if_its_authority_has_signed_it_and_serv
 }
 
 TEST_F(EtcdWithCertificates, is_not_believed_by_the_word_of_the_systems_authorities_where_another_one_is_named) {
-  run("mkdir system && cp ca.pem system/ && cp ca.pem system/ca-certificates.crt && openssl rehash system");
+  made->run("mkdir system && cp ca.pem system/ && cp ca.pem system/ca-certificates.crt && openssl rehash system");
   std::optional<Status> by_the_system;
   std::optional<Status> by_another;
   std::thread([&] {  // a thread may have mounts of its own
@@ -196,14 +145,10 @@ TEST_F(EtcdWithCertificates, is_not_believed_by_the_word_of_the_systems_authorit
 }
 
 TEST_F(EtcdWithCertificates, serves_the_daemon_in_its_sandbox_by_certificate_user_and_password) {
-  make_users(*server, {file("ca.pem"), file("client.pem"), file("client.key")});
-  std::ofstream(file("password")) << "se\"cret\n";
-  std::filesystem::permissions(file("password"), std::filesystem::perms(0600));
+  make_users(*server, made->of_client());
   const auto outcome = [&](const std::string& user) {
-    std::ofstream(file("directory.toml"))
-        << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << server->url() << "\"]\nca = \"" << file("ca.pem")
-        << "\"\ncertificate = \"" << file("client.pem") << "\"\nkey = \"" << file("client.key") << "\"\nuser = \""
-        << user << "\"\npassword_file = \"" << file("password") << "\"\n";
+    std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << server->url() << "\"]\n"
+                                          << made->settings(user);
     const testing_lrpc::Process lrpcd(
         {LRPCD, "--socket", file("lrpcd.sock"), "--log-level", "off", "--bind-timeout-ms", "240000"});
     const testing_lrpc::Process daemon({LRPC_DIRECTORY, "--config", file("directory.toml"), "--nameserver",
@@ -216,7 +161,7 @@ TEST_F(EtcdWithCertificates, serves_the_daemon_in_its_sandbox_by_certificate_use
     });
     return told;
   };
-  const Error heard = outcome("lrpc");
+  const Error heard = outcome(kUser);
   EXPECT_EQ(heard.code, Errc::name_unknown) << heard.message();
   const Error refused = outcome("nobody");
   EXPECT_EQ(refused.code, Errc::not_permitted) << refused.message();

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "etcd_server.h"
+#include "guarded_etcd.h"
 #include "netrpc/test_support/namespaces.h"
 #include "published_name.h"
 #include "two_machines.h"
@@ -33,7 +33,10 @@ class Machines : public ::testing::Test {
     store.emplace();
     bridge.emplace();
     bridge->plug(*store, "eth0", "10.7.0.100/24");
-    etcd.emplace("10.7.0.100", [this](const std::function<void()>& procedure) { store->run(procedure); });
+    etcd.emplace(
+        "10.7.0.100", [this](const std::function<void()>& procedure) { store->run(procedure); },
+        certificates ? certificates->of_server() : std::vector<std::string>());
+    if (certificates) store->run([this] { make_users(*etcd, certificates->of_client()); });
     for (std::size_t i = 0; i < kMachines; ++i) {
       machines[i] = std::make_unique<Machine>("10.7.0." + std::to_string(i + 1));
       bridge->plug(machines[i]->where(), "eth0", machines[i]->address() + "/24");
@@ -53,8 +56,9 @@ class Machines : public ::testing::Test {
   }
   void start_directory(std::size_t i, int lease) {
     const std::string config = machines[i]->file("directory.toml");
-    std::ofstream(config) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"http://10.7.0.100:2379\"]\nlease = " << lease
-                          << "\n";
+    std::ofstream(config) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << etcd->url() << "\"]\nlease = " << lease
+                          << "\n"
+                          << (certificates ? certificates->settings() : "");
     directories[i] =
         machines[i]->start({"/bin/sh", "-c", "exec \"$@\" 2>>" + machines[i]->file("directory.log"), "lrpc-directory",
                             LRPC_DIRECTORY, "--config", config, "--nameserver", machines[i]->socket()});
@@ -95,11 +99,19 @@ class Machines : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return value_of_host("10.7.0.2") != left; }));
     return false;
   }
+  [[nodiscard]] EtcdOptions as_user() const {
+    EtcdOptions options = etcd->options();
+    if (!certificates) return options;
+    options.tls = certificates->of_client();
+    options.user = kUser;
+    options.password = kPassword;
+    return options;
+  }
   /// The hosts that etcd has for a name, as their keys end.
   [[nodiscard]] std::set<std::string> published(const std::string& name = "conformance") const {
     std::set<std::string> hosts;
     store->run([&] {
-      Etcd client(etcd->options());
+      Etcd client(as_user());
       const std::string prefix = keys_of_name("/lrpc", name);
       const auto range = client.range(prefix, 100);
       if (!range) return;
@@ -110,7 +122,7 @@ class Machines : public ::testing::Test {
   /// As somebody else who may write into etcd.
   void write(const std::vector<KeyValue>& entries) const {
     store->run([&] {
-      Etcd intruder(etcd->options());
+      Etcd intruder(as_user());
       const auto lease = intruder.grant(std::chrono::hours(1));
       ASSERT_TRUE(lease) << lease.error().message();
       const Status put = intruder.put(entries, lease->id);
@@ -121,7 +133,7 @@ class Machines : public ::testing::Test {
   [[nodiscard]] std::string value_of_host(const std::string& host, const std::string& name = "conformance") const {
     std::string value;
     store->run([&] {
-      Etcd client(etcd->options());
+      Etcd client(as_user());
       const auto range = client.range(keys_of_name("/lrpc", name) + host, 1);
       if (range && !range->found.empty()) value = range->found.front().value;
     });
@@ -144,6 +156,7 @@ class Machines : public ::testing::Test {
   std::string give_up = "25s";  ///< Until lrpc-netd believes that a host which says nothing will not answer.
   std::optional<netrpc::test::Namespace> store;
   std::optional<netrpc::test::Bridge> bridge;
+  std::optional<Certificates> certificates;  ///< With these before SetUp(), etcd asks who one is.
   std::optional<EtcdServer> etcd;
   std::array<std::unique_ptr<Machine>, kMachines> machines;
   std::array<Process, kMachines> directories;
