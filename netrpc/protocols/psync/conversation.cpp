@@ -270,18 +270,24 @@ void Conversation::send_status(Member& to, bool ask, std::uint32_t question) noe
 
 // ---- time ----
 
-/// Somebody may not have everything that is here, or lacks something itself.
-bool Conversation::unsettled() const noexcept {
-  return std::ranges::any_of(members_, [this](const Member& one) {
-    return one.delivered != one.stable ||
-           std::ranges::any_of(members_, [&](const Member& other) { return has(other, one) > one.delivered; });
+/// Somebody may not have everything that is here, or this host lacks what somebody has. `of_silent`: also what only
+/// members have that are silent.
+bool Conversation::unsettled(bool of_silent) const noexcept {
+  return std::ranges::any_of(members_, [&](const Member& one) {
+    return one.delivered != one.stable || std::ranges::any_of(members_, [&](const Member& other) {
+             return (of_silent || !other.out) && has(other, one) > one.delivered;
+           });
   });
 }
 
+/// What only silent members have comes when they are heard again, or never: they are asked for it rarely.
 void Conversation::keep_ticking() noexcept {
-  if (tick_.waiting()) return;
-  const bool was_quiet = !std::exchange(busy_, unsettled());
-  if (!busy_) return;
+  if (tick_.waiting() && busy_) return;
+  const bool was_quiet = !std::exchange(busy_, unsettled(false));
+  if (!busy_) {
+    if (!tick_.waiting() && unsettled(true)) psync_.host().events().schedule(tick_, options_.silence);
+    return;
+  }
   // Until now nobody had anything to say.
   for (Member& one : members_)
     if (was_quiet) one.heard = psync_.host().now();
@@ -293,7 +299,7 @@ void Conversation::tick() noexcept {
   const Time now = psync_.host().now();
   for (Member& one : members_) {
     if (&one == &members_[self_]) continue;
-    if (now - one.heard > options_.silence) one.out = true;
+    if (busy_ && now - one.heard > options_.silence) one.out = true;
     ask_for_missing(one);
     send_status(one, true);
   }

@@ -123,7 +123,7 @@ class Conversation final : public Session {
   void send(Member& to, const Header& header) noexcept;
   void send(Member& to, Message&& packet) noexcept;
   [[nodiscard]] Header header_of(Type type) const noexcept;
-  [[nodiscard]] bool unsettled() const noexcept;
+  [[nodiscard]] bool unsettled(bool of_silent) const noexcept;
   void tick() noexcept;
   void keep_ticking() noexcept;
 
@@ -132,7 +132,7 @@ class Conversation final : public Session {
   std::vector<Member> members_;
   std::size_t self_ = 0;
   bool advancing_ = false;
-  bool busy_ = false;  ///< The tick runs.
+  bool busy_ = false;  ///< Members that are heard lack something: the tick runs at its interval.
   Event tick_;
 };
 

@@ -164,6 +164,21 @@ TEST(PsyncLives, who_sends_a_message_again_is_not_known_to_have_it) {
   EXPECT_EQ(lives.statistics(0).state, 0U);
 }
 
+/// It has said that there is a message that nobody else has, and crashes.
+TEST(PsyncLives, a_member_that_is_gone_is_asked_rarely_for_what_only_it_has) {
+  Lives lives({.window = 64, .interval = 20ms, .silence = 1s});
+  lives.say(2);
+  EXPECT_EQ(lives.received(), 0) << "it follows the first one";
+  lives.net.world.run_for(3s);
+  const std::uint64_t before = lives.statistics(0).sent;
+  lives.net.world.run_for(60s);
+  const std::uint64_t sent = lives.statistics(0).sent - before;
+  EXPECT_GT(sent, 0U) << "it may have been cut off only, and has it yet";
+  EXPECT_LE(sent, 130U) << "a question and a request each second";
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 2);
+}
+
 TEST(PsyncLives, messages_of_a_life_before_that_are_late_do_not_cut_a_member_off) {
   Group group(2);
   EXPECT_EQ(group.push(1), Errc::ok);
