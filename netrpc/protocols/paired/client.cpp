@@ -103,6 +103,13 @@ void ClientEnd::expired() noexcept {
     arm(now);
     return transaction.completed(Errc::call_aborted, {});
   }
+  // This host has stood still. The server may have executed the request and forgotten it: now it is only asked.
+  if (state_ == State::calling && sending_.active() && sending_.last() &&
+      silence_.may_have_forgotten(now, paired().repeats())) {
+    sending_.stop();
+    let_go_of_sent();
+    probing_.begin(paired().options_.probe);
+  }
   if (state_ != State::meeting || now < due_) return End::expired();
   if (sending_.expired(paired().options_.max_retry) == Sending::Next::failed) return broken();
   ++paired().counted.retransmissions;

@@ -54,9 +54,12 @@ bool End::next_segment() noexcept {
 }
 
 Errc End::transmit() noexcept {
+  if (!sending_.resent()) {
+    sent_at_ = protocol().host().now();
+    silence_.begins(sent_at_);
+  }
   Message segment = present_.share();
   if (segment.size() != present_.size()) return Errc::ok;  // without memory: as if it had been lost
-  if (!sending_.resent()) sent_at_ = protocol().host().now();
   return push_segment(std::move(segment), sending_.control(), sending_.segment());
 }
 
@@ -98,6 +101,8 @@ void End::arrived(const Header& header, Message&& message) noexcept {
     return wait();
   }
   if (sending_.active() && header.segment == sending_.segment()) measure();
+  if (sending_.active() && header.segment + 1 == sending_.segment())  // it has not taken the present one
+    silence_.ends(protocol().host().now(), paired().repeats());
   const Sending::Next next = sending_.acknowledged(header.segment);
   if (next == Sending::Next::wait) return;
   if (next == Sending::Next::sent) {

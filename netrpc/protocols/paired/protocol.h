@@ -9,6 +9,7 @@
 #include "netrpc/protocols/paired/transfer.h"
 #include "netrpc/src/lazy_event.h"
 #include "netrpc/src/round_trip.h"
+#include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::paired {
 
@@ -100,6 +101,7 @@ class End : public Session {
   std::size_t cost_ = 0;    ///< What they count for in the protocol's memory.
   Duration patience_{};     ///< The least time that the present segment is given.
   Time sent_at_{};          ///< When the present segment was sent first.
+  Silence silence_;         ///< Since then the peer has not said that it lacks it.
   Time due_ = Time::max();
   Time deadline_ = Time::max();
 
@@ -198,6 +200,10 @@ class PairedProtocol final : public Protocol {
   /// What a segment takes of the pool, at most.
   static constexpr std::size_t kCost = BufferPool::kSizes[1];
 
+  /// For how long a request is sent again at most: its server remembers it for longer.
+  [[nodiscard]] Duration repeats() const noexcept {
+    return std::max<Duration>(options_.no_activity / 2, options_.longest_timeout * (options_.max_retry + 1));
+  }
   void input_request(Session& lower, const Header& header, Message&& message) noexcept;
   [[nodiscard]] ServerEnd* accept(Session& lower, const Header& header) noexcept;
   void meet(Session& lower, const Header& header) noexcept;
