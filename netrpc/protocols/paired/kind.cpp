@@ -21,7 +21,8 @@ ProtocolKind paired_kind() {
       {"no_activity", OptionType::duration, "how long state is kept between calls, at least; default 180s"},
       {"sessions", OptionType::number, "at the server: more are refused; default 4096"},
       {"sessions_per_host", OptionType::number, "the same for one host, at whichever ports; default 1024"},
-      {"memory", OptionType::number, "bytes of buffers that receive, and as many of replies; default 16777216"},
+      {"memory", OptionType::number,
+       "bytes of buffers for messages that are being received, and as many again for replies; default 16777216"},
       {"max_message", OptionType::number, "bytes of a request or a reply, at most 1048576; default 65536"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {

@@ -26,7 +26,8 @@ struct PairedOptions {
   Duration no_activity = std::chrono::minutes(3);
   std::size_t sessions = 4096;           ///< Of clients, at the server: more are refused.
   std::size_t sessions_per_host = 1024;  ///< Of one host, at whichever ports; it leaves as many free for others.
-  /// Bytes of buffers with what is being received, and as many again with replies. Both may be exceeded by one message.
+  /// Bytes of buffers for messages that are being received, and as many again for replies. Both may be exceeded by one
+  /// message.
   std::size_t memory = std::size_t{16} << 20;
   std::size_t max_message = std::size_t{64} << 10;  ///< Bytes of a request or a reply.
   std::uint32_t first_call = 0;                     ///< The first call number, for tests; 0: drawn.

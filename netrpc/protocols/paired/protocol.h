@@ -34,7 +34,12 @@ struct OfHost {
   std::size_t received = 0;           ///< Bytes of what is being received,
   const class End* beyond = nullptr;  ///< and who may go beyond the host's part of the memory,
   bool waiting = false;               ///< for which somebody's receive buffer is full.
-  std::size_t kept = 0;               ///< Bytes of the buffers of replies, and of those that will be.
+  std::size_t kept = 0;               ///< Bytes of the buffers of replies, and of those that will be,
+  std::size_t likely = 0;             ///< which take as much as the longest of late: shorter ones make it less.
+
+  void replied(std::size_t bytes) noexcept {
+    likely = std::max(bytes, likely - (likely - std::min(likely, bytes)) / 8);
+  }
 };
 
 /// One end of a channel: a message that is sent, one that is received, and the timer of both. The ends differ in who
@@ -177,9 +182,10 @@ class ServerEnd final : public End {
 
   bool fresh_ = true;  ///< No request yet.
   bool executing_ = false;
-  bool lost_ = false;     ///< There will be no reply to the present call: its client is told so when it asks.
-  bool moved_ = true;     ///< Since the last sweep the request has grown, or the reply has been begun.
-  std::size_t kept_ = 0;  ///< What the reply counts for in the protocol's memory: one buffer before there is one.
+  bool lost_ = false;  ///< There will be no reply to the present call: its client is told so when it asks.
+  bool moved_ = true;  ///< Since the last sweep the request has grown, or the reply has been begun.
+  std::size_t kept_ =
+      0;  ///< What the reply counts for in the protocol's memory: what it is likely to take before there is one.
 };
 
 class PairedProtocol final : public Protocol {

@@ -60,7 +60,7 @@ bool ServerEnd::may_receive() noexcept { return paired().has_room_for_reply(*of_
 
 void ServerEnd::received(Message&& request) noexcept {
   executing_ = true;
-  hold(PairedProtocol::kCost);
+  hold(std::max(PairedProtocol::kCost, of_host_->likely));
   high().call_demux(*this, std::move(request));
 }
 
@@ -68,11 +68,13 @@ void ServerEnd::reply(Message message) noexcept {
   if (!executing_) return;
   executing_ = false;
   const SessionRef keep(this);
-  const std::size_t cost = message.footprint();
+  const std::size_t kept_free = kept_;
   hold(0);
-  // One that has grown beyond what was kept free for it may be the last that still finds room, but no more.
-  const bool room = cost <= PairedProtocol::kCost || paired().has_room_for_reply(*of_host_);
-  if (!room || message.size() > paired().options_.max_message) return lost();
+  if (message.size() > paired().options_.max_message) return lost();
+  const std::size_t cost = message.footprint();
+  of_host_->replied(cost);
+  // One that takes more than was kept free for it may be the last that still finds room, but no more.
+  if (cost > kept_free && !paired().has_room_for_reply(*of_host_)) return lost();
   hold(cost);
   moved_ = true;
   if (!begin(std::move(message))) return lost();

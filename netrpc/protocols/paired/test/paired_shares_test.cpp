@@ -1,4 +1,6 @@
 // What one host makes this one keep is no other host's loss.
+#include <algorithm>
+
 #include "netrpc/protocols/paired/test/paired_pair.h"
 
 namespace lrpc::netrpc::paired {
@@ -77,6 +79,32 @@ TEST_F(Shares, calls_that_are_more_than_the_replies_that_are_kept_wait_and_none_
   }
   for (const auto& call : calls) EXPECT_EQ(call->outcome, Errc::ok);
   EXPECT_EQ(pair.executions("x"), 20U);
+}
+
+/// How long its replies are is known of a host that has had some.
+TEST_F(Shares, long_replies_that_are_made_together_are_kept_after_the_first_one) {
+  std::vector<SessionRef> sessions;
+  for (int i = 0; i < 20; ++i) sessions.push_back(pair.open(kHonest));
+  pair.server->at_once = false;
+  const auto most_at_a_time = [&](std::size_t count, std::string_view reply) {
+    std::vector<TestCall> calls(count);
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < count; ++i) pair.call(*sessions[i], calls[i], "x");
+    for (int i = 0; i < 100 && !std::ranges::all_of(calls, &TestCall::done); ++i) {
+      for (int j = 0; j < 100; ++j) {
+        pair.wire.deliver_all();
+        pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
+      }
+      most = std::max(most, pair.server->pending.size());
+      while (!pair.server->pending.empty()) pair.answer(reply);
+    }
+    for (const TestCall& call : calls) EXPECT_EQ(call.outcome, Errc::ok);
+    return most;
+  };
+  EXPECT_EQ(most_at_a_time(1, large), 1U);
+  EXPECT_EQ(most_at_a_time(20, large), 2U) << "the host's part";
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(most_at_a_time(1, "short"), 1U);
+  EXPECT_EQ(most_at_a_time(20, "short"), 18U) << "as before the long ones";
 }
 
 /// More than have room call again and again.
