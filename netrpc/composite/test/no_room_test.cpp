@@ -2,6 +2,8 @@
 // of them, in whatever order the handlers run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -139,6 +141,32 @@ TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
     }
     EXPECT_EQ(one.servers[1]->executed.size(), std::size(calls)) << "seed " << seed;
   }
+}
+
+/// Of replies that a host does not acknowledge: its part of 32 is 14, as it leaves as many free, and an eighth of all.
+TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_four_times_the_memory) {
+  const std::string text(1'000, 'x');
+  BufferPool pool;
+  const std::string memory = std::to_string(8 * Message::copy_of(pool, std::as_bytes(std::span(text))).footprint());
+  Several one(1, [&] {
+    return std::vector<Part>{part(grpc_kind()),   part(sync_kind()),   part(one_accept_kind()),
+                             part(number_kind()), part(unique_kind()), part(ack_kind(), {{"memory", memory}})};
+  });
+  one.servers[1]->keeps = true;
+  std::vector<GroupOutcome> calls(20);
+  for (GroupOutcome& call : calls) {
+    one.call(text, call, 10s);
+    one.run(1ms);  // it is acknowledged
+  }
+  ASSERT_EQ(one.servers[1]->kept.size(), calls.size());
+  ASSERT_EQ(one.layers[1]->events().timers(), 0U);
+  one.net.world.set_links({.loss = 1});
+  one.answer(1);
+  EXPECT_EQ(one.layers[1]->events().timers(), 14U) << "replies that are kept, to be sent again";
+  one.net.world.set_links({});
+  one.run(20s);
+  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
+  EXPECT_EQ(one.layers[1]->events().timers(), 0U);
 }
 
 }  // namespace
