@@ -47,6 +47,11 @@ Events::TimerId Events::begin(Timer* timer) noexcept {
   }
 }
 
+Time Events::due(TimerId timer) noexcept {
+  Timer** const known = waiting_timers_.resolve(timer);
+  return known != nullptr ? (*known)->event.due() : Time::max();
+}
+
 void Events::cancel_timer(TimerId timer) noexcept {
   Timer** const known = waiting_timers_.resolve(timer);
   if (known == nullptr) return;

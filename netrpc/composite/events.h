@@ -192,6 +192,8 @@ class Events {
                                   std::type_identity_t<Parameters>... parameters) noexcept {
     return begin(timers_.make(*this, after, repeat, Waiting::kAll, event, parameters...));
   }
+  /// When it is raised. Time::max(): it is over.
+  [[nodiscard]] Time due(TimerId timer) noexcept;
   /// It will not be raised any more. No effect on one that is over.
   void cancel_timer(TimerId timer) noexcept;
 

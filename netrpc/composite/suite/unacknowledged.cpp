@@ -9,6 +9,18 @@
 
 namespace lrpc::netrpc::composite {
 
+namespace {
+
+/// From when a message is sent first until it is given up, if this host does not stand still: the pauses are 1, 2, 4, 8
+/// and 8 intervals, and so on.
+Duration regular_time(Duration interval, std::uint64_t tries) noexcept {
+  constexpr std::uint64_t kMany = 1U << 31;
+  const auto pauses = static_cast<Duration::rep>(tries < 3 ? (1U << tries) - 1 : 8 * std::min(tries, kMany) - 17);
+  return interval < Duration::max() / pauses ? interval * pauses : Duration::max();
+}
+
+}  // namespace
+
 Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
     : parts_(parts),
       timeout_(timeout),
@@ -17,6 +29,8 @@ Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
       most_(parts.options.number("most", 1024)),
       window_(parts.options.number("window", 128)),
       memory_(parts.options.number("memory", 16 << 20)),
+      repeats_(std::max(regular_time(interval_, tries_),
+                        parts.options.duration("idle", std::chrono::seconds(60)) * kReceiversRemember / 2)),
       flights_(peer_table<Flow, Flight>(parts)) {}
 
 bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept {
@@ -37,6 +51,7 @@ bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
   try {
     if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
     if (kept.timer == 0) return false;
+    kept.until = deadline_after(parts_.events().due(kept.timer) - interval_, repeats_);
     if (of_host == nullptr) of_host = &bytes_of_.bind(host, 0);
     kept_.bind(sent, std::move(kept));
   } catch (const std::bad_alloc&) {
@@ -72,7 +87,7 @@ bool Unacknowledged::timed_out(const Sent& sent) noexcept {
   Kept* const kept = kept_.resolve(sent);
   if (kept == nullptr) return true;
   kept->timer = 0;
-  if (kept->tries < tries_) {
+  if (kept->tries < tries_ && parts_.host().now() < kept->until) {
     const Duration pause = interval_ * (1U << std::min<std::uint64_t>(kept->tries, 3));
     ++kept->tries;
     kept->timer = parts_.events().set_timer(*timeout_, pause, Repeat::once, sent);

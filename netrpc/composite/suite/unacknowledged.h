@@ -45,6 +45,7 @@ class Unacknowledged {
     std::size_t bytes = 0;  ///< in buffers of so many.
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
+    Time until = Time::max();  ///< Then it is not sent again.
   };
   [[nodiscard]] static HostKey host_of(const Sent& sent) noexcept { return {sent.flow.peer.seed, sent.flow.peer.host}; }
   [[nodiscard]] bool room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept;
@@ -56,6 +57,7 @@ class Unacknowledged {
   const std::uint64_t most_;
   const std::uint64_t window_;
   const std::size_t memory_;
+  const Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;
   std::size_t bytes_ = 0;               ///< What is kept takes in all,

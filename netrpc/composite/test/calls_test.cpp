@@ -156,6 +156,25 @@ TEST(CompositeCalls, are_executed_once_each_on_wires_that_lose_and_duplicate) {
   }
 }
 
+/// What UNIQUE has forgotten by then is not sent again.
+TEST(CompositeCalls, are_not_executed_again_after_a_pause_of_their_client) {
+  Two two([](std::size_t) { return parts_of({number_kind(), unique_kind(), ack_kind()}, "8"); });
+  TestCall one;
+  call(two, "once", one);
+  two.net.world.set_links({.loss = 1});
+  two.net[0].pause(20min);
+  two.net.world.run_for(15min);
+  EXPECT_EQ(two.sink[1]->received.size(), 1U);
+  two.net.world.set_links({});
+  two.net.world.run_for(10min);
+  EXPECT_EQ(two.sink[1]->received.size(), 1U);
+  EXPECT_EQ(one.outcome, Errc::call_failed);
+  TestCall next;
+  call(two, "next", next);
+  two.run();
+  EXPECT_EQ(next.outcome, Errc::ok);
+}
+
 /// Answers nothing: lets go of its requests, or keeps them.
 class Silent final : public Protocol {
  public:

@@ -29,6 +29,8 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event();
   [[nodiscard]] bool waiting() const noexcept { return manager_ != nullptr && slot_ != kNone; }
+  /// When it is to run, if it waits.
+  [[nodiscard]] Time due() const noexcept { return due_; }
 
  private:
   friend class EventManager;
