@@ -297,8 +297,10 @@ void Conversation::keep_ticking() noexcept {
 void Conversation::tick() noexcept {
   const SessionRef keep(this);
   const Time now = psync_.host().now();
+  const Duration late = now - tick_.due();  // so long has this host stood still: that was nobody's silence
   for (Member& one : members_) {
     if (&one == &members_[self_]) continue;
+    one.heard = std::min(one.heard + late, now);
     if (busy_ && now - one.heard > options_.silence) one.out = true;
     ask_for_missing(one);
     send_status(one, true);

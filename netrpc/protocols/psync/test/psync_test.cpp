@@ -89,6 +89,18 @@ TEST(Psync, members_that_had_nothing_to_say_are_waited_for) {
   group.expect_all_have({2, 0});
 }
 
+TEST(Psync, a_pause_of_a_host_is_no_silence_of_the_others) {
+  Group group(2, {}, {.window = 64, .interval = 20ms, .silence = 1s});
+  group.net.world.set_links({.loss = 1});
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(50ms);
+  group.net[0].pause(10s);
+  group.net.world.run_for(5s);
+  group.net.world.set_links({});
+  group.net.world.run_for(10s);
+  group.expect_all_have({1, 0});
+}
+
 /// Those that are left go on, with each other's messages in order; who begins again takes part from then on.
 TEST(Psync, members_may_crash_and_begin_again) {
   std::mt19937_64 seeds(testing_lrpc::test_seed());
