@@ -135,12 +135,14 @@ void FragmentSession::request_arrived(const Header& header) noexcept {
     ++all.counted.malformed;
     return;
   }
+  const Time now = all.host().now();
   SavedMessage* const saved = find_saved(header.sequence_num);
-  if (saved == nullptr || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers) {
+  // Where this host has stood still the timer is late. The receiver may have forgotten what it has had of the message.
+  const bool kept = saved != nullptr && now < saved->expires;
+  if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers) {
     ++all.counted.refused;
     return;
   }
-  const Time now = all.host().now();
   if (saved->answered++ == 0) request_time_.sample(now - saved->sent_at);
   saved->expires = now + std::max(kPatience * request_time_.timeout(), kLeastPatience);
   saved_.remove(*saved);

@@ -99,6 +99,17 @@ TEST(FragmentAnswersTest, answers_that_come_most_of_a_round_trip_after_each_othe
   EXPECT_EQ(hosts.requests() - requests, 1U);
 }
 
+/// The receiver has given up meanwhile, and would begin anew with what it gets: those above may have had another copy.
+TEST(FragmentAnswersTest, requests_that_have_waited_while_the_sender_stood_still_are_not_answered) {
+  HeldAnswers hosts;
+  hosts.push(3, [](unsigned at) { return at != 1; });
+  hosts.pair[0].pause(10min);
+  hosts.pair.world.run_for(20min);
+  EXPECT_EQ(hosts.requests(), 20U);
+  EXPECT_EQ(hosts.sent_again(), 0U);
+  EXPECT_EQ(hosts.received(), 0U);
+}
+
 TEST(FragmentAnswersTest, nothing_is_waited_for_longer_than_the_ceiling_and_all_for_the_margin_at_least) {
   fragment::RoundTripEstimate time(5ms, 20us, 1s);
   time.sample(5s);  // the host stood still
