@@ -155,6 +155,11 @@ TEST(DaemonLimits, fit_the_descriptors_that_there_are) {
   EXPECT_EQ(within_descriptors({}, 1'048'576).max_connections, Limits{}.max_connections);
 }
 
+TEST(DaemonLimits, of_few_descriptors_are_told_with_what_is_left) {
+  EXPECT_NE(few_descriptors(within_descriptors({}, 256), 256).find("at most 40 connections"), std::string::npos);
+  EXPECT_EQ(few_descriptors(within_descriptors({}, 1024), 1024), "");
+}
+
 class UnreadMessages : public testing::Test {
  protected:
   bool after(Unread::Clock::duration time, std::uint64_t bytes) { return unread_.stays(bytes, now_ += time, 60s); }

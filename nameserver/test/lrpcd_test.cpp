@@ -268,6 +268,22 @@ TEST(Lrpcd, turns_peers_away_before_it_is_out_of_descriptors) {
 }
 
 /// In a child, because a hard limit cannot be raised again.
+TEST(Lrpcd, warns_at_its_start_if_it_may_open_so_few_files_that_few_clients_will_find_room) {
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit few{100, 100};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(2);
+    Daemon daemon({"--socket", directory / "s"});
+    const bool warned = daemon.says("at most 4 connections at a time") && daemon.says("no more than 100 open files");
+    ::_exit(warned && daemon.ready() && daemon.end(SIGTERM) == 0 ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+/// In a child, because a hard limit cannot be raised again.
 TEST(Lrpcd, a_region_beyond_the_limit_of_files_sizes_fails_an_import_and_not_lrpcd) {
   TemporaryDirectory directory;
   const pid_t child = ::fork();

@@ -16,6 +16,8 @@ constexpr std::uint64_t kMostToClose = 1024;
 /// Those that a thread is closing.
 constexpr std::uint64_t kPartBeingClosed = 16;
 constexpr std::uint64_t kMostBeingClosed = 64;
+/// Fewer connections than that are worth a warning: each server has one, and each client that imports.
+constexpr std::size_t kFewConnections = 128;
 
 }  // namespace
 
@@ -30,6 +32,13 @@ Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept {
   at_most(limits.max_binds, there / 4 / 2);        // a quarter: each has a region and a bell
   at_most(limits.max_fds_in_flight, there / 4);  // a quarter: sockets of connections that have ended, one each at most
   return limits;
+}
+
+std::string few_descriptors(const Limits& limits, std::uint64_t descriptors) {
+  if (limits.max_connections >= kFewConnections) return {};
+  return "at most " + std::to_string(limits.max_connections) +
+         " connections at a time, of servers and of clients that import: lrpcd may have no more than " +
+         std::to_string(descriptors) + " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
 }
 
 std::uint64_t descriptor_limit() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "lrpc/nameserver.h"
 
@@ -10,6 +11,10 @@ namespace lrpc::nameserver {
 /// `limits` with fewer connections, binds and descriptors in flight if all of them at once would take more than
 /// `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
 [[nodiscard]] Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept;
+
+/// What the administrator should know of `limits` that leave room for few; else nothing. `descriptors`: the limit behind
+/// them.
+[[nodiscard]] std::string few_descriptors(const Limits& limits, std::uint64_t descriptors);
 
 /// The soft limit of this process.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;

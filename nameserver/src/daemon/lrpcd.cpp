@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -166,7 +167,10 @@ int serve(CommandLine& line) {
   line.options.stop_fd = signals.get();
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   line.options.log = write_log;
-  line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
+  const std::uint64_t descriptors = lrpc::nameserver::descriptor_limit();
+  line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, descriptors);
+  const std::string few = lrpc::nameserver::few_descriptors(line.options.limits, descriptors);
+  if (!few.empty()) spdlog::warn("{}", few);
   policy->apply_to(line.options);
   line.options.short_of_memory = &lrpc::reserve::short_of_memory;
   if (line.allocator == "off") line.options.allocator_tick = lrpc::kNoLimit;
