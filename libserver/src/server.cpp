@@ -25,7 +25,7 @@ Status check_stack(const Pdl& pdl, std::size_t estack_size) {
 }
 
 Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server::Domain& domain, const Pdl& pdl,
-                                                                    std::span<const EntryStub> stubs, void* impl,
+                                                                    std::span<const EntryStub> stubs, const void* impl,
                                                                     ExportOptions options) {
   if (!domain.options_checked()) return domain.options_checked().error();
   if (stubs.size() != pdl.procedures.size())
@@ -38,7 +38,7 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   auto interface = std::make_shared<server::ServedInterface>();
   interface->pdl = &pdl;
   interface->stubs = stubs;
-  interface->impl = impl;
+  interface->impl = const_cast<void*>(impl);  // whose stubs know what it is
   interface->options = std::move(options);
   interface->lay_out_entries();
   return interface;
@@ -56,7 +56,7 @@ Server::~Server() {
 }
 
 Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs,
-                                          void* impl, ExportOptions options) {
+                                          const void* impl, ExportOptions options) {
   const shim::NoCancellation never;
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
@@ -68,7 +68,7 @@ Status Server::withdraw(ExportId id) {
   return domain_->clerk().withdraw(id);
 }
 
-Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                           ExportOptions options) {
   const shim::NoCancellation never;
   // Whoever has the other end may have put anything into it already: it is not closed here, whatever is returned.

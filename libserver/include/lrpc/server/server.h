@@ -156,20 +156,20 @@ class Server {
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
-  /// `stubs` must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the
-  /// nameserver's answer, at most about 10 s; before that for as long again if the same name was withdrawn just now and
-  /// the nameserver has not let go of it. From then on the name comes back by itself whenever the nameserver was
-  /// away; its id stays the same. Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached,
-  /// timed_out, peer_gone.
-  Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
-                                    ExportOptions options = {});
+  /// `stubs` must live for ever (generated constants do), `impl` until the Server is destroyed; the stubs get it as
+  /// theirs, constant or not. Blocks for the nameserver's answer, at most about 10 s; before that for as long again if
+  /// the same name was withdrawn just now and the nameserver has not let go of it. From then on the name comes back by
+  /// itself whenever the nameserver was away; its id stays the same. Errors: no_nameserver, name_taken, not_permitted,
+  /// invalid_argument, limit_reached, timed_out, peer_gone.
+  Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs,
+                                    const void* impl, ExportOptions options = {});
   /// Takes the name back, also while there is no nameserver. Bindings that exist live on. The name does not come back,
   /// whatever is returned. Errors: invalid_argument (no such export), timed_out, and what else the nameserver says.
   Status withdraw(ExportId id);
 
   /// Serves private bindings to whoever holds the other end of `socket` (see make_socket_pair), without any name.
   /// Takes the socket, and hangs up if it fails: then no copy of this end can be used any more. Returns at once.
-  Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+  Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                     ExportOptions options = {});
 
   /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a

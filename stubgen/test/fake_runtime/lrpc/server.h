@@ -154,14 +154,14 @@ struct ExportOptions {};
 class Server {
  public:
   // NOLINTNEXTLINE(performance-unnecessary-value-param): as the real one
-  Result<ExportId> export_interface(std::string /*name*/, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
-                                    ExportOptions /*options*/ = {}) {
+  Result<ExportId> export_interface(std::string /*name*/, const Pdl& pdl, std::span<const EntryStub> stubs,
+                                    const void* impl, ExportOptions /*options*/ = {}) {
     pdl_ = &pdl;
     stubs_ = stubs;
-    impl_ = impl;
+    impl_ = const_cast<void*>(impl);
     return ExportId{1};
   }
-  Status serve_over(UniqueFd /*socket*/, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+  Status serve_over(UniqueFd /*socket*/, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                     ExportOptions options = {}) {
     (void)export_interface({}, pdl, stubs, impl, options);
     return {};
