@@ -24,9 +24,16 @@ Status check_stack(const Pdl& pdl, std::size_t estack_size) {
   return Error{Errc::invalid_argument, std::move(text)};
 }
 
-Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server::Domain& domain, const Pdl& pdl,
+/// In a fork child nothing of a server is: no thread, no region, and who holds its locks may not be there.
+Status check_process(server::Domain& domain) {
+  if (!domain.watcher().inert()) return {};
+  return Error{Errc::not_supported, "a server does not survive fork"};
+}
+
+Result<std::shared_ptr<server::ServedInterface>> describe_interface(server::Domain& domain, const Pdl& pdl,
                                                                     std::span<const EntryStub> stubs, const void* impl,
                                                                     ExportOptions options) {
+  if (Status ours = check_process(domain); !ours) return ours.error();
   if (!domain.options_checked()) return domain.options_checked().error();
   if (stubs.size() != pdl.procedures.size())
     return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
@@ -80,10 +87,13 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
 
 void Server::end_binding(std::uint64_t binding_id) {
   const shim::NoCancellation never;
+  if (!check_process(*domain_)) return;
   domain_->bindings().end(binding_id);
   domain_->bindings().wait_until_ended(binding_id);
 }
 
-ServerStatistics Server::statistics() const { return domain_->statistics(); }
+ServerStatistics Server::statistics() const {
+  return check_process(*domain_) ? domain_->statistics() : ServerStatistics();
+}
 
 }  // namespace lrpc

@@ -1,7 +1,9 @@
 // Domain termination (LRPC §5.3): the death of either side ends calls with call-failed and harms nobody else.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 #include "conformance_service.h"
@@ -124,20 +126,28 @@ TEST(Termination, a_fork_child_cannot_use_its_parents_server) {
   World world;
   lrpc::Server server({.nameserver = world.nameserver()});
   ConformanceService service(&server);
-  const auto exported = Conformance::export_to(server, "mine", service);
+  std::atomic<std::uint64_t> bound{0};
+  lrpc::ExportOptions options;
+  options.on_bound = [&](std::uint64_t binding, const lrpc::Credentials&) { bound = binding; };
+  const auto exported = Conformance::export_to(server, "mine", service, options);
   ASSERT_TRUE(exported);
+  auto client = world.import("mine");
+  ASSERT_TRUE(client && client->Null());
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
   const pid_t child = fork();
   if (child == 0) {
+    server.end_binding(bound);
     const auto refused = [](const auto& result) { return result.code() == Errc::not_supported; };
     _exit((refused(Conformance::export_to(server, "yours", service)) ? 0 : 1) +
           (refused(server.withdraw(*exported)) ? 0 : 2) +
-          (refused(Conformance::serve_over(server, std::move(ends->first), service)) ? 0 : 4));
+          (refused(Conformance::serve_over(server, std::move(ends->first), service)) ? 0 : 4) +
+          (server.statistics().bindings == 0 ? 0 : 8));
   }
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(client->Null());
   EXPECT_TRUE(world.import("mine")->Null());
 }
 

@@ -144,7 +144,8 @@ struct ServerStatistics {
   std::uint64_t traps_refused = 0;    ///< Traps that were no call: a wrong process, binding or A-stack.
 };
 
-/// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.
+/// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed. A fork
+/// child does not have its parent's: there all is not_supported, nothing is counted, and no binding ends.
 class Server {
  public:
   explicit Server(ServerOptions options = {});
