@@ -130,6 +130,11 @@ Result<UniqueFd> open_pidfd(pid_t pid) {
   return system_error("pidfd_open", errno);
 }
 
+Result<UniqueFd> pidfd_of_sender(const Credentials& sender) {
+  if (sender.pid == 0) return UniqueFd();
+  return open_pidfd(sender.pid);
+}
+
 Nonce make_nonce() {
   Nonce nonce{};
   for (;;) {

@@ -137,7 +137,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   // Over a socketpair the peer is whoever sent the message, by the kernel's word.
   if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
   parts.server = *answer.sender;
-  auto pidfd = shim::open_pidfd(parts.server.pid);
+  auto pidfd = shim::pidfd_of_sender(parts.server);
   if (!pidfd) return pidfd.error();
   parts.server_pidfd = *std::move(pidfd);
   return parts;

@@ -167,7 +167,7 @@ struct ServedParts {
   shim::Credentials client;
   std::optional<shim::Principal> principal = {};  ///< Set: a caller of another host, and `client` is nobody.
   shim::Region region;
-  UniqueFd client_pidfd;
+  UniqueFd client_pidfd;  ///< None of a private client of another process namespace.
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
   std::shared_ptr<const ServedInterface> interface;

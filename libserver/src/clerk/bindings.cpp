@@ -127,6 +127,7 @@ Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
   auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
   if (!bell) return bell.error();
   binding->bell_watch = *bell;
+  if (binding->client_pidfd() < 0) return {};  // a client of another process namespace
   auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end(id); });
   if (!pidfd) return pidfd.error();
   binding->pidfd_watch = *pidfd;

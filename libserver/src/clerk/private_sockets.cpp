@@ -91,6 +91,9 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
   if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
+  if (wanted->gate == shim::Gate::trap && message.sender->pid == 0) {
+    return Error{Errc::not_supported, "Gate::trap: the client is of another process namespace than its server"};
+  }
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
   if (Status allowed = authorise(*socket.interface, with_groups(socket.fd.get(), *message.sender)); !allowed)
@@ -106,7 +109,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (!region) return region.error();
   auto bells = shim::make_socket_pair();
   if (!bells) return bells.error();
-  auto pidfd = shim::open_pidfd(message.sender->pid);
+  auto pidfd = shim::pidfd_of_sender(*message.sender);
   if (!pidfd) return pidfd.error();
 
   ServedParts parts;

@@ -20,7 +20,7 @@ namespace lrpc::server {
 /// never held while a client is waited for, so the clerk, who offers and closes, never waits for one.
 class CallbackPort {
  public:
-  /// `client`: the process of the binding. `declared`: whether its interface has a callback at all.
+  /// `client`: the process of the binding; 0: it has no number here. `declared`: whether its interface has a callback at all.
   CallbackPort(pid_t client, bool declared) noexcept : client_(client), declared_(declared) {}
   CallbackPort(const CallbackPort&) = delete;
   CallbackPort& operator=(const CallbackPort&) = delete;
@@ -30,12 +30,13 @@ class CallbackPort {
   /// offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever the generated code calls
   /// them. Blocks as long as kImportOver with these options does.
   /// Errors: not_supported (nothing is offered), binding_revoked, not_permitted (another process than the client
-  /// answers), those of import_over().
+  /// answers, or nobody can tell which does), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this);
     if (attempt.stub != nullptr) return std::static_pointer_cast<Stub>(std::move(attempt.stub));
     if (!attempt.socket) return std::move(attempt.why_not);
+    if (client_ == 0) return attempt.failed(Error{Errc::not_permitted, kNobodyKnows});
     auto made = kImportOver(std::move(attempt.socket), options);
     if (!made) return attempt.failed(made.error());
     auto stub = std::make_shared<Stub>(*std::move(made));
@@ -52,6 +53,9 @@ class CallbackPort {
 
  private:
   static constexpr const char* kNotTheClient = "another process than the binding's client serves the callback";
+  static constexpr const char* kNobodyKnows =
+      "the binding's client is of another process namespace: whether it is the one that serves the callback, nobody "
+      "can tell";
 
   /// A stub, whatever its type.
   struct Kept {

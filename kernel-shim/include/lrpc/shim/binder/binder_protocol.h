@@ -66,7 +66,7 @@ enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap =
 
 /// Who somebody is, by the kernel's word.
 struct Credentials {
-  pid_t pid = 0;
+  pid_t pid = 0;  ///< 0: of another process namespace, and without a number in this one.
   uid_t uid = 0;
   gid_t gid = 0;
 };
@@ -330,6 +330,9 @@ Result<UniqueFd> peer_pidfd(int socket);
 Result<UniqueFd> peer_pidfd_by_pid(int socket);
 /// pidfd_open(2).
 Result<UniqueFd> open_pidfd(pid_t pid);
+/// The same for who has sent a message over a private socket. None if it has no number here: of such a peer only the
+/// end of its descriptors is seen.
+Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
 /// 16 bytes of getrandom(2).
 Nonce make_nonce();
 

@@ -1,0 +1,128 @@
+// Private bindings between process namespaces: a process that the other side cannot see has no number there.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <utility>
+
+#include "chatter_service.h"
+#include "early_child.h"
+#include "eventually.h"
+#include "lrpc/client.h"
+#include "lrpc/server.h"
+
+namespace testing_lrpc {
+namespace {
+
+/// What `action` returns in the first process of a namespace. That one ends with the calling process.
+template <class Action>
+int in_namespace_of_its_own(const Action& action) {
+  if (::unshare(CLONE_NEWPID) != 0) return 77;
+  const pid_t first = ::fork();
+  if (first == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::_exit(action());
+  }
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// Before the test's process has threads: the two sides are processes of their own.
+class ProcessNamespaces : public testing::Test {
+ protected:
+  void SetUp() override {
+    EarlyChild probe(::geteuid(), [](const std::string&) { return in_namespace_of_its_own([] { return 0; }); });
+    probe.begin("now");
+    if (probe.wait() == 77) GTEST_SKIP() << "needs CAP_SYS_ADMIN";
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    heard_ = lrpc::UniqueFd(ends[0]);
+    tell_ = lrpc::UniqueFd(ends[1]);
+  }
+  void tell(char what) const { (void)!::write(tell_.get(), &what, 1); }
+  [[nodiscard]] char hear() const {
+    char what = 0;
+    pollfd entry{heard_.get(), POLLIN, 0};
+    return ::poll(&entry, 1, kPatienceMs) == 1 && ::read(heard_.get(), &what, 1) == 1 ? what : '-';
+  }
+  /// Tells of its clients, and whether it knows their numbers.
+  int serve(lrpc::UniqueFd socket) const {
+    ChatterService service;
+    lrpc::Server server;
+    lrpc::ExportOptions options;
+    options.on_bound = [this](std::uint64_t, const lrpc::Credentials& client) { tell(client.pid == 0 ? '0' : 'n'); };
+    options.on_unbound = [this](std::uint64_t) { tell('u'); };
+    if (!Chatter::serve_over(server, std::move(socket), service, options)) return 1;
+    for (;;) ::pause();
+  }
+  /// The two ends of a pair, each for one process.
+  std::pair<lrpc::UniqueFd, lrpc::UniqueFd> ends_ = lrpc::make_socket_pair().value();
+
+ private:
+  lrpc::UniqueFd heard_;
+  lrpc::UniqueFd tell_;
+};
+
+TEST_F(ProcessNamespaces, a_server_hears_of_the_death_of_a_client_that_it_cannot_see_and_does_not_call_it_back) {
+  EarlyChild server(::geteuid(), [this](const std::string&) {
+    ends_.second.reset();
+    return in_namespace_of_its_own([this] { return serve(std::move(ends_.first)); });
+  });
+  EarlyChild client(::geteuid(), [this](const std::string&) {
+    ends_.first.reset();
+    auto chatter = Chatter::Client::import_over(std::move(ends_.second), {.timeout = kPatience});
+    if (!chatter || !chatter->Ping()) return 1;
+    ChatterListener listener;
+    lrpc::Server own;
+    if (!chatter->serve_callbacks(own, listener)) return 2;
+    const auto asked = chatter->Ask("?", 0, 0);
+    if (!asked || static_cast<Errc>(asked->code) != Errc::not_permitted) return 3;
+    ::kill(::getpid(), SIGKILL);
+    return 4;
+  });
+  ends_.first.reset();
+  ends_.second.reset();
+  server.begin("now");
+  client.begin("now");
+  const int ended = client.wait();
+  if (ended == -SIGKILL) {
+    EXPECT_EQ(hear(), '0');
+    EXPECT_EQ(hear(), 'u');
+  }
+  ::kill(server.pid(), SIGKILL);
+  EXPECT_EQ(ended, -SIGKILL);
+}
+
+TEST_F(ProcessNamespaces, a_client_calls_a_server_that_it_cannot_see_and_hears_of_its_death) {
+  EarlyChild server(::geteuid(), [this](const std::string&) {
+    ends_.second.reset();
+    return serve(std::move(ends_.first));
+  });
+  EarlyChild client(::geteuid(), [this](const std::string&) {
+    ends_.first.reset();
+    return in_namespace_of_its_own([this] {
+      auto chatter = Chatter::Client::import_over(std::move(ends_.second), {.timeout = kPatience});
+      if (!chatter || !chatter->Ping() || chatter->binding().server().pid != 0) return 1;
+      tell('c');
+      return eventually([&] { return chatter->binding().revoked(); }) ? 0 : 2;
+    });
+  });
+  ends_.first.reset();
+  ends_.second.reset();
+  server.begin("now");
+  client.begin("now");
+  EXPECT_EQ(hear(), 'n');
+  EXPECT_EQ(hear(), 'c');
+  ::kill(server.pid(), SIGKILL);
+  EXPECT_EQ(client.wait(), 0);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
