@@ -153,7 +153,8 @@ class Server {
   Server& operator=(Server&&) = delete;
   /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and
   /// the threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it
-  /// would wait for itself.
+  /// would wait for itself. exit(3) destroys what is static: a procedure of a static Server ends its process by
+  /// quick_exit(3) or _exit(2).
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
