@@ -84,6 +84,8 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   lrpc::Server server({.nameserver = line.nameserver, .max_estacks = 128});
   auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
   if (!exported) return complain(exported.error().message());
+  // Not before it is this machine's only lrpc-directory: a second one would take the names out of etcd with its lease.
+  publisher.begin();
   std::printf("lrpc-directory %s uses etcd at %s\n", LRPC_VERSION, endpoints_of(config).c_str());
   std::fflush(stdout);
   if (auto told = lrpc::daemon::tell_ready(line.common); !told) return complain(told.error().message());

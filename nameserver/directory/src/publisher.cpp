@@ -15,10 +15,14 @@ Publisher::Publisher(Etcd& etcd, PublisherOptions options)
       options_(std::move(options)),
       instance_(shim::make_identifier()),
       local_(options_.nameserver),
-      policy_(options_.policy),
-      thread_([this] { run(); }) {}
+      policy_(options_.policy) {}
+
+void Publisher::begin() {
+  thread_ = std::thread([this] { run(); });
+}
 
 Publisher::~Publisher() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

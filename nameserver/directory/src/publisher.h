@@ -32,6 +32,8 @@ struct PublisherOptions {
 class Publisher {
  public:
   Publisher(Etcd& etcd, PublisherOptions options);
+  /// Until then it looks at nothing and says nothing to etcd. Once.
+  void begin();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
   ~Publisher();

@@ -7,9 +7,12 @@
 #include <fstream>
 
 #include "attempts.h"
+#include "conformance_service.h"
 #include "directory_sandbox.h"
-#include "etcd_server.h"
+#include "fake_etcd.h"
+#include "fake_network_domain.h"
 #include "run.h"
+#include "world.h"
 
 namespace lrpc::directory::test {
 namespace {
@@ -64,6 +67,25 @@ TEST_F(DirectoryDaemon, needs_an_lrpcd) {
                               "--nameserver " + file("none.sock") + " --log-level off");
   EXPECT_EQ(alone.status, 1);
   expect_said(alone, "none.sock");
+}
+
+TEST_F(DirectoryDaemon, says_nothing_to_etcd_where_there_is_one_already) {
+  testing_lrpc::World world;
+  FakeNetworkDomain network_domain;
+  testing_lrpc::ConformanceService service;
+  FakeEtcd etcd;
+  Server server({.nameserver = world.nameserver()});
+  ASSERT_TRUE(network::export_to(server, std::string(shim::kNetworkName), network_domain));
+  ASSERT_TRUE(Conformance::export_to(server, "files", service));
+  ASSERT_TRUE(Conformance::export_to(server, std::string(shim::kDirectoryName), service));
+  for (int i = 0; i < 10; ++i) {
+    const auto second =
+        run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"" + etcd.options().endpoints.front() + "\"]",
+                 "--nameserver " + world.nameserver() + " --log-level off");
+    EXPECT_EQ(second.status, 1);
+    expect_said(second, "is exported by process");
+  }
+  EXPECT_EQ(etcd.requests(), 0);
 }
 
 TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_nothing_else) {
