@@ -1,14 +1,23 @@
 #include "pick.h"
 
 #include <algorithm>
+#include <map>
 
 namespace lrpc::directory {
 
 void Suspects::report(unsigned user, Host host, bool reached, Time now) {
-  reports_.remove_if([&](const Report& one) { return one.user == user && one.host == host; });
+  reports_.remove_if(
+      [&](const Report& one) { return (one.user == user && one.host == host) || now - one.at >= kMemory; });
   if (reached) return;
-  if (reports_.size() >= kMost) reports_.pop_front();
+  if (reports_.size() >= kMost) drop_one();
   reports_.push_back({user, host, now});
+}
+
+void Suspects::drop_one() {
+  std::map<unsigned, std::size_t> counts;
+  for (const Report& one : reports_) ++counts[one.user];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  reports_.erase(std::ranges::find(reports_, most->first, &Report::user));
 }
 
 bool Suspects::is_suspect(unsigned user, Host host, Time now) const {

@@ -15,8 +15,8 @@
 namespace lrpc::directory {
 
 /// Which hosts a user's clients did not reach lately. A user's reports count for that user alone: nobody can turn
-/// others away from a host. Bounded; the oldest report gives way. Not thread-safe. Work: a pass over at most kMost
-/// reports.
+/// others away from a host. Bounded; the oldest report of the user that has the most gives way, so that nobody can make
+/// others' forgotten. Not thread-safe. Work: a few passes over at most kMost reports.
 class Suspects {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -33,6 +33,7 @@ class Suspects {
     Host host;
     Time at;
   };
+  void drop_one();
   std::list<Report> reports_;  ///< The oldest first.
 };
 

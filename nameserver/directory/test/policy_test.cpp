@@ -247,6 +247,17 @@ TEST(Picking, remembers_a_bounded_number_of_reports) {
   EXPECT_TRUE(suspects.is_suspect(0, Suspects::kMost + 1, Time(1h)));
 }
 
+TEST(Picking, one_users_reports_make_nobody_elses_forgotten) {
+  Suspects suspects;
+  suspects.report(1000, 1, false, Time(1h));
+  suspects.report(1001, 1, false, Time(1h));
+  for (Host host = 1; host <= 2 * Suspects::kMost; ++host) suspects.report(1002, host, false, Time(1h));
+  EXPECT_TRUE(suspects.is_suspect(1000, 1, Time(1h)));
+  EXPECT_TRUE(suspects.is_suspect(1001, 1, Time(1h)));
+  EXPECT_FALSE(suspects.is_suspect(1002, Suspects::kMost, Time(1h)));
+  EXPECT_TRUE(suspects.is_suspect(1002, 2 * Suspects::kMost, Time(1h)));
+}
+
 TEST(Picking, gives_at_most_as_many_hosts_as_are_asked_for) {
   std::mt19937_64 chance(1);
   std::vector<Host> many;
