@@ -37,6 +37,7 @@ building=$!
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
 "$work/build/shut-in"
+"$work/build/user-process"
 readelf -d "$work"/build/libhello-plugin.so | grep -q NODELETE ||
   { echo "dlclose(3) takes the code away from the threads in a plug-in"; exit 1; }
 
