@@ -11,6 +11,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -118,6 +120,25 @@ TEST(DirectoryOf, a_path_is_all_before_its_last_slash) {
   EXPECT_EQ(lrpc::shim::directory_of("here/a"), "here");
   EXPECT_EQ(lrpc::shim::directory_of("/a"), "/");
   EXPECT_EQ(lrpc::shim::directory_of("a"), ".");
+}
+
+TEST(DirectoryOf, a_file_to_which_a_link_leads_lies_elsewhere) {
+  namespace fs = std::filesystem;
+  std::string here = "/tmp/lrpc-links.XXXXXX";
+  ASSERT_NE(::mkdtemp(here.data()), nullptr);
+  fs::create_directories(here + "/archive/one");
+  std::ofstream(here + "/archive/one/key") << "x";
+  fs::create_symlink("archive/one/key", here + "/key");
+  fs::create_symlink("key", here + "/again");
+  fs::create_symlink("nowhere/key", here + "/broken");
+  using Directories = std::vector<std::string>;
+  const std::string there = fs::canonical(here).string() + "/archive/one";
+  EXPECT_EQ(lrpc::shim::directories_of(here + "/key"), (Directories{here, there}));
+  EXPECT_EQ(lrpc::shim::directories_of(here + "/again"), (Directories{here, there}));
+  EXPECT_EQ(lrpc::shim::directories_of(here + "/broken"), Directories{here});
+  EXPECT_EQ(lrpc::shim::directories_of(there + "/key"), Directories{there});
+  EXPECT_EQ(lrpc::shim::directories_of(here + "/none"), Directories{here});
+  fs::remove_all(here);
 }
 
 }  // namespace

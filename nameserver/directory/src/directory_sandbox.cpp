@@ -1,5 +1,7 @@
 #include "directory_sandbox.h"
 
+#include <utility>
+
 #include "lrpc/shim/system/directory_of.h"
 
 namespace lrpc::directory {
@@ -18,7 +20,8 @@ sandbox::Options sandbox_of_directory(const Config& config) {
                        "/etc/gai.conf", "/etc/ssl",         "/usr/lib/ssl",       "/usr/share/ca-certificates"};
   // Directories: files that are renewed by a rename are other files.
   for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {
-    if (!file.empty()) options.read_only.push_back(shim::directory_of(file));
+    if (file.empty()) continue;
+    for (std::string& directory : shim::directories_of(file)) options.read_only.push_back(std::move(directory));
   }
   options.keep_capabilities = 0;
   return options;

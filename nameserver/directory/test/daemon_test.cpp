@@ -94,6 +94,11 @@ TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_
   config.server.endpoints = {"https://10.0.0.1:2379"};
   config.server.tls.ca = file("ca.pem");
   std::ofstream(file("ca.pem")) << "x";
+  const testing_lrpc::TemporaryDirectory archive;
+  const std::string certificate = (archive.path() / "host1.pem").string();
+  std::ofstream(certificate) << "x";
+  std::filesystem::create_symlink(certificate, file("host.pem"));
+  config.server.tls.certificate = file("host.pem");
   const testing_lrpc::TemporaryDirectory elsewhere;
   const std::string secret = (elsewhere.path() / "secret").string();
   std::ofstream(secret) << "x";
@@ -104,6 +109,7 @@ TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_
     if (!entered) return entered.error().message();
     if (!entered->complete()) return {};  // a sanitizer's build, or an old kernel
     if (opening(file("ca.pem"), O_RDONLY).act() != 0) return "cannot read its authorities";
+    if (opening(file("host.pem"), O_RDONLY).act() != 0) return "cannot read the certificate behind a link";
     if (socket_of("TCP", AF_INET, SOCK_STREAM).act() != 0) return "cannot make a TCP socket";
     if (opening(secret, O_RDONLY).act() == 0) return "can read other files";
     auto attempts = forbidden_to_all(victim.pid());

@@ -1,5 +1,7 @@
 #include "daemon_sandbox.h"
 
+#include <utility>
+
 #include "lrpc/shim/system/directory_of.h"
 
 namespace lrpc::netd {
@@ -13,7 +15,8 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   options.groups.push_back(Group::rings);
   // To ask for routes, to have the kernel look for neighbours, and to bind open sockets to a link that was made again.
   options.groups.push_back(Group::datagrams);
-  for (const std::string& file : key_files) options.read_only.push_back(shim::directory_of(file));
+  for (const std::string& file : key_files)
+    for (std::string& directory : shim::directories_of(file)) options.read_only.push_back(std::move(directory));
   if (!state_file.empty()) {
     options.groups.push_back(Group::write_files);
     options.read_write.push_back(state_file);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -115,6 +116,19 @@ TEST_F(NetdSandbox, reads_the_keys_again_that_were_put_in_the_others_place) {
   EXPECT_EQ(shut_in([&]() -> std::string {
               if (const int err = opening(keys, O_RDONLY).act(); err != 0) return std::strerror(err);
               return not_refused({opening(keys, O_WRONLY), opening("/etc/shadow", O_RDONLY)});
+            }),
+            "");
+}
+
+TEST_F(NetdSandbox, reads_keys_again_to_which_a_link_leads) {
+  const testing_lrpc::TemporaryDirectory elsewhere;
+  const std::string keys = (elsewhere.path() / "keys").string();
+  std::ofstream(keys) << "x";
+  const std::string link = (directory_.path() / "keys").string();
+  std::filesystem::create_symlink(keys, link);
+  EXPECT_EQ(shut_in([&]() -> std::string {
+              const int err = opening(link, O_RDONLY).act();
+              return err != 0 ? std::strerror(err) : "";
             }),
             "");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lrpc::shim {
 
@@ -10,5 +11,9 @@ inline std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
+
+/// Where a file has to be found that is to be opened by this path again and again: there, and, if that is a symbolic
+/// link, where the file lies to which it leads now.
+[[nodiscard]] std::vector<std::string> directories_of(const std::string& path);
 
 }  // namespace lrpc::shim

@@ -1,0 +1,17 @@
+#include "lrpc/shim/system/directory_of.h"
+
+#include <filesystem>
+#include <system_error>
+
+namespace lrpc::shim {
+
+std::vector<std::string> directories_of(const std::string& path) {
+  std::vector<std::string> found{directory_of(path)};
+  std::error_code none;
+  if (!std::filesystem::is_symlink(path, none)) return found;
+  const std::string file = std::filesystem::canonical(path, none).string();
+  if (!none) found.push_back(directory_of(file));
+  return found;
+}
+
+}  // namespace lrpc::shim
