@@ -187,17 +187,6 @@ Result<std::string> read_own_file(const std::string& path, bool secret) {
   return text;
 }
 
-/// libcurl opens these for each connection, in a sandbox, and its errors come one after the other in the log.
-Status check_tls_files(const TlsOptions& tls) {
-  for (const auto& [key, file] :
-       {std::pair{"etcd.ca", &tls.ca}, {"etcd.certificate", &tls.certificate}, {"etcd.key", &tls.key}}) {
-    if (file->empty()) continue;
-    const UniqueFd opened(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (!opened) return system_error(std::string(key) + ": cannot read " + *file, errno);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::uint16_t port_of(const std::string& endpoint) {
@@ -214,6 +203,18 @@ std::optional<std::string> risk_of(const Config& config) {
   return std::nullopt;
 }
 
+/// Else libcurl's errors come one after the other in the log.
+Status check_tls_files(const Config& config) {
+  const TlsOptions& tls = config.server.tls;
+  for (const auto& [key, file] :
+       {std::pair{"etcd.ca", &tls.ca}, {"etcd.certificate", &tls.certificate}, {"etcd.key", &tls.key}}) {
+    if (file->empty()) continue;
+    const UniqueFd opened(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (!opened) return system_error(std::string(key) + ": cannot read " + *file, errno);
+  }
+  return {};
+}
+
 Result<Config> parse_config(std::string_view text) {
   std::string password_file;
   return parse(text, password_file);
@@ -226,7 +227,7 @@ Result<Config> read_config(const std::string& path) {
   auto config = parse(*text, password_file);
   if (!config) return Error{config.code(), path + ": " + config.error().message()};
   if (config->etcd) {
-    if (Status there = check_tls_files(config->server.tls); !there)
+    if (Status there = check_tls_files(*config); !there)
       return Error{there.code(), path + ": " + there.error().message()};
   }
   if (password_file.empty()) return config;

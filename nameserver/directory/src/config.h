@@ -42,6 +42,10 @@ struct Config {
 /// can read the password, or change one of the files), system_error.
 [[nodiscard]] Result<Config> read_config(const std::string& path);
 
+/// libcurl opens the files of TLS for each connection, when the process has given up its privileges. Error:
+/// system_error, if it cannot read one of them as it is now.
+[[nodiscard]] Status check_tls_files(const Config& config);
+
 /// What is dangerous about a configuration that is right: a password that goes over the network in plain text.
 [[nodiscard]] std::optional<std::string> risk_of(const Config& config);
 

@@ -42,10 +42,20 @@ int complain(const std::string& what) {
   return 1;
 }
 
+/// What root could read by its capabilities may be somebody else's.
+lrpc::Status still_reads(const Config& config) {
+  lrpc::Status reads = lrpc::directory::check_tls_files(config);
+  if (reads) return reads;
+  return lrpc::Error{reads.code(), reads.error().message() +
+                                       " (without any capability, which lrpc-directory gives up: its user or one of "
+                                       "its groups must be able to read this file)"};
+}
+
 /// From here on it can reach etcd's ports and Unix sockets, and read what TLS and the resolver need.
 lrpc::Status shut_in(const CommandLine& line, const Config& config) {
   auto shut = lrpc::daemon::shut_in(line.common, lrpc::directory::sandbox_of_directory(config));
-  return line.common.sandbox == "off" ? lrpc::sandbox::drop_capabilities(0) : shut;
+  if (line.common.sandbox == "off") shut = lrpc::sandbox::drop_capabilities(0);
+  return shut ? still_reads(config) : shut;
 }
 
 std::string endpoints_of(const Config& config) {
@@ -56,6 +66,8 @@ std::string endpoints_of(const Config& config) {
 
 int check(const Config& config) {
   if (!config.etcd) return std::puts("directory = \"local\": names stay on this machine"), 0;
+  if (auto dropped = lrpc::sandbox::drop_capabilities(0); !dropped) return complain(dropped.error().message());
+  if (auto reads = still_reads(config); !reads) return complain(reads.error().message());
   std::printf("directory = \"etcd\": %s, keys below %s, a lease of %lld s, %s, %s\n", endpoints_of(config).c_str(),
               config.prefix.c_str(), static_cast<long long>(config.lease.count()),
               config.server.user.empty() ? "no user" : ("user " + config.server.user).c_str(),

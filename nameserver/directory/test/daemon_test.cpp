@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -60,6 +61,19 @@ TEST_F(DirectoryDaemon, warns_of_a_password_that_goes_out_in_plain_text) {
   const auto tls = run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"https://10.0.0.1" + rest, "--check");
   EXPECT_EQ(tls.status, 0);
   EXPECT_EQ(tls.output.find("warning"), std::string::npos) << tls.output;
+}
+
+TEST_F(DirectoryDaemon, does_not_start_where_only_its_capabilities_let_it_read_a_key) {
+  for (const char* const name : {"host.pem", "host-key.pem"}) std::ofstream(file(name)) << "x";
+  std::filesystem::permissions(file("host-key.pem"), std::filesystem::perms(0600));
+  if (::chown(file("host-key.pem").c_str(), 1, 1) != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string config = "directory = \"etcd\"\n[etcd]\nendpoints = [\"https://127.0.0.1:1\"]\ncertificate = \"" +
+                             file("host.pem") + "\"\nkey = \"" + file("host-key.pem") + "\"\n";
+  for (const std::string options : {"--check", "", "--sandbox off"}) {
+    const auto ran = run_with(config, options + " --log-level off --nameserver " + file("none.sock"));
+    EXPECT_EQ(ran.status, 1);
+    expect_said(ran, "etcd.key: cannot read " + file("host-key.pem"));
+  }
 }
 
 TEST_F(DirectoryDaemon, needs_an_lrpcd) {
