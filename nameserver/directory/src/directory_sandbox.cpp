@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lrpc/shim/system/directory_of.h"
+#include "resolver.h"
 
 namespace lrpc::directory {
 
@@ -16,8 +17,9 @@ sandbox::Options sandbox_of_directory(const Config& config) {
   options.groups.push_back(Group::read_files);
   for (const std::string& endpoint : config.server.endpoints) options.tcp_connect.push_back(port_of(endpoint));
   options.tcp_connect.push_back(53);
-  options.read_only = {"/etc/hosts",    "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
-                       "/etc/gai.conf", "/etc/ssl",         "/usr/lib/ssl",       "/usr/share/ca-certificates"};
+  // systemd-resolved puts other files in the place of its own, to one of which /etc/resolv.conf is most often a link.
+  options.read_only = {"/run/systemd/resolve", "/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"};
+  options.read_only.insert(options.read_only.end(), kResolverFiles.begin(), kResolverFiles.end());
   // Directories: files that are renewed by a rename are other files.
   for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {
     if (file.empty()) continue;

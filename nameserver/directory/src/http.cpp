@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "printable.h"
+#include "resolver.h"
 
 namespace lrpc::directory {
 
@@ -87,8 +88,12 @@ Headers& fill(Headers& headers, const std::string& token) {
 }
 
 Error unreachable(const Http::Request& request, CURLcode code, const char* detail) {
+  const std::string what = request.url + ": " + printable(*detail != '\0' ? detail : curl_easy_strerror(code));
+  const std::string files = code == CURLE_COULDNT_RESOLVE_HOST ? forbidden_of(kResolverFiles) : std::string();
+  if (files.empty()) return {Errc::remote_unavailable, what};
   return {Errc::remote_unavailable,
-          request.url + ": " + printable(*detail != '\0' ? detail : curl_easy_strerror(code))};
+          "restart lrpc-directory: in its sandbox it cannot read what has taken the place of " + files +
+              " since it began (" + what + ")"};
 }
 Error too_long(const Http::Request& request) {
   return {Errc::limit_reached, request.url + ": the answer is longer than " + std::to_string(request.most) + " bytes"};

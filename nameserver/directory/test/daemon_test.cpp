@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +13,7 @@
 #include "directory_sandbox.h"
 #include "fake_etcd.h"
 #include "fake_network_domain.h"
+#include "resolver.h"
 #include "run.h"
 #include "world.h"
 
@@ -129,6 +131,25 @@ TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_
     auto attempts = forbidden_to_all(victim.pid());
     std::erase_if(attempts, [](const Attempt& one) { return one.name.starts_with("socket TCP"); });
     return not_refused(attempts);
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST_F(DirectoryDaemon, knows_which_of_the_resolvers_files_its_sandbox_forbids) {
+  Config config;
+  config.server.tls.ca = file("ca.pem");
+  std::ofstream(file("ca.pem")) << "x";
+  const testing_lrpc::TemporaryDirectory elsewhere;
+  const std::string another = (elsewhere.path() / "hosts").string();
+  std::ofstream(another) << "x";
+  const std::string none = file("none");
+  const std::string same = file("ca.pem");
+  const std::string failed = sandbox::test::in_a_child([&]() -> std::string {
+    const auto entered = sandbox::enter(sandbox_of_directory(config));
+    if (!entered) return entered.error().message();
+    if (!entered->complete()) return {};  // a sanitizer's build, or an old kernel
+    const std::string forbidden = forbidden_of(std::array{same.c_str(), another.c_str(), none.c_str()});
+    return forbidden == another ? "" : "forbidden: " + forbidden;
   });
   EXPECT_EQ(failed, "");
 }
