@@ -1,8 +1,6 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/own_file.h"
 #include "nameserver/src/policy/toml_or_throw.h"
 
 namespace lrpc::directory {
@@ -164,29 +163,6 @@ Result<Config> parse(std::string_view text, std::string& password_file) {
   }
 }
 
-/// `secret`: nobody else may read it either.
-Result<std::string> read_own_file(const std::string& path, bool secret) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  struct stat about {};
-  if (!file || ::fstat(file.get(), &about) != 0) return system_error("cannot read " + path, errno);
-  if (!S_ISREG(about.st_mode)) return Error{Errc::invalid_argument, path + " is not a regular file"};
-  if (about.st_uid != 0 && about.st_uid != ::geteuid())
-    return Error{Errc::not_permitted, path + " belongs to another user, who could change it"};
-  const mode_t others = secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
-  if ((about.st_mode & others) != 0)
-    return Error{Errc::not_permitted, path + (secret ? " can be read by others than its owner: chmod 600 it"
-                                                     : " can be written by others than its owner: chmod go-w it")};
-  std::string text(kLongestFile + 1, '\0');
-  std::size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<std::size_t>(std::max<ssize_t>(got, 0))) {
-    got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0) return system_error("cannot read " + path, errno);
-  }
-  if (size > kLongestFile) return Error{Errc::invalid_argument, path + " is too long"};
-  text.resize(size);
-  return text;
-}
-
 }  // namespace
 
 std::uint16_t port_of(const std::string& endpoint) {
@@ -221,19 +197,19 @@ Result<Config> parse_config(std::string_view text) {
 }
 
 Result<Config> read_config(const std::string& path) {
-  const auto text = read_own_file(path, false);
-  if (!text) return text.error();
+  std::string text;
+  if (auto read = shim::read_own_file(path, {.most = kLongestFile}, text); !read) return read.error();
   std::string password_file;
-  auto config = parse(*text, password_file);
+  auto config = parse(text, password_file);
   if (!config) return Error{config.code(), path + ": " + config.error().message()};
   if (config->etcd) {
     if (Status there = check_tls_files(*config); !there)
       return Error{there.code(), path + ": " + there.error().message()};
   }
   if (password_file.empty()) return config;
-  const auto password = read_own_file(password_file, true);
-  if (!password) return password.error();
-  config->server.password = password->substr(0, password->find('\n'));
+  if (auto read = shim::read_own_file(password_file, {.most = kLongestFile, .secret = true}, text); !read)
+    return read.error();
+  config->server.password = text.substr(0, text.find('\n'));
   if (config->server.password.ends_with('\r')) config->server.password.pop_back();
   if (config->server.password.empty())
     return Error{Errc::invalid_argument, password_file + ": its first line is to be the password"};

@@ -1,50 +1,17 @@
 // Reading a policy: the file, and the numbers of those whom it names.
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "lrpc/nameserver/policy_file.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/own_file.h"
 #include "policy_names.h"
 
 namespace lrpc::nameserver {
 namespace {
 
 constexpr std::size_t kLongestPolicy = 1U << 20;
-
-/// As sudo does with its own: whoever can write the file decides for everybody.
-Status check_file(const struct stat& file, const std::string& path, uid_t own_user) {
-  if (!S_ISREG(file.st_mode)) return Error{Errc::invalid_argument, path + " is not a regular file"};
-  if (file.st_uid != 0 && file.st_uid != own_user) {
-    return Error{Errc::not_permitted, path + " belongs to user " + std::to_string(file.st_uid) +
-                                          ", who could change it: chown it to root or to user " +
-                                          std::to_string(own_user)};
-  }
-  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error{Errc::not_permitted, path + " can be written by others than its owner: chmod go-w it"};
-  }
-  return {};
-}
-
-Result<std::string> read_all(int fd, const std::string& path) {
-  std::string text;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("cannot read " + path, errno);
-    if (got == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(got));
-    if (text.size() > kLongestPolicy) {
-      return Error{Errc::invalid_argument, path + " is longer than " + std::to_string(kLongestPolicy) + " bytes"};
-    }
-  }
-}
 
 // ---- As bytes: counts and lengths as decimal numbers with a space behind them, so that a dump can be read ----
 
@@ -92,14 +59,10 @@ struct Reader {
 }  // namespace
 
 Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user) {
-  // O_NONBLOCK: a FIFO is to be refused, not waited for.
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  struct stat found {};
-  if (!file || ::fstat(file.get(), &found) != 0) return system_error("cannot open the policy " + path, errno);
-  if (auto good = check_file(found, path, own_user); !good) return good.error();
-  auto text = read_all(file.get(), path);
-  if (!text) return text.error();
-  return resolve_policy_source(path, *std::move(text));
+  std::string text;
+  if (auto read = shim::read_own_file(path, {.most = kLongestPolicy, .user = own_user}, text); !read)
+    return read.error();
+  return resolve_policy_source(path, std::move(text));
 }
 
 PolicySource resolve_policy_source(std::string path, std::string text) {

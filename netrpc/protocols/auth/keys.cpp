@@ -1,22 +1,18 @@
 #include "netrpc/protocols/auth/keys.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sodium.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/own_file.h"
 
 namespace lrpc::netrpc::auth {
 
 namespace {
 
-constexpr std::size_t kMaxFile = std::size_t{1} << 20;
+constexpr std::size_t kMostInFile = std::size_t{1} << 20;
 using Secret = std::array<std::uint8_t, 32>;
 
 MacKey derive(const Secret& secret, std::string_view purpose) noexcept {
@@ -145,30 +141,10 @@ Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
 }
 
 Result<KeyRing> KeyRing::read(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) return system_error(fmt::format("keys {}", path), errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return system_error(fmt::format("keys {}: fstat", path), errno);
-  if (!S_ISREG(status.st_mode)) return Error{Errc::invalid_argument, fmt::format("keys {}: not a file", path)};
-  if ((status.st_mode & 077) != 0) {
-    return Error{Errc::not_permitted, fmt::format("keys {}: can be read by others (mode {:04o}); do: chmod 600 {}",
-                                                  path, status.st_mode & 07777, path)};
-  }
-  if (status.st_uid != ::geteuid() && status.st_uid != 0)
-    return Error{Errc::not_permitted,
-                 fmt::format("keys {}: belongs to user {}, who could change it", path, status.st_uid)};
-  Text text;
-  text.text.resize(kMaxFile);  // once, so that no half-grown copies stay in the heap
-  std::size_t size = 0;
-  while (size < text.text.size()) {
-    const ssize_t got = ::read(file.get(), text.text.data() + size, text.text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error(fmt::format("keys {}: read", path), errno);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  if (size == kMaxFile) return Error{Errc::limit_reached, fmt::format("keys {}: larger than 1 MiB", path)};
-  return parse(std::string_view(text.text).substr(0, size), path);
+  Text file;
+  if (auto read = shim::read_own_file(path, {.most = kMostInFile, .secret = true}, file.text); !read)
+    return read.error();
+  return parse(file.text, path);
 }
 
 const Key* KeyRing::find(HostAddress host) const noexcept {

@@ -43,9 +43,8 @@ struct Key {
 
 class KeyRing {
  public:
-  /// Reads a file, which only its owner may be able to read, and which must be this user's or root's. Errors:
-  /// system_error, not_permitted (it can be read by others), invalid_argument (a line is wrong); the text says what to
-  /// do.
+  /// Reads a file, which only its owner may be able to read, and which must be this user's or root's. Errors: those of
+  /// shim::read_own_file(); invalid_argument (a line is wrong). The text says what to do.
   static Result<KeyRing> read(const std::string& path);
   /// The same from text; `name` stands in front of errors.
   static Result<KeyRing> parse(std::string_view text, std::string_view name);

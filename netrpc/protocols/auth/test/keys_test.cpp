@@ -82,7 +82,7 @@ TEST(AuthKeys, a_file_that_others_can_read_is_refused_with_what_to_do) {
   const auto refused = KeyRing::read(file.path());
   EXPECT_EQ(refused.code(), Errc::not_permitted);
   EXPECT_EQ(refused.error().message(),
-            "keys " + file.path() + ": can be read by others (mode 0640); do: chmod 600 " + file.path());
+            file.path() + " can be read by others than its owner (mode 0640); do: chmod 600 " + file.path());
 }
 
 TEST(AuthKeys, a_file_that_is_none_is_an_error) {
