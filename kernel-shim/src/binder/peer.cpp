@@ -35,13 +35,6 @@ std::string version_of(const InterfaceId& interface) {
   return std::string(interface.name) + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
 }
 
-std::string hexadecimal(std::uint64_t value) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < text.size(); ++i) text[text.size() - 1 - i] = kDigits[value >> (4 * i) & 0xf];
-  return text;
-}
-
 }  // namespace
 
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
@@ -151,6 +144,12 @@ std::uint64_t make_identifier() {
     std::memcpy(&identifier, random.data(), sizeof identifier);
   }
   return identifier;
+}
+
+std::string hexadecimal(std::uint64_t identifier) {
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = "0123456789abcdef"[identifier >> (4 * i) & 15];
+  return text;
 }
 
 }  // namespace lrpc::shim

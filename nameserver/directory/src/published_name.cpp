@@ -7,17 +7,12 @@
 #include <charconv>
 
 #include "json.h"
+#include "lrpc/shim/system/identifier.h"
 
 namespace lrpc::directory {
 namespace {
 
 constexpr std::int64_t kFormat = 1;
-
-std::string hex(std::uint64_t number) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = "0123456789abcdef"[number >> (4 * i) & 15];
-  return text;
-}
 
 std::optional<std::uint64_t> from_hex(std::optional<std::string_view> text) {
   if (!text || text->size() != 16) return std::nullopt;
@@ -71,11 +66,11 @@ std::string key_of(std::string_view prefix, std::string_view name, Host host) {
 std::string value_of(const PublishedName& published) {
   return Json({{"format", kFormat},
                {"host", host_text(published.host)},
-               {"instance", hex(published.instance)},
+               {"instance", shim::hexadecimal(published.instance)},
                {"interface", published.interface.name},
                {"major", published.interface.major},
                {"minor", published.interface.minor},
-               {"hash", hex(published.interface.hash)}})
+               {"hash", shim::hexadecimal(published.interface.hash)}})
       .dump();
 }
 
