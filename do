@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The one way to set up, build, test and measure lrpc. Needs a shell and, for what is missing, apt.
 set -euo pipefail
+called_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
@@ -310,6 +311,7 @@ case $command in
       *) prefix= ;;
     esac
     [[ -n $prefix ]] || die "install where? ./do install --prefix P"
+    [[ $prefix == /* ]] || prefix=$called_in/$prefix
     need_for_build
     build release
     umask 022 # What is installed is for every user.
