@@ -91,9 +91,9 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   auto wait = *import.deadline - Clock::now();
   // Where the name is there it is only a matter of turns, each of which is bounded.
   if (registry_.find(import.wanted.name) != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
-  import.timer = loop_.after(wait, [this, id] { on_time_over(id);
-});
-}  // namespace lrpc::nameserver
+  const auto over = [this, id] { on_time_over(id); };
+  import.timer = loop_.after(wait, over);
+}
 
 /// Its name, or the server of it, has gone. If it has time left it waits for the next who exports the name, and this is
 /// true; else it is answered with `late`.
