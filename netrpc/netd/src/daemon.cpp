@@ -252,10 +252,10 @@ Result<std::string> Daemon::reread_keys() {
   const Shepherd inside(host_->monitor());
   std::string report;
   for (netrpc::Protocol* const protocol : keyed_) {
-    netrpc::control::RereadKeys again;
+    std::string why;
+    netrpc::control::RereadKeys again{.why = &why};
     if (const Errc outcome = netrpc::control::ask(*protocol, again); outcome != Errc::ok)
-      return Error{outcome, protocol->name() +
-                                ": the keys cannot be read (lrpc-netd says why when it starts); the old ones stay"};
+      return Error{outcome, fmt::format("{}: the keys stay as they are: {}", protocol->name(), why)};
     report += fmt::format("{}{} has {} keys", report.empty() ? "" : ", ", protocol->name(), again.keys);
   }
   return report;

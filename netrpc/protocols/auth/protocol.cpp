@@ -350,6 +350,7 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
   }
   if (auto* const again = std::get_if<control::RereadKeys>(&request)) {
     auto keys = KeyRing::read(options_.keys);
+    if (!keys && again->why != nullptr) *again->why = keys.error().message();
     if (!keys) return keys.code();
     again->keys = keys->size();
     reread(std::move(keys).value());

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <typeinfo>
 #include <variant>
@@ -168,7 +169,8 @@ struct PushFailed {
 };
 /// To a protocol that reads keys: read them again. Peers whose key is gone or has changed are cut off at once.
 struct RereadKeys {
-  std::size_t keys = 0;  ///< How many there are now.
+  std::size_t keys = 0;        ///< How many there are now.
+  std::string* why = nullptr;  ///< Null, or the asker's: what is wrong, where the keys stay as they are.
 };
 
 /// Any other request: a struct of a program's own protocols, which only those know. It refers to the asker's struct,

@@ -206,6 +206,23 @@ TEST_P(AuthBy, a_key_that_is_taken_away_cuts_the_peer_off) {
   EXPECT_EQ(received(1), (Texts{"before", "again"}));
 }
 
+TEST_P(AuthBy, keys_that_are_wrong_change_nothing_and_who_has_them_read_is_told_why) {
+  const std::string key = generate_key();
+  start("* " + key, "* " + key);
+  files[1]->write("* rubbish");
+  {
+    const Shepherd inside((*net)[1].monitor());
+    std::string why;
+    control::RereadKeys again{.why = &why};
+    EXPECT_EQ(control::ask(*stacks[1].auth, again), Errc::invalid_argument);
+    EXPECT_NE(why.find(":1: the key is not 32 bytes in base64"), std::string::npos) << why;
+  }
+  const SessionRef session = open(0, 1);
+  ASSERT_EQ(push(0, session, "still"), Errc::ok);
+  run();
+  EXPECT_EQ(received(1), Texts{"still"});
+}
+
 TEST_P(AuthBy, keeps_nothing_that_nobody_needs) {
   start();
   send(0, "message");
