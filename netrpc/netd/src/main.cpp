@@ -228,8 +228,9 @@ void tell_state(Daemon& daemon, const std::string& file) {
     spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
     return;
   }
-  std::fputs(state.c_str(), out);
-  std::fclose(out);
+  bool whole = std::fputs(state.c_str(), out) >= 0;
+  whole = std::fclose(out) == 0 && whole;
+  if (!whole) spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
 }
 
 void reread_keys(Daemon& daemon) {

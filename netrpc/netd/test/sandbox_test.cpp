@@ -259,6 +259,13 @@ TEST_F(TwoMachines, netd_writes_its_state_from_inside) {
   }
 }
 
+TEST_F(TwoMachines, netd_says_that_there_is_no_room_for_its_state) {
+  share_key();
+  here->start_with_keys({"--state", "/dev/full"});
+  here->netd().send(SIGUSR1);
+  expect_logged(*here, "cannot write /dev/full: No space left on device");
+}
+
 TEST_F(TwoMachines, more_callers_than_there_are_rings_call_all_the_same) {
   share_key();
   const Process server = start_server();

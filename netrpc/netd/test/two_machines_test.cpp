@@ -283,6 +283,15 @@ TEST_F(TwoMachines, a_key_that_is_taken_away_cuts_a_machine_off) {
   }));
 }
 
+TEST_F(TwoMachines, keys_that_are_wrong_are_told_when_they_are_read_again) {
+  share_key();
+  there->start_with_keys();
+  there->write_keys("10.7.0.1 rubbish");
+  there->netd().send(SIGHUP);
+  expect_logged(*there, "the keys stay as they are: ");
+  expect_logged(*there, ":1: the key is not 32 bytes in base64");
+}
+
 TEST_F(TwoMachines, netd_keeps_no_privilege_once_its_sockets_are_open) {
   share_key();
   for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--udp"}}) {
