@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <limits>
+
 namespace lrpc::shim {
 
 void raise_descriptor_limit() noexcept {
@@ -12,6 +14,11 @@ void raise_descriptor_limit() noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t descriptor_limit() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
 void open_standard_streams() noexcept {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config.h"
@@ -15,7 +16,9 @@
 #include "lrpc/daemon.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/server.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 #include "publisher.h"
+#include "serving.h"
 
 namespace {
 
@@ -93,7 +96,9 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   lrpc::directory::LookupService lookups(for_lookups,
                                          {config.prefix, config.oldest, [&] { return publisher.own(); },
                                           [&](const std::string& name) { return publisher.own_name(name); }, log});
-  lrpc::Server server({.nameserver = line.nameserver, .max_estacks = 128});
+  lrpc::ServerOptions serving = lrpc::directory::serving_options(lrpc::shim::descriptor_limit());
+  serving.nameserver = line.nameserver;
+  lrpc::Server server(std::move(serving));
   auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
   if (!exported) return complain(exported.error().message());
   // Not before it is this machine's only lrpc-directory: a second one would take the names out of etcd with its lease.
@@ -110,6 +115,7 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
 int serve(const CommandLine& line, const Config& config) {
   // Before anything else, so that nobody can read the password out of this process.
   if (auto ready = lrpc::daemon::start("lrpc-directory", line.common); !ready) return complain(ready.error().message());
+  lrpc::shim::raise_descriptor_limit();  // each binding takes two
   sigset_t ends;
   ::sigemptyset(&ends);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ends, number);

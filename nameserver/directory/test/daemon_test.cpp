@@ -7,9 +7,11 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "attempts.h"
 #include "conformance_service.h"
+#include "directory.client.h"
 #include "directory_sandbox.h"
 #include "fake_etcd.h"
 #include "fake_network_domain.h"
@@ -102,6 +104,22 @@ TEST_F(DirectoryDaemon, says_nothing_to_etcd_where_there_is_one_already) {
     expect_said(second, "is exported by process");
   }
   EXPECT_EQ(etcd.requests(), 0);
+}
+
+TEST_F(DirectoryDaemon, serves_as_many_imports_as_its_hard_limit_of_descriptors_allows) {
+  testing_lrpc::World world;
+  const FakeEtcd etcd;
+  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\""
+                                        << etcd.options().endpoints.front() << "\"]\n";
+  const testing_lrpc::Process process({"/bin/sh", "-c", "ulimit -Sn 256; exec \"$@\"", "lrpc-directory", LRPC_DIRECTORY,
+                                       "--config", file("directory.toml"), "--nameserver", world.nameserver(),
+                                       "--log-level", "off"});
+  std::vector<Directory::Client> clients;
+  for (int i = 0; i < 150; ++i) {
+    auto client = Directory::Client::import(shim::kDirectoryName, {.nameserver = world.nameserver()});
+    ASSERT_TRUE(client) << i << ": " << client.error().message();
+    clients.push_back(*std::move(client));
+  }
 }
 
 TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_nothing_else) {

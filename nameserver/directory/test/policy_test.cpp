@@ -8,6 +8,7 @@
 #include "lookup_budgets.h"
 #include "pick.h"
 #include "publisher_policy.h"
+#include "serving.h"
 
 namespace lrpc::directory {
 namespace {
@@ -318,6 +319,19 @@ TEST(LookupBudgetsTest, that_are_whole_are_forgotten) {
   EXPECT_EQ(budgets.size(), 100U);
   EXPECT_TRUE(budgets.spend(7, now + 1s));
   EXPECT_EQ(budgets.size(), 1U);
+}
+
+TEST(ServingOptions, leave_descriptors_for_etcd_and_seven_eighths_for_other_users) {
+  for (const std::uint64_t descriptors : {1024U, 4096U, 20'000U, 1U << 20}) {
+    const ServerOptions options = serving_options(descriptors);
+    EXPECT_LE(2 * options.max_bindings + 300, descriptors);
+    EXPECT_LE(8 * options.max_bindings_per_user, options.max_bindings);
+    EXPECT_GE(options.max_bindings_per_user, 40U) << descriptors;
+    EXPECT_EQ(8 * options.max_estacks_per_user.value(), options.max_estacks);
+    EXPECT_EQ(options.max_grown_astacks_per_user, 0U);
+  }
+  EXPECT_EQ(serving_options(1 << 20).max_bindings_per_user, 256U);
+  EXPECT_GE(serving_options(10).max_bindings_per_user, 1U) << "0 would be none at all";
 }
 
 }  // namespace

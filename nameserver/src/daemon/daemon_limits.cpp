@@ -1,9 +1,6 @@
 #include "daemon_limits.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <limits>
 
 namespace lrpc::nameserver {
 namespace {
@@ -39,11 +36,6 @@ std::string few_descriptors(const Limits& limits, std::uint64_t descriptors) {
   return "at most " + std::to_string(limits.max_connections) +
          " connections at a time, of servers and of clients that import: lrpcd may have no more than " +
          std::to_string(descriptors) + " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
-}
-
-std::uint64_t descriptor_limit() noexcept {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace lrpc::nameserver

@@ -16,7 +16,4 @@ namespace lrpc::nameserver {
 /// them.
 [[nodiscard]] std::string few_descriptors(const Limits& limits, std::uint64_t descriptors);
 
-/// The soft limit of this process.
-[[nodiscard]] std::uint64_t descriptor_limit() noexcept;
-
 }  // namespace lrpc::nameserver

@@ -167,7 +167,7 @@ int serve(CommandLine& line) {
   line.options.stop_fd = signals.get();
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   line.options.log = write_log;
-  const std::uint64_t descriptors = lrpc::nameserver::descriptor_limit();
+  const std::uint64_t descriptors = lrpc::shim::descriptor_limit();
   line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, descriptors);
   const std::string few = lrpc::nameserver::few_descriptors(line.options.limits, descriptors);
   if (!few.empty()) spdlog::warn("{}", few);

@@ -1,11 +1,15 @@
 // What descriptors a daemon has: none that it did not ask for, and as many as it may.
 #pragma once
 
+#include <cstdint>
+
 namespace lrpc::shim {
 
 /// Raises the process's soft limit of descriptors to its hard one, for daemons whose peers take some each. Quietly does
 /// what it can.
 void raise_descriptor_limit() noexcept;
+/// The process's soft limit of descriptors.
+[[nodiscard]] std::uint64_t descriptor_limit() noexcept;
 
 /// Opens /dev/null in the place of each standard stream that the parent has closed: else a descriptor that is opened
 /// later takes its number, and gets what is printed and logged. Before anything else of the process has any.

@@ -1,0 +1,33 @@
+#include "serving.h"
+
+#include <algorithm>
+
+#include "etcd.h"
+#include "lookup_service.h"
+
+namespace lrpc::directory {
+namespace {
+
+/// Connections to etcd, each with what the resolver takes while it is made, and as much again for all else.
+constexpr std::uint64_t kOwn = 4 * (2 * Etcd::kMostConnections + LookupService::kMostWaiting);
+constexpr std::uint64_t kOfBinding = 2;
+constexpr std::uint64_t kMostOfUser = 256;
+/// One user has an eighth at most.
+constexpr std::uint64_t kUsers = 8;
+/// One user's lookups at a time: those that wait, and those that ask or queue for it. Each is a thread.
+constexpr std::uint64_t kCallsOfUser = LookupService::kMostWaitingOfUser + 2 * LookupService::kMostAskingOfUser;
+
+}  // namespace
+
+ServerOptions serving_options(std::uint64_t descriptors) {
+  ServerOptions options;
+  options.max_estacks = kUsers * kCallsOfUser;
+  options.max_estacks_per_user = kCallsOfUser;
+  const std::uint64_t left = descriptors > kOwn ? descriptors - kOwn : 0;
+  options.max_bindings = std::clamp<std::uint64_t>(left / kOfBinding, 1, options.max_bindings);
+  options.max_bindings_per_user = std::clamp<std::uint64_t>(options.max_bindings / kUsers, 1, kMostOfUser);
+  options.max_grown_astacks_per_user = 0;  // a client calls once at a time
+  return options;
+}
+
+}  // namespace lrpc::directory
