@@ -75,6 +75,29 @@ TEST(Parser, an_enum_with_semicolons_is_one_mistake) {
   EXPECT_EQ(compiled.errors, 2U) << compiled.diagnostics;
 }
 
+TEST(Parser, a_list_in_parentheses_with_semicolons_is_one_mistake) {
+  const struct {
+    const char* body;
+    const char* says;
+  } lists[] = {
+      {"procedure A(a: int32; b: int32; c: int8) -> (d: int32);",
+       "t:2:21: error: expected ')' after the parameters"},
+      {"procedure A(a: int32;\n in b: int32) -> (c: int32, d: int8) may_block;",
+       "t:2:21: error: expected ')' after the parameters, which commas separate, found ';'"},
+      {"procedure A(a: int32;);", "t:2:21: error: expected ')' after the parameters"},
+      {"procedure A() -> (a: int32; b: int8) raises (E);\nerror E;", "t:2:27: error: expected ')' after the results"},
+      {"procedure A() raises (E; F);\nerror E; error F;", "t:2:24: error: expected ')' after the errors"},
+      {"procedure A(a: int32;\nprocedure B();", "t:2:21: error: expected ')' after the parameters"},
+      {"procedure A(a: int32; type T = int8; procedure B(a: T);", "t:2:21: error: expected ')' after the parameters"},
+  };
+  for (const auto& list : lists) {
+    const auto compiled = compile_body(list.body + std::string("\nprocedure P(x: nothing);"));
+    EXPECT_TRUE(compiled.says(list.says)) << compiled.diagnostics;
+    EXPECT_TRUE(compiled.says("there is no type 'nothing'")) << compiled.diagnostics;
+    EXPECT_EQ(compiled.errors, 2U) << compiled.diagnostics;
+  }
+}
+
 TEST(Parser, an_enum_that_is_not_closed_does_not_swallow_the_procedures) {
   for (const char* body :
        {"enum E : uint8 { A;\nprocedure P(x: nothing);", "enum E : uint8 { A\nprocedure P(x: nothing);"})

@@ -54,11 +54,13 @@ ast::Callback ProcedureParser::callback(Doc doc) {
 std::vector<ast::Parameter> ProcedureParser::parameters(bool results) {
   std::vector<ast::Parameter> list;
   if (take_if(TokenKind::close_paren)) return list;
+  const std::string_view where =
+      results ? "after the results, which commas separate" : "after the parameters, which commas separate";
+  bool semicolons = false;
   do {
     list.push_back(parameter(results));
-  } while (take_if(TokenKind::comma));
-  expect(TokenKind::close_paren,
-         results ? "after the results, which commas separate" : "after the parameters, which commas separate");
+  } while (take_comma(where, semicolons));
+  expect(TokenKind::close_paren, where);
   return list;
 }
 
@@ -112,10 +114,12 @@ void ProcedureParser::clauses(ast::Procedure& procedure) {
       once(!procedure.raises.empty(), "raises");
       take();
       expect(TokenKind::open_paren, "before the errors that the procedure raises");
+      constexpr std::string_view kWhere = "after the errors, which commas separate";
+      bool semicolons = false;
       do {
         procedure.raises.push_back(name("the error"));
-      } while (take_if(TokenKind::comma));
-      expect(TokenKind::close_paren, "after the errors, which commas separate");
+      } while (take_comma(kWhere, semicolons));
+      expect(TokenKind::close_paren, kWhere);
     } else if (at_word("may_block")) {
       once(procedure.may_block, "may_block");
       take();

@@ -20,9 +20,9 @@ TokenStream::TokenStream(const Source& source, Diagnostics& diagnostics)
   following_ = lexer_.next();
 }
 
-bool TokenStream::at_item() const {
-  return at(TokenKind::identifier) &&
-         std::find(kItemWords.begin(), kItemWords.end(), current_.text) != kItemWords.end();
+bool TokenStream::is_item(const Token& token) {
+  return token.kind == TokenKind::identifier &&
+         std::find(kItemWords.begin(), kItemWords.end(), token.text) != kItemWords.end();
 }
 
 Token TokenStream::take() {
@@ -53,6 +53,17 @@ void TokenStream::expect_semicolon(std::string_view after) {
   if (take_if(TokenKind::semicolon)) return;
   diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
   throw SyntaxError{};
+}
+
+bool TokenStream::take_comma(std::string_view where, bool& semicolons) {
+  if (take_if(TokenKind::comma)) return true;
+  // Before a declaration it is the ')' that is missing.
+  const bool another = following_.kind == TokenKind::identifier && !is_item(following_);
+  if (!at(TokenKind::semicolon) || !(another || following_.kind == TokenKind::close_paren)) return false;
+  if (!std::exchange(semicolons, true))
+    diagnostics_.error(current_.at, fmt::format("expected ')' {}, found ';'", where));
+  take();
+  return another;
 }
 
 void TokenStream::fail(std::string message, std::string hint) {

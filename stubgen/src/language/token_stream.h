@@ -21,7 +21,7 @@ class TokenStream {
   [[nodiscard]] bool at(TokenKind kind) const { return current_.kind == kind; }
   [[nodiscard]] bool at_word(std::string_view word) const { return at(TokenKind::identifier) && current_.text == word; }
   /// At a word that begins a declaration. It may be a name all the same.
-  [[nodiscard]] bool at_item() const;
+  [[nodiscard]] bool at_item() const { return is_item(current_); }
 
   Token take();
   bool take_if(TokenKind kind);
@@ -30,6 +30,10 @@ class TokenStream {
   Token expect(TokenKind kind, std::string_view where);
   /// The same for ';', reported behind what it should have ended.
   void expect_semicolon(std::string_view after);
+  /// Whether another item of a list in parentheses comes: takes the ',' before it. A ';' in its place, or before the
+  /// list's end, is reported as what should not be `where`, and taken as well; the next ones are taken without a word
+  /// if `semicolons`, which begins as false.
+  bool take_comma(std::string_view where, bool& semicolons);
 
   [[noreturn]] void fail(std::string message, std::string hint = {});
   [[noreturn]] void unsupported(Location at, std::string_view what, std::string_view instead);
@@ -39,6 +43,8 @@ class TokenStream {
   /// The same after a mistake in the interface's head: skips to behind its '{' or, if that is missing, to the first
   /// declaration.
   void recover_head();
+
+  [[nodiscard]] static bool is_item(const Token& token);
 
   Diagnostics& diagnostics_;
   Lexer lexer_;
