@@ -100,6 +100,26 @@ TEST(CompiledStub, compiles_without_a_warning_where_a_type_is_called_like_one_of
   EXPECT_EQ(compiler.output("-fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion", {}, code), "");
 }
 
+TEST(CompiledStub, compiles_without_a_warning_where_a_parameter_is_called_like_something_of_the_generated_code) {
+  Compiler compiler;
+  std::string code;
+  for (const std::string procedures : {
+           "procedure P(kPdl: int32) -> (a: int8, b: int8);",
+           "procedure P(Client: int32, inout b: bytes<3>) -> (layout: int8, kPdl: bool);",
+           "procedure P(Q_outcome: int8, QResults: int8, Callback: int8, callback: int8, P: int8) -> (Q: int8);"
+           "procedure Q(Implementation: int8, export_to: int8, serve_over: int8, start: int8, all: int8, binding: int8,"
+           " import_over: int8, serve_callbacks: int8) -> (a: int8, b: int8);",
+       }) {
+    const std::string stem = "named" + std::to_string(code.size());
+    compiler.generate(stem,
+                      "interface " + stem + " version 1.0 { " + procedures + " callback { " + procedures + " } }");
+    code += "#define LLVMFuzzerTestOneInput fuzz_" + stem + "\n";
+    for (const std::string& file : all_of(stem)) code += "#include \"" + file + "\"\n";
+    code += "#undef LLVMFuzzerTestOneInput\n";
+  }
+  EXPECT_EQ(compiler.output("-fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast", {}, code), "");
+}
+
 TEST(CompiledStub, that_hands_its_check_what_that_does_not_take_is_refused_by_the_compiler) {
   Compiler compiler;
   const auto check_with = [&](const std::string& argument) {

@@ -32,11 +32,17 @@ void collect_moved(const Interface& interface, const std::string& inside, std::v
 constexpr std::string_view kVariables[] = {"binding", "context", "fuzzer",  "impl",   "implementation", "input",
                                            "name",    "offered", "options", "server", "socket"};
 
-/// Whether a parameter, or a variable of the generated code, is called like a type.
+/// Of the generated code's own, what a parameter of that name hides: a variable beside its function, and the class that
+/// its function is a member of.
+constexpr std::string_view kHidden[] = {"kPdl", "Client"};
+
+/// Whether a parameter, or a variable of the generated code, is called like a type, or a parameter like one of those.
 bool hides_types(const Interface& interface) {
   if (std::ranges::any_of(kVariables, [&](std::string_view one) { return interface.given->types.contains(one); }))
     return true;
-  const auto hides = [&](const Parameter& one) { return interface.given->types.contains(one.name); };
+  const auto hides = [&](const Parameter& one) {
+    return interface.given->types.contains(one.name) || std::ranges::find(kHidden, one.name) != std::end(kHidden);
+  };
   return std::ranges::any_of(interface.procedures,
                              [&](const Procedure& one) { return std::ranges::any_of(one.parameters, hides); }) ||
          (interface.callback != nullptr && hides_types(*interface.callback));
