@@ -21,8 +21,10 @@ namespace {
 
 /// How often idle connections are looked for, at least.
 constexpr Duration kSweep = std::chrono::seconds(30);
-/// Nothing of what waits to be sent has been: the peer does not read.
+/// Nothing of what waits to be sent has been, or nothing of what has been sent has arrived: the peer does not read, or
+/// the network has lost it. The kernel by itself would try for a quarter of an hour.
 constexpr Duration kStuck = std::chrono::seconds(30);
+constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 /// Connections that are accepted before others have their turn.
@@ -163,6 +165,9 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
 bool TcpProtocol::watch_new(TcpSession& session) noexcept {
   session.id_ = ++last_id_;
   session.moved_ = host().now();
+  const auto unacknowledged = static_cast<unsigned>(
+      std::chrono::ceil<std::chrono::milliseconds>(std::clamp(options_.idle, kStuckInKernel, kStuck)).count());
+  ::setsockopt(session.socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof unacknowledged);
   try {
     if (!sweep_.waiting()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
     connections_.bind(session.id_, &session);

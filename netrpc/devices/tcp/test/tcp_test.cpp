@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
+using namespace std::chrono_literals;
 using testing_lrpc::eventually;
 
 TEST_P(TcpTest, messages_of_any_size_come_whole) {
@@ -77,6 +79,28 @@ TEST_P(TcpTest, a_session_connects_again_with_the_next_message) {
     server_.reset();
     client_->inside([&] { talker_->received = 0; });
   }
+}
+
+/// As behind a router that has forgotten it: nobody says that it has ended.
+TEST_P(TcpTest, a_connection_whose_packets_get_lost_ends_though_more_is_sent_over_it) {
+  if (const auto why = why_no_nftables()) GTEST_SKIP() << *why;
+  serve();
+  client_->inside(
+      [&] { calls_ = &client_->keep(make_tcp(**client_, "quick", {.port = {}, .address = {}, .idle = 1s})); });
+  open();
+  EXPECT_EQ(push(1), Errc::ok);
+  EXPECT_TRUE(receives(1, 1));
+  std::string port;
+  server_->inside([&] { port = std::to_string(echo_->announced.at(0).remote.port); });
+  where_->nft("add table ip lost");
+  where_->nft("add chain ip lost in { type filter hook input priority 0 ; }");
+  for (const char* const end : {"sport ", "dport "}) where_->nft("add rule ip lost in tcp " + (end + port) + " drop");
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(push(1), Errc::ok);
+    bool answered = false;
+    client_->inside([&] { answered = talker_->received > 1; });
+    return answered;
+  }));
 }
 
 TEST_P(TcpTest, a_host_has_a_quarter_of_the_connections_at_most) {
