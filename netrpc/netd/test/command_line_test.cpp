@@ -234,6 +234,12 @@ TEST(NetdCommandLine, says_that_there_is_no_ipv6_where_an_address_of_it_is_given
   }
 }
 
+TEST(NetdCommandLine, names_an_address_that_this_machine_does_not_have) {
+  const Ran ran = run(kNetd + " --udp --insecure --address 192.0.2.77 --nameserver /nonexistent");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("udp: this machine has no address 192.0.2.77"), std::string::npos) << ran.output;
+}
+
 /// An address of the loopback interface that no other run of this test has.
 std::string own_address() {
   const auto pid = static_cast<unsigned>(getpid());
