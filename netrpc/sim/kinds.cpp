@@ -17,7 +17,7 @@ ProtocolKind sim_ethernet_kind(std::string name) {
   ProtocolKind kind;
   kind.name = std::move(name);
   kind.summary = "a simulated Ethernet: the hosts of a segment, frames of up to 1500 bytes";
-  kind.options = {{"types", OptionType::number, "ethertype of protocol number 0 (0xa700)"},
+  kind.options = {{"types", OptionType::number, "ethertype of protocol number 0 (0xa700)", false, "0", "65535"},
                   {"reverse", OptionType::number, "0: nobody knows the host that has an Ethernet address (1)"},
                   {"interface", OptionType::text, "ignored: a simulated host has one interface"}};
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {

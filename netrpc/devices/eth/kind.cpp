@@ -9,8 +9,8 @@ ProtocolKind eth_kind() {
   kind.gives = Service::datagram;
   kind.options = {
       {"interface", OptionType::text, "the network interface; default: that of the default route, or the only one"},
-      {"types", OptionType::number, "the ethertype of protocol number 0; default 42752 (0xa700)"},
-      {"peers", OptionType::number, "sessions at one time; default 4096"},
+      {"types", OptionType::number, "the ethertype of protocol number 0; default 42752 (0xa700)", false, "0", "65535"},
+      {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"},
   };
   kind.make = [](const InstanceParts& parts) {
     EthOptions options;

@@ -9,7 +9,7 @@ ProtocolKind ip_kind() {
   kind.gives = Service::datagram;
   kind.options = {
       {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"},
-      {"peers", OptionType::number, "sessions at one time; default 4096"},
+      {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"},
   };
   kind.make = [](const InstanceParts& parts) {
     IpOptions options;

@@ -4,10 +4,12 @@ namespace lrpc::netrpc {
 
 std::vector<OptionDescription> udp_port_options() {
   return {
-      {"ports", OptionType::number, "the port of protocol number 0; default 24000"},
+      {"ports", OptionType::number, "the port of protocol number 0; default 24000", false, "0", "65535"},
       {"local_ports", OptionType::number,
-       "the same for this host's own ports; 0: whichever are free, for a host that only calls; default: as ports"},
-      {"local_port", OptionType::number, "this host's own port, as it is, where one protocol alone uses this one"},
+       "the same for this host's own ports; 0: whichever are free, for a host that only calls; default: as ports",
+       false, "0", "65535"},
+      {"local_port", OptionType::number, "this host's own port, as it is, where one protocol alone uses this one",
+       false, "1", "65535"},
       {"peer_ports", OptionType::text,
        "fixed: what comes from other ports is dropped; any: a peer is a host and a port; default fixed"},
   };
@@ -17,15 +19,11 @@ bool udp_many_ports(const Options& given) { return given.text("peer_ports") == "
 
 Result<UdpPorts> udp_ports(const Options& given) {
   UdpPorts ports;
-  ports.peers = static_cast<std::uint32_t>(std::min<std::uint64_t>(given.number("ports", ports.peers), 0xffff));
-  if (given.has("local_ports"))
-    ports.here = static_cast<std::uint32_t>(std::min<std::uint64_t>(given.number("local_ports", 0), 0xffff));
+  ports.peers = static_cast<std::uint32_t>(given.number("ports", ports.peers));
+  if (given.has("local_ports")) ports.here = static_cast<std::uint32_t>(given.number("local_ports", 0));
   if (given.has("local_port")) {
-    const std::uint64_t port = given.number("local_port", 0);
-    if (port == 0 || port > 0xffff || ports.here)
-      return Error{Errc::invalid_argument, ports.here ? "local_ports and local_port exclude each other"
-                                                      : "local_port is no port: write 1 to 65535"};
-    ports.only = static_cast<std::uint16_t>(port);
+    if (ports.here) return Error{Errc::invalid_argument, "local_ports and local_port exclude each other"};
+    ports.only = static_cast<std::uint16_t>(given.number("local_port", 0));
   }
   const std::string peers = given.text("peer_ports", "fixed");
   if (peers != "fixed" && peers != "any")
@@ -42,7 +40,7 @@ ProtocolKind udp_kind() {
   kind.options = udp_port_options();
   kind.options.push_back(
       {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"});
-  kind.options.push_back({"peers", OptionType::number, "sessions at one time; default 4096"});
+  kind.options.push_back({"peers", OptionType::number, "sessions at one time; default 4096", false, "1"});
   kind.many_ports = udp_many_ports;
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     UdpOptions options;
