@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <net/route.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -22,7 +23,8 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// The interface of the default route; empty if there is none.
+/// The interface of the default route; empty if there is none. Not that of a route to half of all addresses, by which
+/// some VPNs take precedence over it, nor one that refuses what it gets.
 std::string default_interface() {
   std::ifstream routes("/proc/thread-self/net/route");  // of this thread's network namespace
   std::string line;
@@ -30,8 +32,11 @@ std::string default_interface() {
   while (std::getline(routes, line)) {
     char name[IFNAMSIZ + 1] = {};
     unsigned long destination = 1;
-    unsigned long gateway = 0;
-    if (std::sscanf(line.c_str(), "%16s %lx %lx", name, &destination, &gateway) == 3 && destination == 0) return name;
+    unsigned flags = 0;
+    unsigned long mask = 1;
+    if (std::sscanf(line.c_str(), "%16s %lx %*x %x %*d %*u %*u %lx", name, &destination, &flags, &mask) == 4 &&
+        destination == 0 && mask == 0 && (flags & RTF_REJECT) == 0)
+      return name;
   }
   return {};
 }

@@ -1,0 +1,60 @@
+// Which of several network interfaces is the machine's.
+#include "netrpc/devices/device/interface.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "netrpc/test_support/namespaces.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+class ChosenInterface : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    here_.emplace();
+    there_.emplace();
+    join(*here_, "lan", "10.0.0.1/24", *there_, "lan", "10.0.0.2/24");
+    join(*here_, "vpn", "10.8.0.1/24", *there_, "vpn", "10.8.0.2/24");
+  }
+  /// Its name; of none, why.
+  [[nodiscard]] std::string chosen() const {
+    std::string name;
+    here_->run([&] {
+      const auto found = find_interface({});
+      name = found ? found->name : found.error().message();
+    });
+    return name;
+  }
+
+  std::optional<Namespace> here_;
+  std::optional<Namespace> there_;
+};
+
+TEST_F(ChosenInterface, is_that_of_the_default_route) {
+  EXPECT_NE(chosen().find("which interface? Name one of: "), std::string::npos) << chosen();
+  here_->ip("route add default via 10.8.0.2 metric 200");
+  EXPECT_EQ(chosen(), "vpn");
+  here_->ip("route add default via 10.0.0.2 metric 100");
+  EXPECT_EQ(chosen(), "lan");
+}
+
+TEST_F(ChosenInterface, is_not_that_of_routes_that_take_precedence_over_the_default_route) {
+  here_->ip("route add default via 10.0.0.2");
+  here_->ip("route add 0.0.0.0/1 via 10.8.0.2");
+  here_->ip("route add 128.0.0.0/1 via 10.8.0.2");
+  EXPECT_EQ(chosen(), "lan");
+}
+
+TEST_F(ChosenInterface, is_not_none_because_a_default_route_leads_nowhere) {
+  here_->ip("route add unreachable default metric 4278198272");
+  EXPECT_NE(chosen().find("which interface? Name one of: "), std::string::npos) << chosen();
+  here_->ip("route add default via 10.0.0.2");
+  EXPECT_EQ(chosen(), "lan");
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::test
