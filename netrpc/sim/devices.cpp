@@ -14,8 +14,6 @@ constexpr Duration kIdleTime = std::chrono::seconds(10);
 /// A quarter of them is kept for those that are opened here, as on a real wire.
 constexpr std::size_t kMaxSessions = 65536;
 constexpr std::size_t kMaxOfPeers = kMaxSessions - kMaxSessions / 4;
-/// The largest part of a long message that lies in one buffer at the receiver.
-constexpr std::size_t kPiece = Message::kMaxContiguous;
 }  // namespace
 
 // ---- both ----
@@ -104,13 +102,8 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
     sessions_.bind(key, session);
     if (!idle_.waiting()) host().events().schedule(idle_, kIdleTime);
   }
-  Message message = Message::copy_of(host().pool(), {data, std::min(size, kPiece)});
-  bool whole = message.allocated();
-  for (std::size_t done = kPiece; whole && done < size; done += kPiece) {
-    Message more = Message::copy_of(host().pool(), {data + done, std::min(size - done, kPiece)});
-    whole = more.allocated() && message.append(std::move(more));
-  }
-  if (!whole) {
+  Message message = Message::copy_of_long(host().pool(), {data, size});
+  if (!message.allocated()) {
     ++counted.refused;
     return;
   }

@@ -27,7 +27,7 @@ Message Message::copy_of_long(BufferPool& pool, std::span<const std::byte> data)
   for (std::size_t at = whole.size(); at < data.size() && whole.allocated();) {
     Message part = copy_of(pool, data.subspan(at, std::min(data.size() - at, kMaxContiguous)));
     at += part.size();
-    if (!part.allocated() || !whole.append(std::move(part))) return {};
+    if (!part.allocated() || !whole.append(std::move(part))) return Message(pool);
   }
   return whole;
 }

@@ -29,20 +29,8 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
                                 std::span<const std::byte> from) noexcept {
   Arrival arrival;
   arrival.socket = id;
-  arrival.message = Message(host->pool());
-  // The first copy that is ours: nobody else can write there.
-  while (data.size() > Message::kMaxContiguous) {
-    Message part = Message::copy_of(host->pool(), data.first(Message::kMaxContiguous));
-    if (!part.allocated() || !arrival.message.append(std::move(part))) return lost(id);
-    data = data.subspan(Message::kMaxContiguous);
-  }
-  Message last = Message::copy_of(host->pool(), data);
-  if (!last.allocated()) return lost(id);
-  if (arrival.message.empty()) {
-    arrival.message = std::move(last);
-  } else if (!arrival.message.append(std::move(last))) {
-    return lost(id);
-  }
+  arrival.message = Message::copy_of_long(host->pool(), data);  // ours: nobody else can write there
+  if (!arrival.message.allocated()) return lost(id);
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
   try {

@@ -1,5 +1,4 @@
 // The way in for threads that are not inside the monitor.
-#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -80,15 +79,7 @@ void UserProgram::disable(const ParticipantSet& participants) {
 }
 
 Message UserProgram::message(std::span<const std::byte> data) {
-  BufferPool& pool = protocol_.host().pool();
-  Message whole = Message::copy_of(pool, data.first(std::min(data.size(), Message::kMaxContiguous)));
-  for (std::size_t done = whole.size(); whole.allocated() && done < data.size();) {
-    const std::size_t part = std::min(data.size() - done, Message::kMaxContiguous);
-    Message more = Message::copy_of(pool, data.subspan(done, part));
-    if (!more.allocated() || !whole.append(std::move(more))) return Message(pool);
-    done += part;
-  }
-  return whole;
+  return Message::copy_of_long(protocol_.host().pool(), data);
 }
 
 UserSession& UserSession::operator=(UserSession&& other) noexcept {
