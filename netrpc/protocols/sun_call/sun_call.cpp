@@ -227,4 +227,8 @@ std::unique_ptr<Protocol> make_sun_call(Host& host, std::string name, Protocol& 
   return std::make_unique<sun::SunCall>(host, std::move(name), below, options);
 }
 
+ProtocolKind sun_call_kind() {
+  return channel_pool_kind("SUN_CALL", "Sun RPC's numbers of program, version and procedure", make_sun_call);
+}
+
 }  // namespace lrpc::netrpc
