@@ -6,7 +6,6 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -46,26 +45,17 @@ Result<std::unique_ptr<ArpSender>> ArpSender::make(Host& host, UringEngine& engi
   std::unique_ptr<ArpSender> made;
   if (!host.address().known()) return made;
   // Protocol 0 first, so that nothing arrives before the filter is there.
-  const int fd = ::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 && (errno == EPERM || errno == EACCES)) return made;
-  if (fd < 0) return system_error("socket(AF_PACKET)", errno);
+  UniqueFd socket(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket && (errno == EPERM || errno == EACCES)) return made;
+  if (!socket) return system_error("socket(AF_PACKET)", errno);
   const sockaddr_ll address = address_on(watch.link().index, {});
-  if (!take_claims_only(fd, host.address()) ||
-      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return system_error("bind(AF_PACKET)", error);
-  }
+  if (!take_claims_only(socket.get(), host.address()) ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return system_error("bind(AF_PACKET)", errno);
   made.reset(new ArpSender(host, engine, watch));
-  made->socket_ = engine.add(host, fd, *made);
-  made->open_ = true;
+  made->socket_ = engine.add(host, socket.release(), *made);
   made->begin();
   return made;
-}
-
-ArpSender::~ArpSender() {
-  host_.events().cancel(tick_);
-  if (open_) engine_.remove(socket_);
 }
 
 void ArpSender::link_changed(const LinkChange& change) noexcept {

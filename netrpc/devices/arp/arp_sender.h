@@ -19,7 +19,7 @@ class ArpSender final : private SocketReader {
   static Result<std::unique_ptr<ArpSender>> make(Host& host, UringEngine& engine, LinkWatch& watch);
   ArpSender(const ArpSender&) = delete;
   ArpSender& operator=(const ArpSender&) = delete;
-  ~ArpSender();
+  ~ArpSender() { engine_.remove(socket_); }
 
   /// The link has another index, another Ethernet address or the own address again, or is up again.
   void link_changed(const LinkChange& change) noexcept;
@@ -29,7 +29,6 @@ class ArpSender final : private SocketReader {
  private:
   ArpSender(Host& host, UringEngine& engine, LinkWatch& watch);
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  void send_failed(int /*error*/) noexcept override {}
 
   static constexpr Duration kAskPause = std::chrono::seconds(1);
   static constexpr Duration kOursFor = std::chrono::seconds(10);
@@ -54,7 +53,6 @@ class ArpSender final : private SocketReader {
   Time ours_until_{};
   Time may_ask_{};
   SocketId socket_;
-  bool open_ = false;
 };
 
 }  // namespace lrpc::netrpc

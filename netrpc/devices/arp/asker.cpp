@@ -10,21 +10,19 @@ Result<std::unique_ptr<Asker>> Asker::make(Host& host, UringEngine& engine) {
   if (auto opened = made->kernel_.open(); !opened) return opened.error();
   int ends[2];  // not of datagrams, which reach every Unix datagram socket of the system by its path
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
-  made->wake_ = ends[1];
+  made->wake_ = UniqueFd(ends[1]);
   made->answered_ = engine.add(host, ends[0], *made);
-  made->open_ = true;
   return made;
 }
 
 Asker::~Asker() {
-  if (open_) engine_.remove(answered_);
+  engine_.remove(answered_);
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   more_.notify_one();
   thread_.join();
-  if (wake_ >= 0) ::close(wake_);
 }
 
 bool Asker::ask(Question question) noexcept {
@@ -68,7 +66,7 @@ void Asker::run() noexcept {
 /// If there is no room for one more, one is there that has not been read yet.
 void Asker::wake() noexcept {
   const std::byte byte{};
-  (void)::send(wake_, &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)::send(wake_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Asker::arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept {

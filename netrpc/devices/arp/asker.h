@@ -41,7 +41,6 @@ class Asker final : private SocketReader {
 
   explicit Asker(UringEngine& engine) : engine_(engine) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  void send_failed(int /*error*/) noexcept override {}
   /// What has been lost says no more than that there are answers.
   void receive_failed(int /*error*/) noexcept override { arrived({}, {}); }
   void run() noexcept;
@@ -51,8 +50,7 @@ class Asker final : private SocketReader {
   UringEngine& engine_;
   rtnetlink::Requests kernel_;
   SocketId answered_;
-  bool open_ = false;
-  int wake_ = -1;
+  UniqueFd wake_;
   std::mutex mutex_;
   std::condition_variable more_;
   bool stopping_ = false;

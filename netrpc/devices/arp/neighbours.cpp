@@ -1,7 +1,6 @@
 #include "netrpc/devices/arp/neighbours.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,12 +40,11 @@ bool means_no_route(int error) noexcept {
 
 Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, Asker& asker, int interface) {
   std::unique_ptr<Neighbours> made(new Neighbours(host, engine, asker, interface));
-  made->discard_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (made->discard_ < 0) return system_error("socket(AF_INET)", errno);
+  made->discard_ = UniqueFd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made->discard_) return system_error("socket(AF_INET)", errno);
   auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
-  made->watching_ = true;
   auto routes = RouteWatch::make(host, engine);
   if (!routes) return routes.error();
   made->routes_ = std::move(routes).value();
@@ -55,11 +53,6 @@ Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& en
   if (auto opened = kernel.open(); !opened) return opened.error();
   made->found_all(all(kernel));
   return made;
-}
-
-Neighbours::~Neighbours() {
-  if (watching_) engine_.remove(news_);
-  if (discard_ >= 0) ::close(discard_);
 }
 
 void Neighbours::use_interface(int index) noexcept {
@@ -107,7 +100,7 @@ Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
 
 void Neighbours::nudge(HostAddress host) noexcept {
   const sockaddr_in discard = socket_address(host, 9);
-  (void)::sendto(discard_, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
+  (void)::sendto(discard_.get(), nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
 }
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {

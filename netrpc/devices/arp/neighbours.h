@@ -23,7 +23,7 @@ class Neighbours final : private SocketReader {
   static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, Asker& asker, int interface);
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
-  ~Neighbours();
+  ~Neighbours() { engine_.remove(news_); }
 
   /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or nobody knows yet). A host
   /// that is not known is asked for, first from the kernel, which then is made to ask the link (by an empty UDP
@@ -81,7 +81,6 @@ class Neighbours final : private SocketReader {
   Neighbours(Host& host, UringEngine& engine, Asker& asker, int interface)
       : host_(host), engine_(engine), asker_(asker), interface_(interface) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int error) noexcept override;
 
   /// Nothing: the kernel has not answered.
@@ -109,8 +108,7 @@ class Neighbours final : private SocketReader {
   UringEngine& engine_;
   Asker& asker_;
   int interface_;
-  int discard_ = -1;  ///< A socket of UDP, for nudge().
-  bool watching_ = false;
+  UniqueFd discard_;  ///< A socket of UDP, for nudge().
   SocketId news_;
   std::unique_ptr<RouteWatch> routes_;
   Map<std::uint64_t, Known> hosts_;

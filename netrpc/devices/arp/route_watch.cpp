@@ -11,13 +11,7 @@ Result<std::unique_ptr<RouteWatch>> RouteWatch::make(Host& host, UringEngine& en
   auto news = rtnetlink::open_news(RTMGRP_IPV4_ROUTE | RTMGRP_LINK | RTMGRP_IPV4_IFADDR);
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
-  made->watching_ = true;
   return made;
-}
-
-RouteWatch::~RouteWatch() {
-  host_.events().cancel(again_);
-  if (watching_) engine_.remove(news_);
 }
 
 /// The kernel removes the routes through a link that goes down, and those from an address that is taken away, without

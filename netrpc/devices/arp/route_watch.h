@@ -17,7 +17,7 @@ class RouteWatch final : private SocketReader {
   static Result<std::unique_ptr<RouteWatch>> make(Host& host, UringEngine& engine);
   RouteWatch(const RouteWatch&) = delete;
   RouteWatch& operator=(const RouteWatch&) = delete;
-  ~RouteWatch();
+  ~RouteWatch() { engine_.remove(news_); }
 
   /// Called with each route that has come, has changed or is gone; with the default route where any may have changed.
   /// Must not throw.
@@ -29,7 +29,6 @@ class RouteWatch final : private SocketReader {
 
   RouteWatch(Host& host, UringEngine& engine) : host_(host), engine_(engine), again_([this] { tell({}); }) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int /*error*/) noexcept override { any_changed(); }
   /// Now, and again when the kernel has removed routes.
   void any_changed() noexcept;
@@ -39,7 +38,6 @@ class RouteWatch final : private SocketReader {
 
   Host& host_;
   UringEngine& engine_;
-  bool watching_ = false;
   SocketId news_;
   Event again_;
 };

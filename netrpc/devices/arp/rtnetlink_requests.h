@@ -3,12 +3,12 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/arp/rtnetlink.h"
 
 namespace lrpc::netrpc::rtnetlink {
@@ -24,20 +24,13 @@ struct Request {
 /// thread-safe.
 class Requests {
  public:
-  Requests() = default;
-  Requests(const Requests&) = delete;
-  Requests& operator=(const Requests&) = delete;
-  ~Requests() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
   /// Errors: system_error.
   Status open() noexcept {
-    fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (fd_ < 0) return system_error("socket(AF_NETLINK)", errno);
+    socket_ = UniqueFd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+    if (!socket_) return system_error("socket(AF_NETLINK)", errno);
     // Should the answer ever not be there after the request, nobody waits for long.
     const timeval patience{0, 50'000};
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return {};
   }
 
@@ -51,7 +44,8 @@ class Requests {
     wanted.header.nlmsg_seq = ++sequence_;
     sockaddr_nl kernel{};
     kernel.nl_family = AF_NETLINK;
-    if (::sendto(fd_, &wanted, sizeof wanted, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
+    if (::sendto(socket_.get(), &wanted, sizeof wanted, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) <
+        0)
       return errno;
     alignas(nlmsghdr) std::array<std::byte, 16384> buffer;
     const bool many = (wanted.header.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
@@ -59,8 +53,8 @@ class Requests {
     for (bool complete = false; !complete;) {
       sockaddr_nl sender{};
       socklen_t sender_size = sizeof sender;
-      const ssize_t size =
-          ::recvfrom(fd_, buffer.data(), buffer.size(), 0, reinterpret_cast<sockaddr*>(&sender), &sender_size);
+      const ssize_t size = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), 0,
+                                      reinterpret_cast<sockaddr*>(&sender), &sender_size);
       if (size < 0) return errno;
       if (sender_size < sizeof sender || sender.nl_pid != 0) continue;  // other processes can send here, too
       messages(std::span(buffer).first(static_cast<std::size_t>(size)),
@@ -84,23 +78,20 @@ class Requests {
   }
 
  private:
-  int fd_ = -1;
+  UniqueFd socket_;
   std::uint32_t sequence_ = 0;
 };
 
 /// A socket that hears the kernel's news of `groups` (bits 1 << (RTNLGRP_ - 1)). Errors: system_error.
 inline Result<int> open_news(std::uint32_t groups) noexcept {
-  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  if (fd < 0) return system_error("socket(AF_NETLINK)", errno);
+  UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket) return system_error("socket(AF_NETLINK)", errno);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = groups;
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return system_error("bind(AF_NETLINK)", error);
-  }
-  return fd;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return system_error("bind(AF_NETLINK)", errno);
+  return socket.release();
 }
 
 /// Whether a datagram has come from the kernel, and not from another process. `from`: its sender's address.

@@ -149,6 +149,7 @@ SocketId UringEngine::take(Host& host, int fd, SocketReader& reader, bool watche
 }
 
 void UringEngine::remove(SocketId id) noexcept {
+  if (id.generation == 0) return;
   EngineSocket* const socket = core_->find(id);
   if (socket == nullptr) return;
   core_->flush();

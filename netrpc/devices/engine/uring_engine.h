@@ -29,7 +29,7 @@ class SocketReader {
   /// A datagram has arrived from the address `from`, which is as long as the kernel has made it.
   virtual void arrived(Message message, std::span<const std::byte> from) noexcept = 0;
   /// A message that was queued could not be sent (`error`: an errno). There is nobody to tell: to be counted.
-  virtual void send_failed(int error) noexcept = 0;
+  virtual void send_failed(int /*error*/) noexcept {}
   /// Datagrams may have been lost before they could be received (`error`: an errno). Only who keeps a copy of somebody
   /// else's state needs to know. Those that had arrived before come afterwards.
   virtual void receive_failed(int /*error*/) noexcept {}
@@ -40,7 +40,7 @@ class SocketReader {
   ~SocketReader() = default;
 };
 
-/// Names a socket of an engine; never reused.
+/// Names a socket of an engine; never reused. SocketId{}: none.
 struct SocketId {
   std::uint32_t index = 0;
   std::uint32_t generation = 0;
@@ -93,7 +93,8 @@ class UringEngine final : public Engine, private MonitorExit {
   /// The reader of a watched descriptor has read more than it has handled: it is told once more, after what has arrived
   /// by now. False: there is no memory.
   [[nodiscard]] bool tell_again(SocketId id) noexcept;
-  /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later.
+  /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later. No effect on
+  /// SocketId{}.
   void remove(SocketId id) noexcept;
   /// A socket's descriptor, which stays the engine's, to change what it is bound to. -1: it has been removed.
   [[nodiscard]] int descriptor(SocketId id) const noexcept;

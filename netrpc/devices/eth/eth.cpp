@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <linux/if_packet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -57,21 +56,18 @@ class Eth final : public Device, private LinkUser {
       return Error{Errc::invalid_argument,
                    fmt::format("{}: there is no ethertype {:#x} for protocol {}", name(), type, number)};
     // Protocol 0 first, so that nothing arrives before the socket is bound to its interface.
-    const int fd = ::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 && (errno == EPERM || errno == EACCES))
+    UniqueFd socket(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket && (errno == EPERM || errno == EACCES))
       return Error{
           Errc::not_permitted,
           name() + ": Ethernet frames need CAP_NET_RAW; give it to this program, or use UDP in place of ETH and IP"};
-    if (fd < 0) return system_error("socket(AF_PACKET)", errno);
+    if (!socket) return system_error("socket(AF_PACKET)", errno);
     const int yes = 1;
-    ::setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+    ::setsockopt(socket.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
     const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(type));
-    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      const int error = errno;
-      ::close(fd);
-      return system_error("bind(AF_PACKET)", error);
-    }
-    return fd;
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return system_error("bind(AF_PACKET)", errno);
+    return socket.release();
   }
 
   Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) override {

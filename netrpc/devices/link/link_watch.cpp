@@ -24,17 +24,11 @@ Result<std::unique_ptr<LinkWatch>> LinkWatch::make(Host& host, UringEngine& engi
   auto news = rtnetlink::open_news(RTMGRP_LINK | RTMGRP_IPV4_IFADDR);
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
-  made->watching_ = true;
   // What has changed between the look that found it and now is not in the news.
   rtnetlink::Requests kernel;
   if (auto opened = kernel.open(); !opened) return opened.error();
   made->found(find(kernel, made->link(), made->state_.own()));
   return made;
-}
-
-LinkWatch::~LinkWatch() {
-  host_.events().cancel(again_);
-  if (watching_) engine_.remove(news_);
 }
 
 void LinkWatch::look() noexcept {

@@ -30,7 +30,7 @@ class LinkWatch final : private SocketReader {
   static Result<std::unique_ptr<LinkWatch>> make(Host& host, UringEngine& engine, Asker& asker, Interface link);
   LinkWatch(const LinkWatch&) = delete;
   LinkWatch& operator=(const LinkWatch&) = delete;
-  ~LinkWatch();
+  ~LinkWatch() { engine_.remove(news_); }
 
   /// From now on `user`, which outlives this, is told.
   void tell(LinkUser& user) noexcept { user_ = &user; }
@@ -60,7 +60,6 @@ class LinkWatch final : private SocketReader {
           ask();
         }) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int /*error*/) noexcept override;
 
   void ask() noexcept;
@@ -75,7 +74,6 @@ class LinkWatch final : private SocketReader {
   Asker& asker_;
   LinkState state_;
   LinkUser* user_ = nullptr;
-  bool watching_ = false;
   bool asking_ = false;
   bool ask_again_ = false;  ///< Somebody has asked while a question was under way.
   Time asking_until_{};

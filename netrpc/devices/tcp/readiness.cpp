@@ -27,10 +27,6 @@ Result<std::unique_ptr<Readiness>> Readiness::make(Host& host, UringEngine& engi
   return made;
 }
 
-Readiness::~Readiness() {
-  if (epoll_ >= 0) engine_.remove(watched_);
-}
-
 bool Readiness::watch(int fd, std::uint64_t id, std::uint32_t events) noexcept {
   return watch_at(epoll_, EPOLL_CTL_ADD, fd, id, events);
 }

@@ -24,7 +24,7 @@ class Readiness final : private SocketReader {
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
   /// Inside the monitor.
-  ~Readiness();
+  ~Readiness() { engine_.remove(watched_); }
 
   /// `ready(id, ...)` is called once when one of `events` is so: then it has to be asked for again. Who closes `fd` is
   /// done. False: system_error. Inside the monitor.
@@ -34,7 +34,6 @@ class Readiness final : private SocketReader {
  private:
   Readiness(UringEngine& engine, Ready ready) : engine_(engine), ready_(std::move(ready)) {}
   void arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept override {}
-  void send_failed(int /*error*/) noexcept override {}
   void readable() noexcept override;
 
   UringEngine& engine_;
