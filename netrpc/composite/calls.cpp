@@ -28,10 +28,7 @@ Errc RequestSession::push(Message message) noexcept {
 }
 
 Errc RequestSession::control(control::Request& request) noexcept {
-  if (auto* const ask = std::get_if<control::Wanted>(&request)) {
-    ask->wanted = request_ && !request_->is_orphan();
-    return Errc::ok;
-  }
+  if (control::answered(request, control::Wanted{request_ && !request_->is_orphan()})) return Errc::ok;
   return lower_->control(request);
 }
 

@@ -15,7 +15,6 @@ class Framework;
 class RequestSession final : public Session {
  public:
   RequestSession(Framework& framework, ItemRef request) noexcept;
-  ~RequestSession() override = default;
   void reply(Message message) noexcept override;
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;

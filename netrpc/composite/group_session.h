@@ -14,7 +14,6 @@ class Framework;
 class GroupSession final : public Session {
  public:
   GroupSession(Framework& framework, Protocol& high, const ParticipantSet& participants);
-  ~GroupSession() override = default;
 
   /// Opens sessions to the members that have none: those that were not to be reached are tried again with each call.
   /// Null where there is none. Valid as long as this lives.

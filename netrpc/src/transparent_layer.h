@@ -22,7 +22,6 @@ class TransparentPort;
 class TransparentSession final : public Session {
  public:
   TransparentSession(TransparentProtocol& layer, TransparentPort& port);
-  ~TransparentSession() override = default;
 
   [[nodiscard]] Errc push(Message message) noexcept override;
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override;

@@ -283,21 +283,12 @@ void Device::sweep() {
 }
 
 Errc Device::control(control::Request& request) noexcept {
-  if (auto* const longest = std::get_if<control::MaximumMessage>(&request)) {
-    longest->size = maximum();
-  } else if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = optimum({});
-  } else if (auto* const own = std::get_if<control::LocalHost>(&request)) {
-    own->host = local().host;
-  } else if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = ports_.size();
-  } else if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused(true);
-  } else {
-    return Errc::not_supported;
-  }
+  if (control::answered(request, control::MaximumMessage{maximum()})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{optimum({})})) return Errc::ok;
+  if (control::answered(request, control::LocalHost{local().host})) return Errc::ok;
+  if (told_statistics(request, sessions_.size(), ports_.size())) return Errc::ok;
+  if (!std::holds_alternative<control::DropIdle>(request)) return Errc::not_supported;
+  drop_unused(true);
   return Errc::ok;
 }
 

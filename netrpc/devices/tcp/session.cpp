@@ -104,10 +104,7 @@ Errc TcpSession::push(Message message) noexcept {
 }
 
 Errc TcpSession::control(control::Request& request) noexcept {
-  if (auto* const connection = std::get_if<control::Connection>(&request)) {
-    connection->number = socket_ ? id_ : 0;
-    return Errc::ok;
-  }
+  if (control::answered(request, control::Connection{socket_ ? id_ : 0})) return Errc::ok;
   return owner().control(request);
 }
 

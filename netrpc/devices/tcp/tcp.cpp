@@ -232,21 +232,12 @@ void TcpProtocol::sweep() noexcept {
 }
 
 Errc TcpProtocol::control(control::Request& request) noexcept {
-  if (auto* const longest = std::get_if<control::MaximumMessage>(&request)) {
-    longest->size = options_.longest;
-  } else if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = options_.longest;
-  } else if (auto* const own = std::get_if<control::LocalHost>(&request)) {
-    own->host = host().address();
-  } else if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = sessions_.size();
-    statistics->state = connections_.size();
-  } else if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused(true);
-  } else {
-    return Errc::not_supported;
-  }
+  if (control::answered(request, control::MaximumMessage{options_.longest})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{options_.longest})) return Errc::ok;
+  if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
+  if (told_statistics(request, sessions_.size(), connections_.size())) return Errc::ok;
+  if (!std::holds_alternative<control::DropIdle>(request)) return Errc::not_supported;
+  drop_unused(true);
   return Errc::ok;
 }
 

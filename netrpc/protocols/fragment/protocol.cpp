@@ -147,11 +147,6 @@ void FragmentProtocol::open_disable(Protocol& high, const ParticipantSet& partic
   if (known != nullptr && *known == &high) enabled_.unbind(participants.protocol);
 }
 
-/// Whom the messages of a new peer are for is in their headers: sessions are made when one has been read.
-Errc FragmentProtocol::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept {
-  return Errc::ok;
-}
-
 std::size_t FragmentProtocol::uncut() const noexcept {
   if (const std::size_t carried = control::carried_uncut(lower_); carried != 0) return carried;
   return 1480;  // an Ethernet frame with an IP header

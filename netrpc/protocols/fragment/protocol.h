@@ -132,7 +132,6 @@ class FragmentProtocol final : public Protocol {
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
   Status open_enable(Protocol& high, const ParticipantSet& participants) override;
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
-  Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
   void demux(Session& lower, Message message) noexcept override;
   Errc control(control::Request& request) noexcept override;
 

@@ -31,8 +31,6 @@ ParticipantSet Psync::below_participants(HostAddress remote) const noexcept {
 
 Result<SessionRef> Psync::open_below(HostAddress member) { return below_.open(*this, below_participants(member)); }
 
-Errc Psync::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept { return Errc::ok; }
-
 Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participants) {
   if (Status port = refuse_port(*this, participants); !port) return port.error();
   const Key key = key_of(participants);

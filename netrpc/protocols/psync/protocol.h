@@ -15,7 +15,6 @@ class Psync final : public Protocol {
   [[nodiscard]] Status start();
 
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
-  [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
   void demux(Session& lower, Message packet) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 

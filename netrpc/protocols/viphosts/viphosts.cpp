@@ -32,7 +32,6 @@ class VipHostsProtocol final : public Protocol {
 
   [[nodiscard]] Status start();
   void demux(Session& lower, Message message) noexcept override;
-  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
   Errc control(control::Request& request) noexcept override;
 
  private:

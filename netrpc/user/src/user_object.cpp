@@ -191,12 +191,8 @@ void UserObject::wake_another() noexcept {
 
 Errc UserObject::control(control::Request& request) noexcept {
   if (control::answered(request, control::AdvertisedMaximum{options_.largest})) return Errc::ok;
-  const Errc answer = Protocol::control(request);
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    statistics->sessions = sessions_.size();
-    statistics->state = queue_.size();
-  }
-  return answer;
+  if (told_statistics(request, sessions_.size(), queue_.size())) return Errc::ok;
+  return Protocol::control(request);
 }
 
 std::string exported_name(const std::string& user) { return std::string(shim::kUserPrefix) + user; }
