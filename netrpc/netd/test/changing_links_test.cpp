@@ -301,9 +301,7 @@ TEST_F(ChangingRoutes, calls_go_on_when_a_gateway_is_the_way_no_longer) {
 }
 
 TEST_F(TwoMachines, a_binding_ends_with_its_link_and_a_new_one_is_made_over_the_next_link) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_impatient_with_keys();
   Result<Conformance::Client> client = Errc::name_unknown;
   ASSERT_TRUE(eventually([&] { return (client = import()) && client->Null(); })) << client.error().message();
@@ -348,9 +346,7 @@ TEST_F(Changing, a_call_whose_arguments_the_link_has_lost_and_cannot_carry_again
 }
 
 TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_its_binding_stays) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();

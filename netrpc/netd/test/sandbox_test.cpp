@@ -172,9 +172,7 @@ std::string status_of(pid_t pid, const std::string& field) {
 }
 
 TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_not_to) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance", "--sandbox", "off"});
+  const Process server = start_exported_server({"--export", "conformance", "--sandbox", "off"});
   here->start_with_keys();
   auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
@@ -267,9 +265,7 @@ TEST_F(TwoMachines, netd_says_that_there_is_no_room_for_its_state) {
 }
 
 TEST_F(TwoMachines, more_callers_than_there_are_rings_call_all_the_same) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   std::vector<std::thread> callers;
   std::atomic<int> calling{0};

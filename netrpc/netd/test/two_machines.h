@@ -135,6 +135,13 @@ class TwoMachines : public ::testing::Test {
   Process start_server(const std::string& name = "conformance") const {
     return there->start({LRPC_TEST_SERVER, "--nameserver", there->socket(), name});
   }
+  /// Which whoever has the key may import.
+  Process start_exported_server(const std::vector<std::string>& options = {"--export", "conformance"}) {
+    share_key();
+    Process server = start_server();
+    there->start_with_keys(options);
+    return server;
+  }
   [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
     return Conformance::Client::import(name, {.nameserver = here->socket()});
   }
@@ -154,11 +161,9 @@ class TwoMachines : public ::testing::Test {
     return clients;
   }
   void expect_calls(const std::vector<std::string>& here_options, const std::vector<std::string>& there_options) {
-    share_key();
-    const Process server = start_server();
     auto exporting = there_options;
     exporting.insert(exporting.end(), {"--export", "conformance"});
-    there->start_with_keys(exporting);
+    const Process server = start_exported_server(exporting);
     here->start_with_keys(here_options);
     auto client = import_patiently();
     ASSERT_TRUE(client) << client.error().message();

@@ -29,9 +29,7 @@ long received_by(const Machine& machine, const std::string& instance) {
 }
 
 TEST_F(TwoMachines, call_each_other_over_the_ethernet_where_both_have_said_that_they_hear_it) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   EXPECT_TRUE(eventually([&] {  // again, where the first words went over IP: that machine had not been heard yet
     here->start_with_keys({"--state", here->file("state")});
     auto client = import_patiently();
@@ -180,9 +178,7 @@ TEST_F(TwoMachines, names_that_are_not_exported_are_not_there) {
 }
 
 TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_goes_on) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
@@ -199,9 +195,7 @@ TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_
 }
 
 TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
@@ -210,9 +204,7 @@ TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
 }
 
 TEST_F(TwoMachines, procedures_that_block_keep_nobody_else_from_being_served) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance", "other"});
+  const Process server = start_exported_server({"--export", "conformance", "other"});
   here->start_with_keys();
   std::vector<std::thread> callers;
   std::atomic<int> calling{0};
@@ -265,9 +257,7 @@ TEST_F(TwoMachines, calls_go_both_ways_at_once_and_back_through_the_caller) {
 }
 
 TEST_F(TwoMachines, a_key_that_is_taken_away_cuts_a_machine_off) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_impatient_with_keys();
   Result<Conformance::Client> client = Errc::name_unknown;
   ASSERT_TRUE(eventually([&] { return (client = import()).has_value(); })) << client.error().message();
@@ -303,9 +293,7 @@ TEST_F(TwoMachines, netd_keeps_no_privilege_once_its_sockets_are_open) {
 }
 
 TEST_F(TwoMachines, netd_stops_when_it_is_told_to) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   auto client = import_patiently();
   ASSERT_TRUE(client) << client.error().message();
@@ -327,9 +315,7 @@ bool is_pending(pid_t process, int signal) {
 }
 
 TEST_F(TwoMachines, other_signals_do_not_kill_a_netd_that_stops) {
-  share_key();
-  const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  const Process server = start_exported_server();
   here->start_with_keys();
   auto clients = bind_and_stop(server, 1);
   ASSERT_EQ(clients.size(), 1U);
