@@ -10,7 +10,6 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/wire.h"
 #include "lrpc/netrpc/xdr.h"
-#include "netrpc/protocols/sun_auth/credential.h"
 #include "netrpc/protocols/sun_call/rpc_message.h"
 #include "reply_layer.h"
 
@@ -18,6 +17,38 @@ namespace lrpc::netrpc {
 
 namespace sun {
 namespace {
+
+constexpr std::size_t kMostMachine = 255;    ///< Bytes of a machine's name that a peer may send,
+constexpr std::size_t kMostOurMachine = 64;  ///< and that we send.
+constexpr std::uint32_t kMostGids = 16;
+
+/// Credential of AUTH_SYS (RFC 5531, appendix A) and empty verifier of each call, as they go over the wire. `stamp`: any
+/// number.
+std::vector<std::byte> encode_sys(const AuthSysOptions& options, std::uint32_t stamp) {
+  XdrWriter body;
+  body.word(stamp).text(options.machine).word(options.uid).word(options.gid);
+  body.word(static_cast<std::uint32_t>(options.gids.size()));
+  for (const std::uint32_t gid : options.gids) body.word(gid);
+
+  XdrWriter whole;
+  whole.word(static_cast<std::uint32_t>(AuthFlavor::sys)).opaque(body.bytes());
+  whole.word(static_cast<std::uint32_t>(AuthFlavor::none)).opaque({});  // the verifier
+  return whole.bytes();
+}
+
+/// Nothing: `body` is no credential of AUTH_SYS.
+std::optional<control::ClaimedUser> decode_sys(std::span<const std::byte> body) noexcept {
+  XdrReader reader(body);
+  control::ClaimedUser user;
+  reader.word();  // the stamp
+  const std::string_view machine = reader.text(kMostMachine);
+  user.uid = reader.word();
+  user.gid = reader.word();
+  const std::uint32_t gids = reader.word();
+  if (gids > kMostGids || reader.rest().size() != 4 * std::size_t{gids} || !reader.right()) return std::nullopt;
+  std::memcpy(user.machine.data(), machine.data(), std::min(machine.size(), user.machine.size() - 1));
+  return user;
+}
 
 /// struct opaque_auth, taken off a message: its flavour and its bytes, which stay valid until the next one is taken.
 struct OpaqueAuth {
@@ -132,7 +163,8 @@ class SunAuth final : public ReplyLayer {
 using sun::AuthFlavor, sun::SunAuth;
 
 std::unique_ptr<Protocol> make_auth_none(Host& host, std::string name, Protocol& below) {
-  return std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::none, sun::encode_null());
+  std::vector<std::byte> nothing(16);  // a credential and a verifier of AUTH_NONE
+  return std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::none, std::move(nothing));
 }
 
 Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below,
