@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,6 +121,17 @@ void Namespace::run_or_throw(const char* program, const std::string& arguments) 
 }
 
 void Namespace::ip(const std::string& arguments) const { run_or_throw("ip", arguments); }
+
+void Namespace::ip_often(const std::string& what, const std::string& last) const {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += what + std::to_string(i % 10) + "\n";
+  lines += last + "\n";
+  const int batch = ::memfd_create("batch", MFD_CLOEXEC);
+  const bool written = ::write(batch, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
+  if (written) ip("-batch /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(batch));
+  ::close(batch);
+  if (!written) throw std::runtime_error("commands for `ip -batch` cannot be written");
+}
 
 std::string Namespace::path() const { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_); }
 

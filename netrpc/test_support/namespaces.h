@@ -25,6 +25,8 @@ class Namespace {
   void run(const std::function<void()>& procedure, bool back = true) const;
   /// Runs a command of iproute2 inside: ip("link add ..."). Throws std::runtime_error if the command fails.
   void ip(const std::string& arguments) const;
+  /// More changes than the kernel keeps news of for a socket: each is ip(what + a digit), the last one ip(last).
+  void ip_often(const std::string& what, const std::string& last = {}) const;
   /// The same for its `tc`.
   void tc(const std::string& arguments) const;
   /// The same with nftables' `nft`.

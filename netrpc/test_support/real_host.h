@@ -12,6 +12,7 @@
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/asked.h"
 #include "netrpc/test_support/namespaces.h"
+#include "tests/support/eventually.h"
 
 namespace lrpc::netrpc::test {
 
@@ -76,6 +77,15 @@ class RealHost {
     const bool found = engine_->wait(*host_, done, deadline);
     EXPECT_TRUE(!found || host_->now() < deadline) << "nobody has woken who waits";
     return found;
+  }
+  /// Whether `done`, which is evaluated inside, comes true by what is received, here if nobody else does.
+  bool becomes(const std::function<bool()>& done) {
+    return testing_lrpc::eventually([&] {
+      wait([] { return false; }, std::chrono::milliseconds(10));
+      bool yes = false;
+      inside([&] { yes = done(); });
+      return yes;
+    });
   }
 
  private:

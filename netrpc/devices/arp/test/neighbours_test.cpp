@@ -1,17 +1,10 @@
 // Neighbours, beside a kernel whose answers come late, or never.
 #include <gtest/gtest.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cstring>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <optional>
 
-#include "eventually.h"
 #include "netrpc/devices/arp/neighbours.h"
 #include "netrpc/devices/device/test/device_addresses.h"
 #include "netrpc/test_support/real_host.h"
@@ -26,7 +19,6 @@ class NeighboursTest : public testing::Test {
   void SetUp() override {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
     pair_.emplace();
-    ASSERT_TRUE(testing_lrpc::eventually([&] { return runs("left"); }));
     pair_->left.ip("neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:02");
     host_ = std::make_unique<RealHost>(pair_->left, EngineKind::automatic, "host");
   }
@@ -82,25 +74,6 @@ class NeighboursTest : public testing::Test {
     host_->inside([&] { outcome = resolve_inside(host); });
     return outcome;
   }
-  template <class Condition>
-  bool comes_true(Condition condition) {
-    return testing_lrpc::eventually([&] {
-      host_->wait([] { return false; }, std::chrono::milliseconds(10));
-      bool yes = false;
-      host_->inside([&] { yes = condition(); });
-      return yes;
-    });
-  }
-  /// More than the kernel keeps for a socket.
-  void change_often(const std::string& what) {
-    const std::string file = testing::TempDir() + "often." + std::to_string(::getpid());
-    {
-      std::ofstream batch(file);
-      for (int i = 0; i < 2000; ++i) batch << what << i % 10 << "\n";
-    }
-    pair_->left.ip("-batch " + file);
-    ::unlink(file.c_str());
-  }
 
   std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> host_;
@@ -109,17 +82,6 @@ class NeighboursTest : public testing::Test {
   int index_ = 0;
 
  private:
-  /// The kernel notices a link's carrier a moment after it is up, and has no more news of it then.
-  bool runs(const char* link) {
-    ifreq request{};
-    std::strncpy(request.ifr_name, link, IFNAMSIZ - 1);
-    pair_->left.run([&] {
-      const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-      EXPECT_EQ(::ioctl(any, SIOCGIFFLAGS, &request), 0);
-      ::close(any);
-    });
-    return (request.ifr_flags & IFF_RUNNING) != 0;
-  }
   void ask(Asker::Question question) {
     host_->inside([&] { ASSERT_TRUE(asker_->ask(std::move(question))); });
   }
@@ -154,16 +116,16 @@ TEST_F(NeighboursTest, an_answer_about_a_route_that_never_comes_is_asked_for_aga
   settle();
   host_->inside([&] { EXPECT_FALSE(neighbours_->routed_here(kB)) << "so that its sessions go on asking"; });
   open_requests();
-  EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
+  EXPECT_TRUE(host_->becomes([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
 }
 
 TEST_F(NeighboursTest, hosts_without_a_way_are_not_on_the_link) {
   make();
   for (const char* const type : {"unreachable", "prohibit", "blackhole"}) {
     pair_->left.ip(std::string("route add ") + type + " 10.0.0.2/32");
-    EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); })) << type;
+    EXPECT_TRUE(host_->becomes([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); })) << type;
     pair_->left.ip("route del 10.0.0.2/32");
-    EXPECT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::ok; })) << type;
+    EXPECT_TRUE(host_->becomes([&] { return resolve_inside(kB) == Errc::ok; })) << type;
   }
 }
 
@@ -171,12 +133,12 @@ TEST_F(NeighboursTest, an_answer_counts_when_routes_to_other_hosts_have_changed_
   pair_->left.ip("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:00:77");
   make();
   host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
-  ASSERT_TRUE(comes_true([&] { return resolve_inside(kThird) == Errc::ok && neighbours_->routed_here(kThird); }));
+  ASSERT_TRUE(host_->becomes([&] { return resolve_inside(kThird) == Errc::ok && neighbours_->routed_here(kThird); }));
   std::promise<void> free;
   hold(free.get_future());
   EXPECT_EQ(resolve(kB), Errc::host_unreachable);
   pair_->left.ip("route add 10.0.0.77/32 dev left");
-  EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_here(kThird); }));
+  EXPECT_TRUE(host_->becomes([&] { return !neighbours_->routed_here(kThird); }));
   free.set_value();
   settle();
   EXPECT_EQ(resolve(kB), Errc::ok);
@@ -188,8 +150,8 @@ TEST_F(NeighboursTest, lost_news_of_routes_costs_no_neighbour) {
   hold(free.get_future());
   std::uint64_t before = 0;
   host_->inside([&] { before = neighbours_->changes(); });
-  change_often("route replace 192.0.2.0/24 dev left mtu 100");
-  EXPECT_TRUE(comes_true([&] { return neighbours_->changes() != before; }));
+  pair_->left.ip_often("route replace 192.0.2.0/24 dev left mtu 100");
+  EXPECT_TRUE(host_->becomes([&] { return neighbours_->changes() != before; }));
   EXPECT_EQ(resolve(kB), Errc::ok);
   free.set_value();
 }
@@ -197,11 +159,11 @@ TEST_F(NeighboursTest, lost_news_of_routes_costs_no_neighbour) {
 TEST_F(NeighboursTest, lost_news_of_neighbours_brings_none_back_that_routes_lead_to_another_way) {
   pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
   make();
-  ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
+  ASSERT_TRUE(host_->becomes([&] { return resolve_inside(kB) == Errc::host_unreachable; }));
   const std::uint32_t before = (*host_)->peers().path_changes();
-  change_often("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0");
-  EXPECT_TRUE(comes_true([&] { return (*host_)->peers().path_changes() != before; }));
-  EXPECT_TRUE(comes_true([&] { return resolve_inside(kThird) == Errc::ok; }));
+  pair_->left.ip_often("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0");
+  EXPECT_TRUE(host_->becomes([&] { return (*host_)->peers().path_changes() != before; }));
+  EXPECT_TRUE(host_->becomes([&] { return resolve_inside(kThird) == Errc::ok; }));
   EXPECT_EQ(resolve(kB), Errc::host_unreachable);
 }
 
@@ -212,9 +174,9 @@ TEST_F(NeighboursTest, routes_are_asked_for_again_when_a_link_goes_down) {
   pair_->left.ip("link set other up");
   pair_->left.ip("route add 10.0.0.2/32 via 10.8.0.254");
   make();
-  ASSERT_TRUE(comes_true([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); }));
+  ASSERT_TRUE(host_->becomes([&] { return resolve_inside(kB) != Errc::ok && neighbours_->routed_away(kB); }));
   pair_->left.ip("link set spare down");
-  EXPECT_TRUE(comes_true([&] { return !neighbours_->routed_away(kB); }));
+  EXPECT_TRUE(host_->becomes([&] { return !neighbours_->routed_away(kB); }));
 }
 
 }  // namespace

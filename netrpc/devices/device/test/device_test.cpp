@@ -11,6 +11,7 @@
 #include "device_addresses.h"
 #include "eventually.h"
 #include "length.h"
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/eth/eth.h"
 #include "netrpc/devices/ip/ip.h"
@@ -73,12 +74,9 @@ class Devices : public testing::TestWithParam<Parameters> {
   }
   /// Until then the first messages wait, and those behind them are lost.
   void wait_for_arp() {
-    EXPECT_TRUE(testing_lrpc::eventually([&] {
-      a_->wait([] { return false; }, std::chrono::milliseconds(1));
-      control::Request request = control::Resolve{kB, {}};
-      Errc outcome = Errc::ok;
-      a_->inside([&] { outcome = device_a_->control(request); });
-      return outcome == Errc::ok;
+    EXPECT_TRUE(a_->becomes([&] {
+      control::Resolve question{kB, {}};
+      return control::ask(*device_a_, question) == Errc::ok;
     }));
   }
   Message message(std::size_t size, std::uint8_t first = 0) {

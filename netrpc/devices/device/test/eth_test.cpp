@@ -4,12 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <future>
 #include <thread>
 
 #include "device_addresses.h"
-#include "eventually.h"
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/devices/arp/neighbours.h"
 #include "netrpc/devices/eth/eth.h"
 #include "netrpc/devices/ip/ip.h"
@@ -25,26 +24,55 @@ class EthLink : public testing::Test {
     if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
     pair_.emplace();
     a_ = std::make_unique<RealHost>(pair_->left, EngineKind::automatic, "a");
-    a_->inside([&] { eth_ = &a_->keep(make_eth(**a_, "eth", {})); });
+    a_->inside([&] {
+      eth_ = &a_->keep(make_eth(**a_, "eth", {}));
+      talker_ = &a_->keep(std::make_unique<Talker>(**a_, false));
+    });
+  }
+  void TearDown() override {
+    if (a_) a_->inside([&] { distant_ = {}; });
+  }
+  static Errc resolve_inside(Protocol& eth, HostAddress host, EthernetAddress& ethernet) {
+    control::Resolve question{host, {}};
+    const Errc outcome = control::ask(eth, question);
+    ethernet = question.ethernet;
+    return outcome;
   }
   Errc resolve(HostAddress host, EthernetAddress& ethernet) {
-    control::Request request = control::Resolve{host, {}};
     Errc outcome = Errc::ok;
-    a_->inside([&] { outcome = eth_->control(request); });
-    ethernet = std::get<control::Resolve>(request).ethernet;
+    a_->inside([&] { outcome = resolve_inside(*eth_, host, ethernet); });
     return outcome;
   }
   /// Nobody waits for ARP's answer in resolve(): the news of it comes later.
   bool becomes_resolved(HostAddress host, EthernetAddress& ethernet) {
-    return testing_lrpc::eventually([&] {
-      if (resolve(host, ethernet) == Errc::ok) return true;
-      a_->wait([] { return false; }, std::chrono::milliseconds(10));
-      return false;
+    return a_->becomes([&] { return resolve_inside(*eth_, host, ethernet) == Errc::ok; });
+  }
+  bool paths_change_from(std::uint32_t before) {
+    return a_->becomes([&] { return (*a_)->peers().path_changes() != before; });
+  }
+  SessionRef open_inside(const Participant& remote) {
+    auto opened = eth_->open(*talker_, {kNumber, {}, remote});
+    if (!opened) throw std::runtime_error(opened.error().message());
+    return *std::move(opened);
+  }
+  Errc push_inside() { return distant_->push(Message::make((*a_)->pool(), 60)); }
+  /// The other host collects what comes.
+  void listen() {
+    b_ = std::make_unique<RealHost>(pair_->right, EngineKind::automatic, "b");
+    b_->inside([&] {
+      Protocol& eth = b_->keep(make_eth(**b_, "eth", {}));
+      listener_ = &b_->keep(std::make_unique<Talker>(**b_, false));
+      ASSERT_TRUE(eth.open_enable(*listener_, {kNumber, {}, {}}));
     });
   }
+
+  static constexpr ProtocolNumber kNumber = 240;
   std::optional<JoinedPair> pair_;
   std::unique_ptr<RealHost> a_;
+  std::unique_ptr<RealHost> b_;
   Protocol* eth_ = nullptr;
+  Talker* talker_ = nullptr;
+  Talker* listener_ = nullptr;
   SessionRef distant_;
 };
 
@@ -59,10 +87,7 @@ TEST_F(EthLink, nobody_waits_for_a_host_to_be_resolved_and_the_paths_change_when
   EthernetAddress ethernet;
   const std::uint32_t before = (*a_)->peers().path_changes();
   EXPECT_EQ(resolve(kB, ethernet), Errc::host_unreachable) << "its answer cannot have been read yet";
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    a_->wait([] { return false; }, std::chrono::milliseconds(10));
-    return (*a_)->peers().path_changes() != before;
-  }));
+  EXPECT_TRUE(paths_change_from(before));
   EXPECT_EQ(resolve(kB, ethernet), Errc::ok);
 }
 
@@ -92,12 +117,7 @@ TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer
     EXPECT_EQ(neighbours->resolve_reverse({{2, 0, 0, 0, 0, 9}}, unknown), Errc::host_unreachable);
   });
   free.set_value();
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    host.wait([] { return false; }, std::chrono::milliseconds(10));
-    Errc outcome = Errc::host_unreachable;
-    host.inside([&] { outcome = neighbours->resolve(kB, ethernet); });
-    return outcome == Errc::ok;
-  }));
+  EXPECT_TRUE(host.becomes([&] { return neighbours->resolve(kB, ethernet) == Errc::ok; }));
   EXPECT_TRUE(ethernet.known());
   host.inside([&] {
     neighbours.reset();
@@ -106,74 +126,40 @@ TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer
 }
 
 TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
-  RealHost b(pair_->right, EngineKind::automatic, "b");
-  Talker* listener = nullptr;
-  b.inside([&] {
-    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
-    listener = &b.keep(std::make_unique<Talker>(*b, false));
-    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
-  });
+  listen();
   a_->start(1);
   a_->inside([&] {
-    ParticipantSet participants{240, {}, {}};
-    participants.remote.host = kB;
-    auto opened = eth_->open(a_->keep(std::make_unique<Talker>(**a_, false)), participants);
-    ASSERT_TRUE(opened) << opened.error().message();
-    distant_ = opened.value();
-    for (int i = 0; i < 16; ++i) EXPECT_EQ(distant_->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    distant_ = open_inside({kB, {}});
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(push_inside(), Errc::ok);
     EXPECT_FALSE(distant_->participants().remote.ethernet.known()) << "it was known already";
   });
-  EXPECT_TRUE(b.wait([&] { return listener->received == 16; }));
-  a_->inside([&] { distant_ = {}; });
+  EXPECT_TRUE(b_->wait([&] { return listener_->received == 16; }));
 }
 
 /// A machine with two addresses has one session, for its frames say only which machine has sent them.
 TEST_F(EthLink, a_session_in_use_keeps_its_host_when_another_address_of_the_machine_is_opened) {
   constexpr HostAddress kAlias{0x0a000003};
   pair_->right.ip("addr add 10.0.0.3/24 dev right");
-  RealHost b(pair_->right, EngineKind::automatic, "b");
-  Talker* listener = nullptr;
-  b.inside([&] {
-    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
-    listener = &b.keep(std::make_unique<Talker>(*b, false));
-    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
-  });
+  listen();
   EthernetAddress ethernet;
   EthernetAddress of_alias;
   ASSERT_TRUE(becomes_resolved(kB, ethernet));
   ASSERT_TRUE(becomes_resolved(kAlias, of_alias));
   ASSERT_EQ(of_alias, ethernet);
-  Talker* talker = nullptr;
-  a_->inside([&] { talker = &a_->keep(std::make_unique<Talker>(**a_, false)); });
-  const auto open = [&](HostAddress host) {
-    SessionRef session;
-    a_->inside([&] {
-      ParticipantSet participants{240, {}, {}};
-      participants.remote.host = host;
-      auto opened = eth_->open(*talker, participants);
-      ASSERT_TRUE(opened) << opened.error().message();
-      session = opened.value();
-    });
-    return session;
-  };
-  distant_ = open(kB);
-  SessionRef alias = open(kAlias);
-  EXPECT_EQ(alias, distant_);
-  EXPECT_EQ(distant_->peer(), kB);
+  a_->inside([&] {
+    distant_ = open_inside({kB, {}});
+    EXPECT_EQ(open_inside({kAlias, {}}), distant_);
+    EXPECT_EQ(distant_->peer(), kB);
+  });
 
   // The other address moves to another machine: what is for this one does not.
   pair_->left.ip("neigh replace 10.0.0.3 dev left nud permanent lladdr 02:00:00:00:00:07");
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    a_->wait([] { return false; }, std::chrono::milliseconds(10));
-    return resolve(kAlias, of_alias) == Errc::ok && of_alias != ethernet;
-  }));
+  EXPECT_TRUE(a_->becomes([&] { return resolve_inside(*eth_, kAlias, of_alias) == Errc::ok && of_alias != ethernet; }));
   a_->inside([&] {
-    EXPECT_EQ(distant_->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    EXPECT_EQ(push_inside(), Errc::ok);
     EXPECT_EQ(distant_->participants().remote.ethernet, ethernet);
-    alias = {};
   });
-  EXPECT_TRUE(b.wait([&] { return listener->received == 1; }, std::chrono::seconds(20)));
-  a_->inside([&] { distant_ = {}; });
+  EXPECT_TRUE(b_->wait([&] { return listener_->received == 1; }, std::chrono::seconds(20)));
 }
 
 TEST_F(EthLink, a_session_that_nobody_uses_takes_the_host_that_is_opened) {
@@ -183,34 +169,14 @@ TEST_F(EthLink, a_session_that_nobody_uses_takes_the_host_that_is_opened) {
   ASSERT_TRUE(becomes_resolved(kB, ethernet));
   ASSERT_TRUE(becomes_resolved(kAlias, ethernet));
   a_->inside([&] {
-    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
-    for (const HostAddress host : {kB, kAlias}) {
-      ParticipantSet participants{240, {}, {}};
-      participants.remote.host = host;
-      auto opened = eth_->open(talker, participants);
-      ASSERT_TRUE(opened) << opened.error().message();
-      EXPECT_EQ(opened.value()->peer(), host);
-    }
+    for (const HostAddress host : {kB, kAlias}) EXPECT_EQ(open_inside({host, {}})->peer(), host);
   });
 }
 
 TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_as_soon_as_that_is_known) {
   pair_->left.ip("route add default via 10.0.0.2");
-  a_->inside([&] {
-    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
-    ParticipantSet participants{240, {}, {}};
-    participants.remote.host = {0xc0000202};  // behind a gateway
-    auto opened = eth_->open(talker, participants);
-    ASSERT_TRUE(opened) << opened.error().message();
-    distant_ = opened.value();
-  });
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    a_->wait([] { return false; }, std::chrono::milliseconds(10));
-    Errc outcome = Errc::ok;
-    a_->inside([&] { outcome = distant_->push(Message::make(a_->operator*().pool(), 60)); });
-    return outcome == Errc::host_unreachable;
-  }));
-  a_->inside([&] { distant_ = {}; });
+  a_->inside([&] { distant_ = open_inside({{0xc0000202}, {}}); });  // behind a gateway
+  EXPECT_TRUE(a_->becomes([&] { return push_inside() == Errc::host_unreachable; }));
 }
 
 TEST_F(EthLink, hosts_behind_a_gateway_and_silent_ones_are_not_on_the_link) {
@@ -244,15 +210,14 @@ TEST_F(EthLink, without_the_privilege_the_error_says_which_one_and_what_else_the
     __user_cap_data_struct none[2] = {all[0], all[1]};
     none[0].effective = none[1].effective = 0;  // of this thread only, and for a moment
     a_->inside([&] {
-      Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
       ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
-      const Status eth = eth_->open_enable(talker, {240, {}, {}});
+      const Status eth = eth_->open_enable(*talker_, {kNumber, {}, {}});
       EXPECT_EQ(eth.code(), Errc::not_permitted);
       EXPECT_NE(eth.error().message().find("CAP_NET_RAW"), std::string::npos);
       EXPECT_NE(eth.error().message().find("UDP"), std::string::npos);
-      const Status ip = a_->keep(make_ip(**a_, "ip", {})).open_enable(talker, {240, {}, {}});
+      const Status ip = a_->keep(make_ip(**a_, "ip", {})).open_enable(*talker_, {kNumber, {}, {}});
       EXPECT_EQ(ip.code(), Errc::not_permitted);
-      EXPECT_TRUE(a_->keep(make_udp(**a_, "udp", {})).open_enable(talker, {240, {}, {}}));
+      EXPECT_TRUE(a_->keep(make_udp(**a_, "udp", {})).open_enable(*talker_, {kNumber, {}, {}}));
       EXPECT_EQ(::syscall(SYS_capset, &header, all), 0);
     });
   }).join();
@@ -264,27 +229,14 @@ TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
     RealHost host(pair_->left, kind, "host");
     Protocol* eth = nullptr;
     host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
-    const auto resolved = [&] {
-      control::Request request = control::Resolve{kB, {}};
-      host.inside([&] { (void)eth->control(request); });
-      return std::get<control::Resolve>(request).ethernet;
-    };
-    EXPECT_TRUE(testing_lrpc::eventually([&] {
-      host.wait([] { return false; }, std::chrono::milliseconds(10));
-      return resolved().known();
-    }));
-    const std::string file = testing::TempDir() + "neighbours." + std::to_string(::getpid());
-    {
-      std::ofstream batch(file);  // more than the kernel keeps for a socket, so that the last of the news is lost
-      for (int i = 0; i < 1000; ++i)
-        batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
-      batch << "neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:0" << int{last} << "\n";
-    }
-    pair_->left.ip("-batch " + file);
-    ::unlink(file.c_str());
-    EXPECT_TRUE(testing_lrpc::eventually([&] {
-      host.wait([] { return false; }, std::chrono::milliseconds(10));
-      return resolved() == EthernetAddress{{2, 0, 0, 0, 0, last}};
+    EthernetAddress ethernet;
+    EXPECT_TRUE(host.becomes([&] { return resolve_inside(*eth, kB, ethernet) == Errc::ok; }));
+    pair_->left.ip_often(
+        "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0",
+        "neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:0" + std::to_string(last));
+    EXPECT_TRUE(host.becomes([&] {
+      (void)resolve_inside(*eth, kB, ethernet);
+      return ethernet == EthernetAddress{{2, 0, 0, 0, 0, last}};
     }));
     ++last;
   }
@@ -294,49 +246,25 @@ TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a
   EthernetAddress ethernet;
   EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // nobody is there
   const std::uint32_t before = (*a_)->peers().path_changes();
-  const std::string file = testing::TempDir() + "lost." + std::to_string(::getpid());
-  {
-    std::ofstream batch(file);  // more than the kernel keeps for a socket
-    for (int i = 0; i < 1000; ++i)
-      batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
-  }
-  pair_->left.ip("-batch " + file);
-  ::unlink(file.c_str());
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    a_->wait([] { return false; }, std::chrono::milliseconds(10));
-    return (*a_)->peers().path_changes() != before;
-  }));
+  pair_->left.ip_often("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0");
+  EXPECT_TRUE(paths_change_from(before));
 }
 
 TEST_F(EthLink, a_neighbour_is_not_on_the_link_while_a_route_leads_to_it_through_a_gateway) {
   EthernetAddress ethernet;
   ASSERT_TRUE(becomes_resolved(kB, ethernet));
-  a_->inside([&] {
-    ParticipantSet participants{240, {}, {}};
-    participants.remote.host = kB;
-    auto opened = eth_->open(a_->keep(std::make_unique<Talker>(**a_, false)), participants);
-    ASSERT_TRUE(opened) << opened.error().message();
-    distant_ = opened.value();
-  });
-  const auto pushed = [&] {
-    a_->wait([] { return false; }, std::chrono::milliseconds(10));
-    Errc outcome = Errc::ok;
-    a_->inside([&] { outcome = distant_->push(Message::make(a_->operator*().pool(), 60)); });
-    return outcome;
-  };
+  a_->inside([&] { distant_ = open_inside({kB, {}}); });
   for (int i = 0; i < 2; ++i) {
     const std::uint32_t before = (*a_)->peers().path_changes();
     pair_->left.ip("route add 10.0.0.2/32 via 10.0.0.99");
-    EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::host_unreachable; }))
-        << "for who may know better";
+    EXPECT_TRUE(a_->becomes([&] { return push_inside() == Errc::host_unreachable; })) << "for who may know better";
     EXPECT_NE((*a_)->peers().path_changes(), before);
     EXPECT_EQ(resolve(kB, ethernet), Errc::host_unreachable);
     pair_->left.ip("route change 10.0.0.2/32 dev left");
-    EXPECT_TRUE(testing_lrpc::eventually([&] { return pushed() == Errc::ok; }));
+    EXPECT_TRUE(a_->becomes([&] { return push_inside() == Errc::ok; }));
     EXPECT_TRUE(becomes_resolved(kB, ethernet));
     pair_->left.ip("route delete 10.0.0.2/32");
   }
-  a_->inside([&] { distant_ = {}; });
 }
 
 TEST_F(EthLink, a_neighbour_that_a_gateway_was_the_way_to_before_is_found_out_with_the_first_message) {
@@ -346,35 +274,16 @@ TEST_F(EthLink, a_neighbour_that_a_gateway_was_the_way_to_before_is_found_out_wi
   RealHost host(pair_->left, EngineKind::automatic, "host");
   Protocol* eth = nullptr;
   host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    host.wait([] { return false; }, std::chrono::milliseconds(10));
-    Errc outcome = Errc::ok;
-    control::Request request = control::Resolve{kB, {}};
-    host.inside([&] { outcome = eth->control(request); });
-    return outcome == Errc::host_unreachable;
-  }));
+  EXPECT_TRUE(host.becomes([&] { return resolve_inside(*eth, kB, ethernet) == Errc::host_unreachable; }));
 }
 
 TEST_F(EthLink, a_broadcast_reaches_everybody_who_listens) {
-  RealHost b(pair_->right, EngineKind::automatic, "b");
-  Talker* listener = nullptr;
-  b.inside([&] {
-    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
-    listener = &b.keep(std::make_unique<Talker>(*b, false));
-    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
-  });
-  SessionRef everybody;
+  listen();
   a_->inside([&] {
-    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
-    ParticipantSet participants{240, {}, {}};
-    participants.remote.ethernet = kEthernetBroadcast;
-    auto opened = eth_->open(talker, participants);
-    ASSERT_TRUE(opened) << opened.error().message();
-    everybody = opened.value();
-    EXPECT_EQ(everybody->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    distant_ = open_inside({{}, kEthernetBroadcast});
+    EXPECT_EQ(push_inside(), Errc::ok);
   });
-  EXPECT_TRUE(b.wait([&] { return listener->received == 1; }));
-  a_->inside([&] { everybody = {}; });
+  EXPECT_TRUE(b_->wait([&] { return listener_->received == 1; }));
 }
 
 }  // namespace
