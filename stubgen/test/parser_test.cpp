@@ -80,8 +80,7 @@ TEST(Parser, a_list_in_parentheses_with_semicolons_is_one_mistake) {
     const char* body;
     const char* says;
   } lists[] = {
-      {"procedure A(a: int32; b: int32; c: int8) -> (d: int32);",
-       "t:2:21: error: expected ')' after the parameters"},
+      {"procedure A(a: int32; b: int32; c: int8) -> (d: int32);", "t:2:21: error: expected ')' after the parameters"},
       {"procedure A(a: int32;\n in b: int32) -> (c: int32, d: int8) may_block;",
        "t:2:21: error: expected ')' after the parameters, which commas separate, found ';'"},
       {"procedure A(a: int32;);", "t:2:21: error: expected ')' after the parameters"},

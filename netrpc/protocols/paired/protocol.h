@@ -184,8 +184,8 @@ class ServerEnd final : public End {
   bool executing_ = false;
   bool lost_ = false;  ///< There will be no reply to the present call: its client is told so when it asks.
   bool moved_ = true;  ///< Since the last sweep the request has grown, or the reply has been begun.
-  std::size_t kept_ =
-      0;  ///< What the reply counts for in the protocol's memory: what it is likely to take before there is one.
+  /// What the reply counts for in the protocol's memory; before there is one, what it is likely to take.
+  std::size_t kept_ = 0;
 };
 
 class PairedProtocol final : public Protocol {
