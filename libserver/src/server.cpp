@@ -56,9 +56,10 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(server::Doma
 Server::Server(ServerOptions options) : domain_(std::make_unique<server::Domain>(std::move(options))) {}
 Server::Server(Server&&) noexcept = default;
 Server::~Server() {
-  // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours.
-  if (domain_ != nullptr && domain_->watcher().inert()) (void)domain_.release();
   const shim::NoCancellation never;
+  // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours. And exit(3),
+  // which destroys what is static, may be called in a procedure, for whose end nobody can wait then.
+  if (domain_ != nullptr && (domain_->watcher().inert() || domain_->abandon())) (void)domain_.release();
   domain_.reset();
 }
 

@@ -1,4 +1,5 @@
-// A domain that ends as it is told: mortal server NAMESERVER NAME, or mortal client NAMESERVER NAME GATE ENDING.
+// A domain that ends as it is told: mortal server NAMESERVER NAME, or mortal client NAMESERVER NAME GATE ENDING; mortal
+// static-server NAMESERVER NAME is destroyed by exit(3).
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -16,9 +17,7 @@ void say(const char* what) {
   std::fflush(stdout);
 }
 
-int serve(const std::string& nameserver, const std::string& name) {
-  MortalService service;
-  lrpc::Server server({.nameserver = nameserver});
+int serve(lrpc::Server& server, MortalService& service, const std::string& name) {
   if (auto exported = Mortal::export_to(server, name, service); !exported) {
     std::fprintf(stderr, "%s\n", exported.error().message().c_str());
     return 1;
@@ -63,7 +62,16 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == kStay) wait_for_the_end();
-  if (what == "server" && argc == 4) return serve(argv[2], argv[3]);
+  if (what == "server" && argc == 4) {
+    MortalService service;
+    lrpc::Server server({.nameserver = argv[2]});
+    return serve(server, service, argv[3]);
+  }
+  if (what == "static-server" && argc == 4) {
+    static MortalService service;
+    static lrpc::Server server({.nameserver = argv[2]});
+    return serve(server, service, argv[3]);
+  }
   if (what == "client" && argc == 6)
     return call(argv[2], argv[3], static_cast<lrpc::Gate>(std::stoi(argv[4])), std::stoi(argv[5]));
   return 64;

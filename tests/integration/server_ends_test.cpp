@@ -132,6 +132,18 @@ TEST(EndOfTheServer, waits_for_what_procedures_have_made_for_their_threads) {
   EXPECT_EQ(service.memories, 0);
 }
 
+TEST(EndOfTheServer, in_static_storage_does_not_wait_for_the_procedure_that_calls_exit) {
+  World world;
+  Process server({LRPC_TEST_MORTAL, "static-server", world.nameserver(), "mortal"});
+  auto client = Mortal::Client::import("mortal", {.nameserver = world.nameserver()});
+  ASSERT_TRUE(client) << client.error().message();
+  std::thread held([&] { EXPECT_EQ(client->Hold().code(), Errc::call_failed); });
+  EXPECT_TRUE(eventually([&] { return client->Held().value() == 1; }));
+  EXPECT_EQ(client->Meet(Ending::Exit).code(), Errc::call_failed);
+  held.join();
+  EXPECT_TRUE(eventually([&] { return has_ended(server.pid()); }));
+}
+
 TEST(ServerStops, its_callers_wait_and_go_on_with_right_answers) {
   World world;
   const Process server({LRPC_TEST_MORTAL, "server", world.nameserver(), "mortal"});

@@ -52,8 +52,8 @@ Bindings::Bindings(const ServerOptions& options, PollerGrant& grant, shim::Watch
       traps_(options, accounts_),
       secondary_(options, watcher, estacks_, accounts_) {}
 
-void Bindings::end_all() {
-  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending;
+Bindings::OfNumbers Bindings::revoke_all() {
+  OfNumbers ending;
   {
     std::lock_guard lock(mutex_);
     ending.swap(bindings_);
@@ -63,6 +63,17 @@ void Bindings::end_all() {
     watcher_.unwatch(binding->pidfd_watch);
     binding->revoke();
   }
+  return ending;
+}
+
+void Bindings::abandon_all() {
+  OfNumbers abandoned = revoke_all();
+  std::lock_guard lock(mutex_);
+  ending_.merge(abandoned);
+}
+
+void Bindings::end_all() {
+  const OfNumbers ending = revoke_all();
   pollers_.stop();
   estacks_.stop();  // waits for running procedures
   traps_.stop();    // so does this

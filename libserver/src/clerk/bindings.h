@@ -47,11 +47,19 @@ class Bindings {
   void wait_until_ended(std::uint64_t id) noexcept;
   /// The server ends: waits for running procedures; nobody is told. Nothing may be added any more.
   void end_all();
+  /// The same on a thread of the server's own (runs_here()), which cannot wait for itself: waits for nobody. What
+  /// bindings hold stays, and so must this.
+  void abandon_all();
+  /// Whether the calling thread runs procedures.
+  [[nodiscard]] bool runs_here() const { return pollers_.runs_here() || estacks_.runs_here() || traps_.runs_here(); }
   [[nodiscard]] std::uint64_t next_id() noexcept { return next_id_.fetch_add(1) + 1; }
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
   void count(ServerStatistics& counted);
 
  private:
+  using OfNumbers = std::map<std::uint64_t, std::shared_ptr<ServedBinding>>;
+  /// Revokes every binding, and returns them.
+  OfNumbers revoke_all();
   /// A binding that find() finds and that is counted. Throws std::bad_alloc.
   std::shared_ptr<ServedBinding> make(ServedParts parts);
   void forget_if_none_locked(pid_t process) noexcept;
@@ -73,8 +81,8 @@ class Bindings {
   TrapServer traps_;
   SecondaryRegions secondary_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
-  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending_;  ///< Taken out of them, and not yet run down.
+  OfNumbers bindings_;
+  OfNumbers ending_;  ///< Taken out of them, and not yet run down.
   std::condition_variable ended_;
   /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
   /// of a process that has ended may be another's.

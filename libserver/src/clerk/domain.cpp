@@ -42,6 +42,14 @@ Domain::~Domain() {
   bindings_.end_all();
 }
 
+bool Domain::abandon() {
+  if (!bindings_.runs_here()) return false;
+  clerk_.close();
+  private_sockets_.close();
+  bindings_.abandon_all();
+  return true;
+}
+
 ServerStatistics Domain::statistics() {
   ServerStatistics counted;
   bindings_.count(counted);

@@ -18,6 +18,9 @@ class Domain {
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
   ~Domain();
+  /// Instead of its destruction, on a thread that it would have to wait for, that of a procedure: ends all names and
+  /// bindings, and waits for nobody. True; false on any other thread. Then it must stay for good.
+  [[nodiscard]] bool abandon();
 
   [[nodiscard]] Bindings& bindings() noexcept { return bindings_; }
   [[nodiscard]] Clerk& clerk() noexcept { return clerk_; }

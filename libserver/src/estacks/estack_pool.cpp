@@ -231,6 +231,12 @@ void EStackPool::stop() {
   if (last.running()) last.join();
 }
 
+bool EStackPool::runs_here() const {
+  std::lock_guard lock(mutex_);
+  return last_to_end_.is_this() ||
+         std::ranges::any_of(estacks_, [](const auto& estack) { return estack->thread_.is_this(); });
+}
+
 std::uint64_t EStackPool::alive() const {
   std::lock_guard lock(mutex_);
   return estacks_.size();

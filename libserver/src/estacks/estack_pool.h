@@ -96,6 +96,8 @@ class EStackPool {
   /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been
   /// revoked before.
   void stop();
+  /// Whether the calling thread is one of the E-stacks.
+  [[nodiscard]] bool runs_here() const;
 
   [[nodiscard]] std::uint64_t alive() const;
   [[nodiscard]] std::uint64_t associated() const;

@@ -85,6 +85,11 @@ void Poller::stop() {
   offers_.clear();
 }
 
+bool Poller::runs_here() {
+  std::lock_guard lock(mutex_);
+  return thread_.is_this();
+}
+
 void Poller::run() {
   while (!stop_.load(std::memory_order_acquire)) {
     take_offers(shim::this_moment());

@@ -56,6 +56,8 @@ class Poller {
   /// Whether it may sit beside a caller if callers sit everywhere: the first poller, where there are two processors.
   [[nodiscard]] bool may_be_guest(shim::Moment now) const noexcept;
   void stop();
+  /// Whether the calling thread is this one's.
+  [[nodiscard]] bool runs_here();
 
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   /// The processor that its hints name while it polls, else none.

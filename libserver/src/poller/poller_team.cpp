@@ -22,6 +22,10 @@ void PollerTeam::stop() {
   for (const auto& poller : pollers_) poller->stop();
 }
 
+bool PollerTeam::runs_here() const {
+  return std::ranges::any_of(pollers_, [](const auto& poller) { return poller->runs_here(); });
+}
+
 std::uint64_t PollerTeam::hits() const noexcept {
   std::uint64_t all = 0;
   for (const auto& poller : pollers_) all += poller->hits();

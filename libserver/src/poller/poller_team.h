@@ -48,6 +48,8 @@ class PollerTeam {
   }
   /// No thread of a poller runs any more.
   void stop();
+  /// Whether the calling thread is one of them.
+  [[nodiscard]] bool runs_here() const;
 
   [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   [[nodiscard]] std::uint64_t hits() const noexcept;

@@ -159,6 +159,12 @@ void TrapServer::stop() {
   last_thread.join();
 }
 
+bool TrapServer::runs_here() const {
+  std::lock_guard lock(mutex_);
+  return last_to_end_.is_this() ||
+         std::ranges::any_of(listeners_, [](const auto& listener) { return listener->thread.is_this(); });
+}
+
 std::uint64_t TrapServer::alive() const {
   std::lock_guard lock(mutex_);
   return listeners_.size();

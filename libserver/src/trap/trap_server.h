@@ -38,6 +38,8 @@ class TrapServer {
   /// Waits until running procedures have returned and their threads have ended. Every binding must have been revoked
   /// before.
   void stop();
+  /// Whether the calling thread is one of these.
+  [[nodiscard]] bool runs_here() const;
 
   [[nodiscard]] std::uint64_t alive() const;
   /// Traps that were no call and were refused.

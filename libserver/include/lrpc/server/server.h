@@ -152,9 +152,9 @@ class Server {
   Server(Server&&) noexcept;
   Server& operator=(Server&&) = delete;
   /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned and
-  /// the threads of procedures have ended, with what is thread_local there. So it must not run in one of those: it
-  /// would wait for itself. exit(3) destroys what is static: a procedure of a static Server ends its process by
-  /// quick_exit(3) or _exit(2).
+  /// the threads of procedures have ended, with what is thread_local there. In a procedure of its own it cannot: there
+  /// it waits for nobody, and its memory stays. That is for exit(3), which destroys what is static, and for nothing
+  /// else: other procedures may still be using the implementation.
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and

@@ -52,6 +52,8 @@ class Thread {
   Status start(const Options& options, Body body, void* argument);
   /// True from start() to join() or detach().
   [[nodiscard]] bool running() const noexcept { return running_; }
+  /// Whether it is the calling thread.
+  [[nodiscard]] bool is_this() const noexcept { return running_ && pthread_equal(thread_, pthread_self()) != 0; }
   /// Waits until the body has returned, and what it made for its thread is destroyed. Nothing if not running().
   void join() noexcept;
   /// Lets the thread end by itself.
