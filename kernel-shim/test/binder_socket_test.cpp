@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "refused_calls.h"
 #include "send_packet.h"
 
 namespace lrpc::shim {
@@ -317,6 +318,23 @@ int refusal_in_a_child(const std::string& path, Before&& before) {
   int status = -1;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// In a child, which has no thread yet that could start one for it.
+TEST(StrangersMessages, that_no_thread_can_receive_are_refused_with_that_reason) {
+  auto ends = make_socket_pair();
+  ASSERT_TRUE(ends && send_message(ends->second.get(), {1, ListRequest{}, {}, {}}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!testing_lrpc::refuse_threads()) ::_exit(77);
+    const auto taken = receive_message(ends->first.get(), std::chrono::milliseconds(0), Attachments::taken_in);
+    if (taken.code() != Errc::limit_reached) ::_exit(1);
+    ::_exit(taken.error().message().find("no more threads") == std::string::npos ? 2 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no thread can be refused here";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(NameserverSockets, that_are_forbidden_are_no_nameservers_for_this_user) {

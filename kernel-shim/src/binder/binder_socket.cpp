@@ -253,7 +253,11 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
   Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger, kIntakeTime);
   err = intake.err;
-  if (err == ENOBUFS) return Error{Errc::limit_reached, "too much of what this peer has sent is still being closed"};
+  if (err == ENOBUFS) {
+    return Error{Errc::limit_reached,
+                 "what this peer has sent cannot be received: too much from it is still being closed, or this process "
+                 "can have no more threads (RLIMIT_NPROC, pids.max), descriptors or memory"};
+  }
   if (intake.size < 0 && err != E2BIG) return std::optional<BinderMessage>();
   err = 0;
   BinderMessage envelope;

@@ -35,8 +35,8 @@ struct Intake {
 /// is not wanted is its own affair. May throw std::bad_alloc; then nothing has been received.
 ///
 /// ENOBUFS: too much of this user's is being closed, and still was after `patience`, or more came than RLIMIT_NOFILE
-/// has room for. E2BIG: more came than anybody could want, and was seen before it was received. The message is not
-/// touched.
+/// has room for, or there is no thread. E2BIG: more came than anybody could want, and was seen before it was received.
+/// The message is not touched.
 ///
 /// With RLIMIT_NOFILE below kLeastDescriptors, and always where the thread has no table of its own, the message is
 /// looked at before it is received. A peer that has a copy of this end could put another in its place between the two:

@@ -282,7 +282,7 @@ enum class Attachments : std::uint8_t {
 /// whoever expects descriptors says limit_reached, whoever expects none treats them like any that should not have come.
 /// bad_message: not the protocol, longer than kMaxBinderMessage, or with more or other descriptors than may come: the
 /// packet is consumed, its descriptors closed, but with Attachments::none, where who has sent it is to be hung up on.
-/// limit_reached: with Attachments::taken_in, too much of this stranger's is still being closed.
+/// limit_reached: with Attachments::taken_in, too much of this stranger's is still being closed, or there is no thread.
 Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout = kNoLimit,
                                                      Attachments attachments = Attachments::trusted,
                                                      const Stranger& stranger = {});
