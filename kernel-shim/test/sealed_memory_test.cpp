@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 
 namespace lrpc::shim {
@@ -36,6 +39,24 @@ TEST(SealedMemory, that_is_made_here_is_as_it_should_be) {
   EXPECT_EQ(refusal(*made), "");
   EXPECT_NE(ftruncate(made->get(), 1), 0);
   EXPECT_NE(fcntl(made->get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+/// In a child, because a hard limit cannot be raised again.
+TEST(SealedMemory, beyond_the_limit_of_file_sizes_is_an_error_and_no_signal) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit small{4096, 4096};
+    if (::setrlimit(RLIMIT_FSIZE, &small) != 0) ::_exit(2);
+    if (create_sealed_memory("test", kSize).code() != Errc::system_error) ::_exit(3);
+    sigset_t after;
+    sigemptyset(&after);
+    const bool as_before = ::sigpending(&after) == 0 && sigismember(&after, SIGXFSZ) == 0 &&
+                           ::pthread_sigmask(SIG_BLOCK, nullptr, &after) == 0 && sigismember(&after, SIGXFSZ) == 0;
+    ::_exit(as_before && create_sealed_memory("test", 4096) ? 0 : 4);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(SealedMemory, that_can_change_its_size_or_has_another_or_is_read_only_is_refused) {

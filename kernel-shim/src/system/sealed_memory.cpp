@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <string>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -35,13 +37,30 @@ Status check_page_size(int fd, const struct stat& status, const std::string& wha
   return {};
 }
 
+/// The errno, or 0. Beyond a limit of file sizes (RLIMIT_FSIZE) the kernel sends a signal, too, which would end a
+/// program that has a nameserver of its own.
+int set_size(int fd, std::uint64_t size) noexcept {
+  sigset_t beyond;
+  sigemptyset(&beyond);
+  sigaddset(&beyond, SIGXFSZ);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &beyond, &before);
+  const int err = ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  if (err == EFBIG && sigismember(&before, SIGXFSZ) == 0) {
+    const timespec now{};
+    (void)sigtimedwait(&beyond, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return err;
+}
+
 }  // namespace
 
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   if (!fd && errno == EINVAL) fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("memfd_create", errno);
-  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return system_error("ftruncate of a memfd", errno);
+  if (const int err = set_size(fd.get(), size); err != 0) return system_error("ftruncate of a memfd", err);
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a memfd", errno);
   return fd;
 }
