@@ -45,17 +45,24 @@ bool blocked_here(int signal) {
   return sigismember(&mask, signal) == 1;
 }
 
-TEST(ThisProcess, is_the_childs_own_number_in_a_child_of_fork_and_of_a_bare_clone) {
-  ASSERT_EQ(this_process(), getpid());
+TEST(ThisProcess, has_a_number_of_its_own_in_a_child_of_fork_and_of_a_bare_clone_and_in_their_children) {
+  const ProcessNumber here = this_process();
+  ASSERT_NE(here, 0U);
   for (const bool bare : {false, true}) {
     const pid_t child = bare ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
     ASSERT_GE(child, 0);
-    if (child == 0) _exit(this_process() == syscall(SYS_getpid) ? 0 : 1);
     int status = -1;
+    if (child == 0) {
+      const ProcessNumber there = this_process();
+      const pid_t grandchild = fork();
+      if (grandchild == 0) _exit(this_process() == here || this_process() == there ? 1 : 0);
+      waitpid(grandchild, &status, 0);
+      _exit(status == 0 && there != here && this_process() == there ? 0 : 1);
+    }
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0) << (bare ? "clone" : "fork");
   }
-  EXPECT_EQ(this_process(), getpid());
+  EXPECT_EQ(this_process(), here);
 }
 
 TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {

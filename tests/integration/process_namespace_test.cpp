@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 #include <utility>
 
 #include "chatter_service.h"
 #include "early_child.h"
 #include "eventually.h"
+#include "length.h"
 #include "lrpc/client.h"
 #include "lrpc/server.h"
 
@@ -122,6 +124,30 @@ TEST_F(ProcessNamespaces, a_client_calls_a_server_that_it_cannot_see_and_hears_o
   EXPECT_EQ(hear(), 'c');
   ::kill(server.pid(), SIGKILL);
   EXPECT_EQ(client.wait(), 0);
+}
+
+/// The first process of each namespace has the number 1.
+TEST_F(ProcessNamespaces, a_fork_child_with_its_parents_number_is_another_process) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  EarlyChild parent(::geteuid(), [this](const std::string&) {
+    return in_namespace_of_its_own([this] {
+      ChatterService service;
+      auto server = std::make_unique<lrpc::Server>();
+      if (!Chatter::serve_over(*server, std::move(ends_.first), service)) return 1;
+      auto chatter = Chatter::Client::import_over(std::move(ends_.second), {.timeout = kPatience});
+      if (!chatter || !chatter->Ping()) return 2;
+      auto client = std::make_unique<Chatter::Client>(*std::move(chatter));
+      const int in_child = in_namespace_of_its_own([&] {
+        if (::getpid() != 1 || client->Ping().code() != Errc::binding_revoked) return 3;
+        client.reset();
+        server.reset();
+        return 0;
+      });
+      return in_child == 0 && !client->Ping() ? 4 : in_child;
+    });
+  });
+  parent.begin("now");
+  EXPECT_EQ(parent.wait(), 0);
 }
 
 }  // namespace

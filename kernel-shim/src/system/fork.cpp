@@ -57,9 +57,9 @@ void after_fork_in_child() {
   dropped().mutex.unlock();
 }
 
-using KnownProcess = std::atomic<pid_t>;  ///< 0: not known.
+using KnownProcess = std::atomic<ProcessNumber>;  ///< 0: not known.
 
-/// Null: the kernel cannot, and is asked each time.
+/// Null: the kernel cannot; then the pid has to do.
 KnownProcess* make_known_process() noexcept {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,16 +72,18 @@ KnownProcess* make_known_process() noexcept {
 /// Static initialisation: before a sandbox.
 KnownProcess* const known_process = make_known_process();
 
+/// The last number that was given in the line of processes down to this one: a child has it, too.
+constinit std::atomic<ProcessNumber> last_number{0};
+
 }  // namespace
 
-pid_t this_process() noexcept {
-  if (known_process == nullptr) return ::getpid();
-  pid_t known = known_process->load(std::memory_order_relaxed);
-  if (known == 0) {
-    known = ::getpid();
-    known_process->store(known, std::memory_order_relaxed);
-  }
-  return known;
+ProcessNumber this_process() noexcept {
+  if (known_process == nullptr) return static_cast<ProcessNumber>(::getpid());
+  ProcessNumber known = known_process->load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  // Counted before it is used: a child that is made in between has another.
+  const ProcessNumber number = last_number.fetch_add(1) + 1;
+  return known_process->compare_exchange_strong(known, number) ? number : known;
 }
 
 void know_of_forks() {

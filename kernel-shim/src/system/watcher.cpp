@@ -74,7 +74,7 @@ struct Watcher::Impl {
   static constexpr Id kWakeupId = 0;
 
   const std::string name_;
-  const pid_t owner_;
+  const ProcessNumber owner_;
   std::mutex mutex_;
   std::condition_variable idle_;  ///< Signalled when the running callback has ended.
   UniqueFd epoll_;

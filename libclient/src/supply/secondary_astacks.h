@@ -1,8 +1,6 @@
 // Growth of the supply of A-stacks (LRPC §5.2), the client's half: secondary regions, from the request to their return.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,7 @@
 #include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/call/region.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::client {
 
@@ -85,7 +84,7 @@ class SecondaryAStacks {
   [[nodiscard]] shim::Stranger stranger() const { return {binding_.server().uid}; }
 
   BindingObject& binding_;
-  const pid_t owner_;
+  const shim::ProcessNumber owner_;
   SecondaryRecords records_;
 
   std::mutex asking_;

@@ -2,14 +2,13 @@
 // the allocator's rulings the other. Pairwise: no other domain maps it, and nobody ever sleeps on it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::shim {
 
@@ -92,7 +91,7 @@ class AllocatorPageMapping {
   AllocatorPage* page_;             ///< Constant from construction.
   AllocatorPage* spare_ = nullptr;  ///< Zeros for put_zeros(), there whenever a shared page is.
   AllocatorPage unmapped_;          ///< Stands in where there was no memory for a mapping: then nothing can be put.
-  pid_t owner_;
+  ProcessNumber owner_;
 };
 
 }  // namespace lrpc::shim

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::shim {
 
@@ -56,7 +57,7 @@ class PeerSocket {
  private:
   UniqueFd fd_;
   Made made_ = Made::here;
-  pid_t owner_ = 0;
+  ProcessNumber owner_ = 0;
   Stranger stranger_;
 };
 

@@ -1,8 +1,6 @@
 // The pairwise region of a binding: a sealed memfd with the A-stacks and their out-of-band tails (LRPC §3.1, §3.5).
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +10,7 @@
 #include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::shim {
 
@@ -88,8 +87,8 @@ class Region {
   void unmap() noexcept;
 
   std::byte* base_ = nullptr;
-  pid_t owner_ = 0;     ///< The process that mapped it; in a fork child the addresses belong to somebody else.
-  bool shared_ = true;  ///< False: private_to_this_domain().
+  ProcessNumber owner_ = 0;  ///< The process that mapped it; in a fork child the addresses belong to somebody else.
+  bool shared_ = true;       ///< False: private_to_this_domain().
   RegionLayout layout_;
 };
 

@@ -1,17 +1,19 @@
 // What tells a fork child from its parent, and descriptors that it may not hold on to.
 #pragma once
 
-#include <sys/types.h>
-
+#include <cstdint>
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::shim {
 
-/// getpid(2), without asking the kernel each time: the page in which it is kept is empty in a child, however that was
-/// made (MADV_WIPEONFORK), unless the child shares all memory, as that of vfork(2) does. Thread-safe.
-[[nodiscard]] pid_t this_process() noexcept;
+/// Tells a process from those whose memory it has a copy of. Not their pid: the first process of each process namespace
+/// has the number 1, and one may come of another.
+using ProcessNumber = std::uint32_t;
+/// This one's, over 0. The kernel is not asked: the page in which it is kept is empty in a child, however that was made
+/// (MADV_WIPEONFORK), unless the child shares all memory, as that of vfork(2) does. Thread-safe.
+[[nodiscard]] ProcessNumber this_process() noexcept;
 
 /// Makes fork(2) known to this file, if that has not been done. Who registers handlers with pthread_atfork(3) that
 /// close such descriptors does so after it, for in a child handlers run in the order of their registration.

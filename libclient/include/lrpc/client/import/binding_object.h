@@ -17,6 +17,7 @@
 #include "lrpc/shim/call/region.h"
 #include "lrpc/shim/call/step.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 #include "lrpc/shim/system/watcher.h"
 
 namespace lrpc {
@@ -200,7 +201,7 @@ class BindingObject {
   std::unique_ptr<AStackList[]> lists_;
 
   bool forgotten_ = false;  ///< Written in a fork child alone.
-  const pid_t owner_;
+  const shim::ProcessNumber owner_;
   const std::uint64_t number_ = ++numbers_;  ///< No other binding of this process has it.
   static inline std::atomic<std::uint64_t> numbers_{0};
   BindingParts parts_;

@@ -17,6 +17,7 @@
 #include "lrpc/client/call/pending.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/thread.h"
 
@@ -27,11 +28,11 @@ namespace client {
 /// The state that a queue shares with the calls that it watches. It stays until the last of them is finished or
 /// dropped, so the queue may end earlier.
 struct QueueLink {
-  explicit QueueLink(CompletionQueue& of, int process) noexcept : owner(process), queue(&of) {}
-  const int owner;          ///< In another process, a fork child, nothing here is touched.
-  std::mutex mutex;         ///< Held by whoever looks at the words: an unwatched one is not touched any more.
-  CompletionQueue* queue;   ///< Null: it has ended.
-  std::size_t holders = 1;  ///< The queue, and each call whose link this is.
+  explicit QueueLink(CompletionQueue& of, shim::ProcessNumber process) noexcept : owner(process), queue(&of) {}
+  const shim::ProcessNumber owner;  ///< In another process, a fork child, nothing here is touched.
+  std::mutex mutex;                 ///< Held by whoever looks at the words: an unwatched one is not touched any more.
+  CompletionQueue* queue;           ///< Null: it has ended.
+  std::size_t holders = 1;          ///< The queue, and each call whose link this is.
 };
 
 }  // namespace client
