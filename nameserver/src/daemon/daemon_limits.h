@@ -12,8 +12,8 @@ namespace lrpc::nameserver {
 /// `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
 [[nodiscard]] Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept;
 
-/// What the administrator should know of `limits` that leave room for few; else nothing. `descriptors`: the limit behind
-/// them.
+/// What the administrator should know of `limits` that leave room for few; else nothing. `descriptors`: the limit that
+/// made them so.
 [[nodiscard]] std::string few_descriptors(const Limits& limits, std::uint64_t descriptors);
 
 }  // namespace lrpc::nameserver
