@@ -1,5 +1,6 @@
 #include "local_names.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -10,6 +11,8 @@ namespace {
 constexpr std::chrono::milliseconds kLocalPatience{10'000};
 /// Of names that lrpcd has, of which not all go to the network.
 constexpr std::size_t kMostListed = 65'536;
+
+Error no_network() { return {Errc::remote_unavailable, "no lrpc-netd here: no name can be seen from other hosts"}; }
 
 }  // namespace
 
@@ -47,6 +50,8 @@ Status LocalNames::list(std::vector<shim::ListedName>& names) {
 Result<LocalNames::Names> LocalNames::look() {
   std::vector<shim::ListedName> all;
   if (Status listed = list(all); !listed) return listed.error();
+  // An lrpcd that has just started: bindings live on, but nobody has exported anything again yet.
+  if (std::ranges::find(all, shim::kNetworkName, &shim::ListedName::name) == all.end()) return no_network();
   if (network_ && network_->binding().revoked()) network_.reset();
   if (!network_) {
     ImportOptions options;
@@ -55,7 +60,7 @@ Result<LocalNames::Names> LocalNames::look() {
     auto network = netpath::NetworkPath::Client::import(shim::kNetworkName, options);
     if (!network) {
       if (network.code() != Errc::name_unknown) return network.error();
-      return Error{Errc::remote_unavailable, "no lrpc-netd here: no name can be seen from other hosts"};
+      return no_network();
     }
     network_.emplace(*std::move(network));
   }

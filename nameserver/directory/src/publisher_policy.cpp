@@ -17,8 +17,12 @@ PublisherPolicy::Step PublisherPolicy::next(Time now) const {
     return {What::grant, 0, {}, {}};
   }
   if (now >= keep_at_) return {What::keep_alive, lease_, {}, {}};
-  for (const auto& [key, value] : published_)
-    if (!wanted_.contains(key)) return {What::remove, lease_, {{key, {}}}, {}};
+  bool late = false;
+  for (const auto& [key, value] : published_) {
+    if (wanted_.contains(key)) continue;
+    if (now >= stay_until_) return {What::remove, lease_, {{key, {}}}, {}};
+    late = true;
+  }
   Step put{What::put, lease_, {}, {}};
   for (const auto& [key, value] : wanted_) {
     const auto there = published_.find(key);
@@ -28,7 +32,7 @@ PublisherPolicy::Step PublisherPolicy::next(Time now) const {
   }
   if (!put.entries.empty()) return put;
   if (kept_ >= settings_.keep_alives_an_audit) return {What::audit, lease_, {}, {}};
-  return wait_until(keep_at_);
+  return wait_until(late ? std::min(keep_at_, stay_until_) : keep_at_);
 }
 
 void PublisherPolicy::wanted(Names names) {
@@ -38,7 +42,9 @@ void PublisherPolicy::wanted(Names names) {
 
 void PublisherPolicy::not_told(Time now) {
   if (silent_since_ == Time()) silent_since_ = now;
-  if (now - silent_since_ >= settings_.grace) wanted_.clear();
+  const bool over = now - silent_since_ >= settings_.grace;
+  if (over) wanted_.clear();
+  stay_until_ = over ? Time() : now + settings_.grace;
 }
 
 void PublisherPolicy::granted(const Lease& lease, Time now) {

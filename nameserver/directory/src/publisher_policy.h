@@ -30,7 +30,8 @@ class PublisherPolicy {
     /// While there is a lease, at most a third of its time.
     std::chrono::milliseconds first_pause{200};
     std::chrono::milliseconds longest_pause{10'000};
-    /// While lrpcd or lrpc-netd is away for less than this, its names stay: a restart brings them back within 2 s.
+    /// While lrpcd or lrpc-netd is away for less than this, its names stay, and for so long afterwards: servers export
+    /// theirs again one after the other, within some 2 s.
     std::chrono::milliseconds grace{5'000};
     /// Each so many keep-alives the keys under the lease are counted: somebody may have removed some.
     unsigned keep_alives_an_audit = 4;
@@ -79,6 +80,7 @@ class PublisherPolicy {
   Time keep_at_{};
   Time retry_at_{};
   Time silent_since_{};  ///< Of lrpcd or lrpc-netd; Time(): they answer.
+  Time stay_until_{};    ///< Nothing is removed before: who exports it again may be late.
   unsigned failures_ = 0;
   unsigned kept_ = 0;  ///< Since the last audit.
 };

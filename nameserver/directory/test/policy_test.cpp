@@ -193,6 +193,24 @@ TEST_F(Publishing, bears_a_restart_of_lrpcd_and_withdraws_all_when_it_stays_away
   EXPECT_EQ(perform(), "p");
 }
 
+TEST_F(Publishing, keeps_names_for_a_while_that_are_not_back_when_lrpcd_is) {
+  policy.wanted({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  perform();
+  policy.not_told(now);
+  now += 1s;
+  policy.wanted({{"b", "2"}});
+  EXPECT_EQ(perform(), "");
+  EXPECT_EQ(policy.next(now).until, now + 4s);
+  now += 1s;
+  policy.wanted({{"a", "4"}, {"b", "2"}});
+  EXPECT_EQ(perform(), "p");
+  now += 3s;
+  EXPECT_EQ(perform(), "r");
+  EXPECT_EQ(keys, (PublisherPolicy::Names{{"a", "4"}, {"b", "2"}}));
+  policy.wanted({{"b", "2"}});
+  EXPECT_EQ(perform(), "r") << "not after a silence";
+}
+
 TEST_F(Publishing, takes_a_lease_that_a_put_does_not_find_for_lost) {
   policy.wanted({{"a", "1"}});
   perform(1);

@@ -116,6 +116,16 @@ TEST_F(Publishing, publishes_nothing_while_the_address_is_not_known_and_says_so)
   EXPECT_TRUE(becomes({"files/10.0.0.1"})) << said_.text();
 }
 
+TEST_F(Publishing, waits_for_a_network_domain_that_has_not_exported_itself_again) {
+  const auto name = network::export_to(server_, std::string(shim::kNetworkName), network_);
+  ASSERT_TRUE(name);
+  publish();
+  ASSERT_TRUE(eventually([&] { return publisher_->own() != 0; }));
+  ASSERT_TRUE(server_.withdraw(*name));  // as where lrpcd has just restarted: the binding lives
+  EXPECT_TRUE(eventually([&] { return said_.has("no lrpc-netd here"); }));
+  EXPECT_FALSE(said_.has("does not know this machine's address")) << said_.text();
+}
+
 TEST_F(Publishing, waits_for_a_network_domain) {
   start("files");
   publish();
