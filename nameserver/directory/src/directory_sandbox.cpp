@@ -18,7 +18,9 @@ sandbox::Options sandbox_of_directory(const Config& config) {
   for (const std::string& endpoint : config.server.endpoints) options.tcp_connect.push_back(port_of(endpoint));
   options.tcp_connect.push_back(53);
   // systemd-resolved puts other files in the place of its own, to one of which /etc/resolv.conf is most often a link.
-  options.read_only = {"/run/systemd/resolve", "/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"};
+  // Not all of /etc/ssl: it has a directory of private keys.
+  options.read_only = {"/run/systemd/resolve", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl",
+                       "/usr/share/ca-certificates"};
   options.read_only.insert(options.read_only.end(), kResolverFiles.begin(), kResolverFiles.end());
   // Directories: files that are renewed by a rename are other files.
   for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {

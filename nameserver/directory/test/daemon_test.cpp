@@ -146,6 +146,7 @@ TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_
     if (opening(file("host.pem"), O_RDONLY).act() != 0) return "cannot read the certificate behind a link";
     if (socket_of("TCP", AF_INET, SOCK_STREAM).act() != 0) return "cannot make a TCP socket";
     if (opening(secret, O_RDONLY).act() == 0) return "can read other files";
+    if (opening("/etc/ssl/private", O_RDONLY).act() == 0) return "can read the machine's private keys";
     auto attempts = forbidden_to_all(victim.pid());
     std::erase_if(attempts, [](const Attempt& one) { return one.name.starts_with("socket TCP"); });
     return not_refused(attempts);
