@@ -7,8 +7,8 @@
 
 namespace lrpc::directory {
 
-/// Options of the Server, for a process that may open so many descriptors. Bindings leave it what it needs for etcd. One
-/// user has at most an eighth of them, and of the threads: else two users could keep all others from importing.
+/// Options of the Server, for a process that may open so many descriptors. Bindings leave it what it needs for etcd.
+/// One user has at most an eighth of them, and of the threads: else two users could keep all others from importing.
 [[nodiscard]] ServerOptions serving_options(std::uint64_t descriptors);
 
 }  // namespace lrpc::directory
