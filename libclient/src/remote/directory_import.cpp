@@ -51,6 +51,16 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
                "no directory here: start lrpc-directory with the same nameserver, or name a host behind the '@'"};
 }
 
+/// The same, but waits for room, while other imports of this user's have all that it may have there.
+Result<advice::Client> import_directory(const ImportOptions& options, const Wait& wait) {
+  for (;;) {
+    auto client = import_directory(options);
+    const milliseconds left = wait.left();
+    if (client.code() != Errc::limit_reached || left.count() == 0) return client;
+    std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
+  }
+}
+
 Result<advice::LookupResults> look_up(advice::Client& directory, std::string_view name, const Pdl& pdl,
                                       const Wait& wait) {
   const milliseconds left = wait.left();
@@ -92,7 +102,7 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
 Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   const CallScope own(fresh);  // an import has its own timeout
   const Wait wait(options.timeout.value_or(kDoNotWait));
-  auto directory = import_directory(options);
+  auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
   for (;;) {
     const auto answer = look_up(*directory, name, pdl, wait);

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "attempts.h"
@@ -15,6 +17,7 @@
 #include "directory_sandbox.h"
 #include "fake_etcd.h"
 #include "fake_network_domain.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 #include "resolver.h"
 #include "run.h"
 #include "world.h"
@@ -106,20 +109,50 @@ TEST_F(DirectoryDaemon, says_nothing_to_etcd_where_there_is_one_already) {
   EXPECT_EQ(etcd.requests(), 0);
 }
 
-TEST_F(DirectoryDaemon, serves_as_many_imports_as_its_hard_limit_of_descriptors_allows) {
-  testing_lrpc::World world;
-  const FakeEtcd etcd;
-  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\""
-                                        << etcd.options().endpoints.front() << "\"]\n";
-  const testing_lrpc::Process process({"/bin/sh", "-c", "ulimit -Sn 256; exec \"$@\"", "lrpc-directory", LRPC_DIRECTORY,
-                                       "--config", file("directory.toml"), "--nameserver", world.nameserver(),
-                                       "--log-level", "off"});
-  std::vector<Directory::Client> clients;
-  for (int i = 0; i < 150; ++i) {
-    auto client = Directory::Client::import(shim::kDirectoryName, {.nameserver = world.nameserver()});
-    ASSERT_TRUE(client) << i << ": " << client.error().message();
-    clients.push_back(*std::move(client));
+/// With an etcd of the test's, and a low soft limit of descriptors.
+class RunningDirectory : public DirectoryDaemon {
+ protected:
+  void SetUp() override {
+    shim::raise_descriptor_limit();  // each client takes some here, too
+    std::ofstream(file("directory.toml"))
+        << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << etcd.options().endpoints.front() << "\"]\n";
+    process = testing_lrpc::Process({"/bin/sh", "-c", "ulimit -Sn 256; exec \"$@\"", "lrpc-directory", LRPC_DIRECTORY,
+                                     "--config", file("directory.toml"), "--nameserver", world.nameserver(),
+                                     "--log-level", "off"});
   }
+  /// This process binds itself so many times more. The first error, if any.
+  Status bind(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      auto client = Directory::Client::import(shim::kDirectoryName, {.nameserver = world.nameserver()});
+      if (!client) return client.error();
+      clients.push_back(*std::move(client));
+    }
+    return {};
+  }
+
+  testing_lrpc::World world;
+  FakeEtcd etcd;
+  testing_lrpc::Process process;
+  std::vector<Directory::Client> clients;
+};
+
+TEST_F(RunningDirectory, serves_as_many_imports_as_its_hard_limit_of_descriptors_allows) {
+  const Status bound = bind(150);
+  EXPECT_TRUE(bound) << clients.size() << ": " << bound.error().message();
+}
+
+TEST_F(RunningDirectory, is_waited_for_by_an_import_while_its_user_has_all_bindings_that_it_may_have) {
+  ASSERT_EQ(bind(300).code(), Errc::limit_reached);
+  const auto import = [&](std::chrono::milliseconds timeout) {
+    return Conformance::Client::import("nothing@", {.nameserver = world.nameserver(), .timeout = timeout}).code();
+  };
+  EXPECT_EQ(import(std::chrono::milliseconds(0)), Errc::limit_reached);
+  std::thread others([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    clients.clear();
+  });
+  EXPECT_EQ(import(std::chrono::seconds(2)), Errc::name_unknown);
+  others.join();
 }
 
 TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_nothing_else) {
