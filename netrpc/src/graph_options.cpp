@@ -67,11 +67,21 @@ std::string_view describe(OptionType type) noexcept {
   return "";
 }
 
+namespace {
+
+/// The largest value of the option; empty: no bound. No duration is longer than a year: protocols add some of them, and
+/// multiply them.
+std::string_view most_of(const OptionDescription& option) noexcept {
+  return option.most.empty() && option.type == OptionType::duration ? "31536000s" : option.most;
+}
+
+}  // namespace
+
 bool in_range(const OptionDescription& option, std::string_view value) noexcept {
   const auto within = [&](auto parse) {
     const auto given = parse(value);
-    return (option.least.empty() || given >= parse(option.least)) &&
-           (option.most.empty() || given <= parse(option.most));
+    const std::string_view most = most_of(option);
+    return (option.least.empty() || given >= parse(option.least)) && (most.empty() || given <= parse(most));
   };
   if (option.type == OptionType::number) return within(parse_number);
   if (option.type == OptionType::duration) return within(parse_duration);
@@ -79,9 +89,9 @@ bool in_range(const OptionDescription& option, std::string_view value) noexcept 
 }
 
 std::string describe_range(const OptionDescription& option) {
-  if (option.most.empty()) return option.least.empty() ? "" : fmt::format("at least {}", option.least);
-  return option.least.empty() ? fmt::format("at most {}", option.most)
-                              : fmt::format("{} to {}", option.least, option.most);
+  const std::string_view most = most_of(option);
+  if (most.empty()) return option.least.empty() ? "" : fmt::format("at least {}", option.least);
+  return option.least.empty() ? fmt::format("at most {}", most) : fmt::format("{} to {}", option.least, most);
 }
 
 void Options::set_list(const std::string& name, std::vector<std::string> items) {

@@ -163,6 +163,8 @@ constexpr Wrong kWrong[] = {
     {"i = IP; f = FRAGMENT(linger = 5) over i;",
      "1: '5' is no value for the option 'linger' of FRAGMENT, write a duration with its unit such as 250us, 10ms or "
      "5s"},
+    {"i = IP; f = FRAGMENT(linger = 31536001s) over i;",
+     "1: '31536001s' is out of range for the option 'linger' of FRAGMENT, write at most 31536000s"},
     {"i = IP; t = TRACE(share = 1.5) over i;",
      "1: '1.5' is no value for the option 'share' of TRACE, write a rate from 0 to 1 such as 0.05"},
     {"i = IP; t = TRACE(share = nan) over i;",

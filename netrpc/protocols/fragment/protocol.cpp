@@ -187,7 +187,8 @@ ProtocolKind fragment_kind() {
       {"reassemblies", OptionType::number, "incomplete messages from one peer (16)"},
       {"all_reassemblies", OptionType::number, "incomplete messages from all peers (256)"},
       {"incomplete_bytes", OptionType::number, "bytes of all incomplete messages together (8388608)"},
-      {"requests", OptionType::number, "requests in vain for missing fragments of one message (20)"},
+      {"requests", OptionType::number, "requests in vain for missing fragments of one message (20)", false, "0",
+       "4294967295"},
       {"sessions", OptionType::number, "sessions at once (4096)"},
       {"idle", OptionType::duration, "after which an unused session is dropped (60s)"},
   };

@@ -40,7 +40,7 @@ ProtocolKind mrpc_kind() {
       {"packet_life", OptionType::duration, "how long a packet may be under way; default 60s", false},
       {"clients", OptionType::number, "hosts that the server keeps records of; default 1024", false},
       {"memory", OptionType::number, "bytes of partial requests and saved replies; default 33554432", false},
-      {"sequence", OptionType::number, "the sequence number before the first; default 0", false},
+      {"sequence", OptionType::number, "the sequence number before the first; default 0", false, "0", "4294967295"},
   };
   kind.make = make;
   return kind;

@@ -10,7 +10,8 @@ ProtocolKind paired_kind() {
   kind.tells_ports_apart = true;
   kind.below = {{"the protocol that carries the segments", Service::datagram}};
   kind.options = {
-      {"max_retry", OptionType::number, "times that a segment or a probe is sent again; default 14"},
+      {"max_retry", OptionType::number, "times that a segment or a probe is sent again; default 14", false, "0",
+       "1000"},
       {"initial_timeout", OptionType::duration, "before the round trip has been measured; default 50ms"},
       {"minimum_timeout", OptionType::duration, "however short the round trip is; default 1ms"},
       {"longest_timeout", OptionType::duration, "after it has been doubled; default 1s"},
@@ -28,8 +29,7 @@ ProtocolKind paired_kind() {
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     PairedOptions options;
     const Options& given = parts.options;
-    options.max_retry =
-        static_cast<unsigned>(std::min<std::uint64_t>(given.number("max_retry", options.max_retry), 1000));
+    options.max_retry = static_cast<unsigned>(given.number("max_retry", options.max_retry));
     options.initial_timeout = given.duration("initial_timeout", options.initial_timeout);
     options.minimum_timeout = given.duration("minimum_timeout", options.minimum_timeout);
     options.longest_timeout = given.duration("longest_timeout", options.longest_timeout);
@@ -47,7 +47,7 @@ ProtocolKind paired_kind() {
                                 options.reply_timeout, options.probe, options.longest_probe, options.no_activity})
       if (time < std::chrono::microseconds(1)) return Error{Errc::invalid_argument, "the times must be at least 1us"};
     // Who forgets while its peer still sends the same request again would execute it twice.
-    if (options.no_activity < options.longest_timeout * (options.max_retry + 1))
+    if (options.no_activity / (options.max_retry + 1) < options.longest_timeout)  // their product may not fit
       return Error{Errc::invalid_argument, "no_activity must be longer than max_retry times longest_timeout"};
     return make_paired(parts.host, parts.name, *parts.below.front(), options);
   };
