@@ -97,6 +97,18 @@ TEST(Parser, a_list_in_parentheses_with_semicolons_is_one_mistake) {
   }
 }
 
+TEST(Parser, what_the_lexer_has_reported_is_one_mistake) {
+  for (const char* body :
+       {"type T = int8 $;", "record R { a: int8 $; b: int8; }", "procedure A(a: int8) @;", "option astacks = 5 %;",
+        "handle H *;", "callback { $ procedure A(); }", "procedure A(a: int32 /* b: int32);", "record R { a: int8; /*",
+        "callback { /*", "enum E : uint8 { A, /*", "/*"}) {
+    const auto compiled = compile_body(body);
+    EXPECT_EQ(compiled.errors, 1U) << body << compiled.diagnostics;
+  }
+  EXPECT_EQ(compile_text("/* interface T version 1.0 { procedure P(); }").errors, 1U);
+  EXPECT_EQ(compile_text("interface T version 1.0 { procedure P(); } $").errors, 1U);
+}
+
 TEST(Parser, an_enum_that_is_not_closed_does_not_swallow_the_procedures) {
   for (const char* body :
        {"enum E : uint8 { A;\nprocedure P(x: nothing);", "enum E : uint8 { A\nprocedure P(x: nothing);"})

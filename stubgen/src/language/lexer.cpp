@@ -87,6 +87,7 @@ void Lexer::block_comment() {
   advance();
   while (!done() && !(peek() == '*' && peek(1) == '/')) advance();
   if (done()) {
+    in_comment_ = true;
     diagnostics_.error(start, "this comment has no end");
     diagnostics_.note(start, "close it with '*/'; comments do not nest");
     return;

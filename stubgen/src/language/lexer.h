@@ -16,6 +16,8 @@ class Lexer {
 
   /// The next token; TokenKind::end for ever after the last one.
   [[nodiscard]] Token next();
+  /// Whether the text ended within a comment.
+  [[nodiscard]] bool in_comment() const { return in_comment_; }
 
  private:
   [[nodiscard]] char peek(std::size_t ahead = 0) const {
@@ -39,6 +41,7 @@ class Lexer {
   std::size_t at_ = 0;
   Location here_;
   bool first_on_line_ = true;
+  bool in_comment_ = false;
   Doc doc_;  ///< Doc comments met since the last token.
 };
 

@@ -43,12 +43,12 @@ std::optional<ast::Interface> Parser::interface_file() {
     }
     declarations(interface);
     if (at(TokenKind::end)) {
-      diagnostics_.error(current_.at, "the interface is not closed: '}' is missing");
+      if (!reported()) diagnostics_.error(current_.at, "the interface is not closed: '}' is missing");
       return interface;
     }
     take();
     take_if(TokenKind::semicolon);
-    if (!at(TokenKind::end)) {
+    if (!at(TokenKind::end) && !reported()) {
       diagnostics_.error(current_.at, fmt::format("{} stands behind the interface's end", describe(current_)));
       diagnostics_.note(current_.at, at_word("interface") ? "one file holds one interface: move the second to its own"
                                                           : "is there one '}' too many above?");

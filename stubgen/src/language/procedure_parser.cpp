@@ -34,9 +34,9 @@ ast::Callback ProcedureParser::callback(Doc doc) {
     try {
       Doc procedure_doc = std::exchange(current_.doc, {});
       if (!take_word("procedure")) {
+        if (reported()) throw SyntaxError{};
         const Token found = current_;
-        if (at_item()) take();                                      // recover() would stay before such a word
-        if (found.kind == TokenKind::invalid) throw SyntaxError{};  // the lexer has reported it
+        if (at_item()) take();  // recover() would stay before such a word
         diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
         diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
         throw SyntaxError{};

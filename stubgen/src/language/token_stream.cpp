@@ -51,7 +51,8 @@ Token TokenStream::expect(TokenKind kind, std::string_view where) {
 
 void TokenStream::expect_semicolon(std::string_view after) {
   if (take_if(TokenKind::semicolon)) return;
-  diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
+  if (!reported())
+    diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
   throw SyntaxError{};
 }
 
@@ -67,8 +68,7 @@ bool TokenStream::take_comma(std::string_view where, bool& semicolons) {
 }
 
 void TokenStream::fail(std::string message, std::string hint) {
-  // What the lexer could not read it has reported already.
-  if (!at(TokenKind::invalid)) {
+  if (!reported()) {
     diagnostics_.error(current_.at, std::move(message));
     if (!hint.empty()) diagnostics_.note(current_.at, std::move(hint));
   }

@@ -23,6 +23,9 @@ class TokenStream {
   /// At a word that begins a declaration. It may be a name all the same.
   [[nodiscard]] bool at_item() const { return is_item(current_); }
 
+  /// At what the lexer could not read, or at the end of a file whose rest it could not: it has said so.
+  [[nodiscard]] bool reported() const { return at(TokenKind::invalid) || (at(TokenKind::end) && lexer_.in_comment()); }
+
   Token take();
   bool take_if(TokenKind kind);
   bool take_word(std::string_view word);
