@@ -120,14 +120,9 @@ TEST(UserLayerTest, a_program_puts_a_header_of_its_own_in_the_middle_of_a_graph)
     ASSERT_TRUE(session);
     EXPECT_EQ(session.value()->push(net.message(0, "marked")), Errc::ok);
     // Sizes are seen without the header above, with it below.
-    control::Request above = control::MaximumMessage{};
-    control::Request below = control::MaximumMessage{};
-    ASSERT_EQ(session.value()->control(above), Errc::ok);
-    ASSERT_EQ(graphs[0]->find("ip")->control(below), Errc::ok);
-    EXPECT_EQ(std::get<control::MaximumMessage>(above).size + 1, std::get<control::MaximumMessage>(below).size);
-    control::Request advertised = control::AdvertisedMaximum{};
-    ASSERT_EQ(graphs[0]->find("mark")->control(advertised), Errc::ok);
-    EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, 101U);
+    EXPECT_EQ(test::asked<control::MaximumMessage>(**session).size + 1,
+              test::asked<control::MaximumMessage>(*graphs[0]->find("ip")).size);
+    EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*graphs[0]->find("mark")).size, 101U);
   }
   net.world.run_until_idle(1s);
   EXPECT_EQ(received, std::vector<std::string>{"marked"});

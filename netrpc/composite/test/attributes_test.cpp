@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "netrpc/composite/test/two.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -52,21 +53,13 @@ TEST(Composite, attributes_travel_in_a_header_that_does_not_depend_on_the_order_
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"with"});
   EXPECT_EQ(arrived, std::vector<std::string>{"up, 4 bytes, in the bag, 1 bits missing; PAINT.color = 7, "
                                               "NUMBER.sequence = 16909060, NUMBER.at_home = 0"});
-  control::Request maximum = control::MaximumMessage{};
-  control::Request below = control::MaximumMessage{};
   const Shepherd inside(two.net[0].monitor());
-  EXPECT_EQ(two.session->control(maximum), Errc::ok);
-  EXPECT_EQ(two.net[0].ip().control(below), Errc::ok);
-  const std::size_t size = std::get<control::MaximumMessage>(below).size;
-  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 7, size);
-  EXPECT_EQ(two.layer[0]->control(maximum), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 7, size);
-  control::Request advertised = control::AdvertisedMaximum{};
-  EXPECT_EQ(two.layer[0]->control(advertised), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 7);
-  advertised = control::AdvertisedMaximum{};
-  EXPECT_EQ(two.session_below()->high().control(advertised), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 7);
+  const std::size_t size = test::asked<control::MaximumMessage>(two.net[0].ip()).size;
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*two.session).size + 7, size);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*two.layer[0]).size + 7, size);
+  const std::size_t advertised = two.sink[0]->advertised + 7;
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*two.layer[0]).size, advertised);
+  EXPECT_EQ(test::asked<control::AdvertisedMaximum>(two.session_below()->high()).size, advertised);
 }
 
 TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners) {

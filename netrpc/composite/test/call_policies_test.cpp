@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "length.h"
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/test/several.h"
 #include "netrpc/protocols/select/select.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -67,11 +67,7 @@ TEST(CallPolicies, reply_order_does_not_wait_for_calls_that_have_failed) {
   EXPECT_EQ(calls[2].outcome, Errc::ok);
 }
 
-bool wanted(Session& request) {
-  control::Wanted asked;
-  EXPECT_EQ(control::ask(request, asked), Errc::ok);
-  return asked.wanted;
-}
+bool wanted(Session& request) { return test::asked<control::Wanted>(request).wanted; }
 
 TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_first) {
   Several one(1, with(avoid_interference_kind));

@@ -9,6 +9,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/test/several.h"
 #include "netrpc/protocols/select/select.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -272,21 +273,13 @@ TEST(GroupRpc, a_session_says_what_all_members_can_take) {
   const Shepherd inside(group.net[0].monitor());
   ParticipantSet one = group.net.to(1);
   const SessionRef single = *group.layers[0]->open(*group.client, one);
-  control::MaximumMessage of_group;
-  control::MaximumMessage of_one;
-  EXPECT_EQ(control::ask(*group.session, of_group), Errc::ok);
-  EXPECT_EQ(control::ask(*single, of_one), Errc::ok);
-  EXPECT_EQ(of_group.size, of_one.size);
-  control::Authenticated who;
-  EXPECT_EQ(control::ask(*group.session, who), Errc::ok);
-  EXPECT_FALSE(who.authenticated);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*group.session).size,
+            test::asked<control::MaximumMessage>(*single).size);
+  EXPECT_FALSE(test::asked<control::Authenticated>(*group.session).authenticated);
   control::RoundTrip trip;
   EXPECT_EQ(control::ask(*group.session, trip), Errc::not_supported);
-  control::FreedByCancel freed;
-  EXPECT_EQ(control::ask(*group.session, freed), Errc::ok);
-  control::PeerHost peer;
-  EXPECT_EQ(control::ask(*group.session, peer), Errc::ok);
-  EXPECT_EQ(peer.host, kGroup);
+  (void)test::asked<control::FreedByCancel>(*group.session);
+  EXPECT_EQ(test::asked<control::PeerHost>(*group.session).host, kGroup);
 }
 
 TEST(GroupRpc, select_takes_its_header_off_every_reply) {

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "lrpc/netrpc/blocking_call.h"
-#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/sim/test_hosts.h"
 #include "netrpc/test_support/asked.h"
@@ -104,9 +103,7 @@ TEST(SimEthernetTest, strangers_leave_a_quarter_of_the_sessions_to_those_that_th
   constexpr std::uint32_t kTooMany = 10;
   for (std::uint32_t i = 0; i < kOfPeers + kTooMany; ++i) hear_stranger(net, device, i);
   EXPECT_EQ(sink.received.size(), kOfPeers);
-  control::Statistics counted;
-  EXPECT_EQ(control::ask(device, counted), Errc::ok);
-  EXPECT_EQ(counted.refused, kTooMany);
+  EXPECT_EQ(test::asked<control::Statistics>(device).refused, kTooMany);
   EXPECT_TRUE(open(net, 1, device, sink, 0));
 }
 

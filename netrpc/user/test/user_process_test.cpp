@@ -16,10 +16,10 @@
 
 #include "eventually.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/user/served_users.h"
 #include "lrpc/netrpc/user/user_process.h"
 #include "netrpc/devices/engine/uring_engine.h"
+#include "netrpc/test_support/asked.h"
 #include "user_calls.client.h"
 #include "world.h"
 
@@ -83,9 +83,7 @@ class UserProcesses : public testing::Test {
   }
   netrpc::control::Statistics statistics() {
     const netrpc::Shepherd inside(host_->monitor());
-    netrpc::control::Statistics counted;
-    EXPECT_EQ(netrpc::control::ask(*user_, counted), Errc::ok);
-    return counted;
+    return netrpc::test::asked<netrpc::control::Statistics>(*user_);
   }
   std::size_t buffers_in_use() {
     const netrpc::Shepherd inside(host_->monitor());

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/auth/auth.h"
 #include "netrpc/protocols/auth/keys.h"
 #include "netrpc/protocols/auth/protocol.h"
 #include "netrpc/protocols/auth/test/key_file.h"
 #include "netrpc/protocols/auth/test/tap.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::auth {
 
@@ -78,9 +78,7 @@ class Auth : public ::testing::Test {
   void run(Duration time = 100ms) { net->world.run_for(time); }
   control::Statistics statistics(std::size_t host) {
     const Shepherd inside((*net)[host].monitor());
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(*stacks[host].auth, counted), Errc::ok);
-    return counted;
+    return test::asked<control::Statistics>(*stacks[host].auth);
   }
   std::vector<std::string>& received(std::size_t host) { return stacks[host].sink->received; }
   void inject(std::size_t host, const std::string& packet) {

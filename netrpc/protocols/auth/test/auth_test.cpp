@@ -155,8 +155,7 @@ TEST_P(AuthBy, says_how_the_peer_is_known) {
   start("10.0.0.0/24 " + key, "* " + key);
   const SessionRef session = open(0, 1);
   const Shepherd inside((*net)[0].monitor());
-  control::Authenticated authenticated;
-  ASSERT_EQ(control::ask(*session, authenticated), Errc::ok);
+  const auto authenticated = test::asked<control::Authenticated>(*session);
   EXPECT_TRUE(authenticated.authenticated);
   EXPECT_STREQ(authenticated.key_name.data(), "10.0.0.0/24");
 }
@@ -167,7 +166,7 @@ TEST_P(AuthBy, leaves_room_for_its_header) {
   control::MaximumMessage maximum;
   {
     const Shepherd inside((*net)[0].monitor());
-    ASSERT_EQ(control::ask(*session, maximum), Errc::ok);
+    maximum = test::asked<control::MaximumMessage>(*session);
     EXPECT_EQ(maximum.size, SimEthernet::kMaximum - kOverhead);
   }
   const std::string largest(maximum.size, 'm');
@@ -186,9 +185,7 @@ TEST_P(AuthBy, a_key_that_is_taken_away_cuts_the_peer_off) {
   files[1]->write("10.0.0.77 " + key);
   {
     const Shepherd inside((*net)[1].monitor());
-    control::RereadKeys again;
-    ASSERT_EQ(control::ask(*stacks[1].auth, again), Errc::ok);
-    EXPECT_EQ(again.keys, 1U);
+    EXPECT_EQ(test::asked<control::RereadKeys>(*stacks[1].auth).keys, 1U);
   }
   ASSERT_EQ(push(0, session, "refused"), Errc::ok);
   run();
@@ -196,8 +193,7 @@ TEST_P(AuthBy, a_key_that_is_taken_away_cuts_the_peer_off) {
   files[1]->write("* " + key);
   {
     const Shepherd inside((*net)[1].monitor());
-    control::RereadKeys again;
-    ASSERT_EQ(control::ask(*stacks[1].auth, again), Errc::ok);
+    (void)test::asked<control::RereadKeys>(*stacks[1].auth);
   }
   ASSERT_EQ(push(0, session, "lost"), Errc::ok);
   run();

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <map>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/auth/keys.h"
 #include "netrpc/protocols/auth/protocol.h"
 #include "netrpc/protocols/auth/test/key_file.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::auth {
 
@@ -166,8 +166,7 @@ class AuthElsewhere : public ::testing::Test {
   }
   void reread(std::size_t host) {
     const Shepherd inside(net[host].monitor());
-    control::RereadKeys again;
-    ASSERT_EQ(control::ask(*parties[host].auth, again), Errc::ok);
+    (void)test::asked<control::RereadKeys>(*parties[host].auth);
   }
   [[nodiscard]] std::string keys_of(std::size_t host) const {
     std::ifstream in(files[host]->path());

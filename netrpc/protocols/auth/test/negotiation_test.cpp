@@ -94,8 +94,7 @@ TEST_F(Negotiation, hosts_without_a_cipher_in_common_get_nothing_and_both_say_wh
                               "one aes256-gcm"});
   for (const std::size_t at : {0U, 1U}) {
     const Shepherd inside((*net)[at].monitor());
-    control::SharesKey shares{.host = net->address(1 - at)};
-    ASSERT_EQ(control::ask(*stacks[at].auth, shares), Errc::ok);
+    const auto shares = test::asked(*stacks[at].auth, control::SharesKey{.host = net->address(1 - at)});
     EXPECT_TRUE(shares.no_cipher);
     EXPECT_FALSE(shares.shown);
   }
@@ -123,9 +122,7 @@ TEST_F(Negotiation,
        that_there_is_no_cipher_in_common_is_not_said_any_more_of_a_host_that_is_silent_or_has_another_key) {
   const auto no_cipher = [this] {
     const Shepherd inside((*net)[0].monitor());
-    control::SharesKey shares{.host = net->address(1)};
-    EXPECT_EQ(control::ask(*stacks[0].auth, shares), Errc::ok);
-    return shares.no_cipher;
+    return test::asked(*stacks[0].auth, control::SharesKey{.host = net->address(1)}).no_cipher;
   };
   for (const bool silent : {true, false}) {
     start_with("chacha20-poly1305", "aes256-gcm");
@@ -141,8 +138,7 @@ TEST_F(Negotiation,
     } else {
       files[0]->write("* " + generate_key());
       const Shepherd inside((*net)[0].monitor());
-      control::Request again = control::RereadKeys{};
-      EXPECT_EQ(stacks[0].auth->control(again), Errc::ok);
+      (void)test::asked<control::RereadKeys>(*stacks[0].auth);
     }
     EXPECT_FALSE(no_cipher());
   }
@@ -198,10 +194,9 @@ TEST_F(Negotiation, a_choice_that_is_not_the_best_of_both_offers_is_refused) {
     EXPECT_TRUE(arrived(1, Type::data).empty());
     EXPECT_GE(statistics(0).refused, 1U);
     EXPECT_TRUE(told(notices(0), "host 10.0.0.2 uses " + names_of(chosen) + "; it has ")) << int{chosen};
-    control::SharesKey shares{.host = net->address(1)};
     const Shepherd inside((*net)[0].monitor());
-    ASSERT_EQ(control::ask(*stacks[0].auth, shares), Errc::ok);
-    EXPECT_FALSE(shares.no_cipher) << "there would be one";
+    EXPECT_FALSE(test::asked(*stacks[0].auth, control::SharesKey{.host = net->address(1)}).no_cipher)
+        << "there would be one";
   }
 }
 

@@ -114,9 +114,7 @@ TEST(ReliableDatagramTest, a_full_queue_and_a_message_that_is_too_long_are_refus
   EXPECT_EQ(net.push("x"), Errc::limit_reached);
   net.world.run_for(10ms);
   EXPECT_EQ(net.sinks[1]->received.size(), 5U);
-  control::Request largest = control::MaximumMessage{};
-  ASSERT_EQ(net.session->control(largest), Errc::ok);
-  const std::size_t size = std::get<control::MaximumMessage>(largest).size;
+  const std::size_t size = test::asked<control::MaximumMessage>(*net.session).size;
   EXPECT_EQ(net.push(std::string(size, 'x')), Errc::ok);
   EXPECT_EQ(net.push(std::string(size + 1, 'x')), Errc::message_too_long);
   net.world.run_for(10ms);

@@ -182,8 +182,7 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
     const Shepherd inside(net[1].monitor());
     fake(0xac100000 + i, 12, 1, text(200));
     sink.sessions.clear();
-    control::Statistics counted;
-    ASSERT_EQ(control::ask(fragment, counted), Errc::ok);
+    const auto counted = test::asked<control::Statistics>(fragment);
     most = std::max(most, counted.state + counted.sessions);
     if (i % 125 != 0) continue;
     ++real;
@@ -196,8 +195,7 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
   // One host in sixteen finds the table full of peers none of whom has been spared yet, and comes again.
   EXPECT_GE(sink.received.size() * 10, real * 9);
   net.world.run_for(200s);
-  control::Statistics counted;
-  ASSERT_EQ(control::ask(fragment, counted), Errc::ok);
+  const auto counted = test::asked<control::Statistics>(fragment);
   EXPECT_EQ(counted.state, 0U);
   EXPECT_EQ(counted.sessions, 0U);
   EXPECT_EQ(net[1].pool().in_use(), 0U);

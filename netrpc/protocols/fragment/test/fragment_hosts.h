@@ -10,11 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
 #include "netrpc/protocols/fragment/test/tap.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 
@@ -37,11 +37,7 @@ struct FragmentHost {
     machine.own(std::shared_ptr<Protocol>(std::move(*made)));
     sink = &machine.add<SinkProtocol>();
   }
-  control::Statistics statistics() {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(*fragment, counted), Errc::ok);
-    return counted;
-  }
+  control::Statistics statistics() { return test::asked<control::Statistics>(*fragment); }
   void enable() {
     const Shepherd inside(machine.monitor());
     ASSERT_TRUE(fragment->open_enable(*sink, SimHosts::anyone()));

@@ -34,12 +34,8 @@ TEST_F(Fragment, messages_of_every_size_arrive_as_they_were_and_what_is_too_long
   FragmentHost a(net[0]), b(net[1]);
   b.enable();
   const SessionRef session = open(a, 1);
-  control::MaximumMessage maximum;
-  control::OptimumMessage optimum;
-  ASSERT_EQ(control::ask(*session, maximum), Errc::ok);
-  ASSERT_EQ(control::ask(*session, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, kCut);
-  EXPECT_EQ(maximum.size, 16 * kCut);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(*session).size, kCut);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(*session).size, 16 * kCut);
   EXPECT_GT(12 * kCut, 16384U);
   std::vector<std::string> sent;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{37}, kCut - 1, kCut, kCut + 1, 2 * kCut,
@@ -349,9 +345,7 @@ TEST_F(Fragment, a_link_that_has_shrunk_is_noticed_and_the_message_cut_smaller) 
     EXPECT_EQ((*session)->push(pair.message(0, text(first))), Errc::ok);
     pair.world.run_for(10ms);
     EXPECT_EQ(b.sink->received, std::vector<std::string>{text(first)});
-    control::OptimumMessage optimum;
-    ASSERT_EQ(control::ask(**session, optimum), Errc::ok);
-    EXPECT_EQ(optimum.size, 1400 - Header::kSize);
+    EXPECT_EQ(test::asked<control::OptimumMessage>(**session).size, 1400 - Header::kSize);
   }
 }
 

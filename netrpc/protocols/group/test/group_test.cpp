@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lrpc/netrpc/all_kinds.h"
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/test/several.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -64,8 +64,7 @@ TEST(Group, a_call_through_it_goes_to_its_members) {
   }
   const auto call = [&](std::string_view through, GroupOutcome& outcome) {
     const Shepherd inside(net[0].monitor());
-    control::Members members;
-    EXPECT_EQ(control::ask(*graphs[0]->find(through), members), Errc::ok);
+    const auto members = test::asked<control::Members>(*graphs[0]->find(through));
     EXPECT_EQ(members.hosts.size(), through == "both" ? 2U : 1U);
     EXPECT_TRUE(Groups::is_group(members.group));
     const auto session = graphs[0]->find(through)->open(*servers[0], command);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "talking_group.h"
 
 namespace lrpc::netrpc::psync {
@@ -15,8 +16,7 @@ using namespace std::chrono_literals;
 control::Context context_of(Session& session, const control::MessageName& message = {}) {
   control::Context asked;
   asked.message = message;
-  EXPECT_EQ(control::ask(session, asked), Errc::ok);
-  return asked;
+  return test::asked(session, asked);
 }
 
 TEST(Psync, says_what_directly_precedes_a_message) {
@@ -72,10 +72,8 @@ TEST(Psync, names_a_message_to_whoever_is_given_it) {
 TEST(Psync, says_how_many_messages_are_outstanding) {
   Group group(2, {}, {.window = 64, .interval = 20ms, .silence = 10s});
   const auto outstanding = [&](std::size_t who) {
-    control::Outstanding asked;
     const Shepherd inside(group.net[who].monitor());
-    EXPECT_EQ(control::ask(*group.members[who].session, asked), Errc::ok);
-    return asked;
+    return test::asked<control::Outstanding>(*group.members[who].session);
   };
   EXPECT_EQ(group.push(0), Errc::ok);  // they know each other then
   group.net.world.run_for(1s);

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/psync/protocol.h"
 #include "netrpc/protocols/psync/psync.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::psync {
 
@@ -185,9 +185,7 @@ struct Group {
   /// The first one knows its life then.
   void introduce(Puppet& puppet) { push(puppet, Type::status, {puppet.host().address(), puppet.life, 0}); }
   [[nodiscard]] control::Statistics statistics(std::size_t who) {
-    control::Statistics asked;
-    EXPECT_EQ(control::ask(*members[who].protocol, asked), Errc::ok);
-    return asked;
+    return test::asked<control::Statistics>(*members[who].protocol);
   }
   void expect_all_have(const std::vector<int>& pushed) {
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -1,5 +1,6 @@
 // What becomes of channels, requests and users of SUN_SELECT when calls are given up, dropped, kept or over.
 #include "netrpc/protocols/sun_select/test/sun_pair.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc::sun_test {
 namespace {
@@ -76,9 +77,7 @@ TEST(SunRpcTest, a_call_without_any_time_left_is_not_sent_and_no_layer_counts_it
   EXPECT_EQ(one.outcome, Errc::call_aborted);
   EXPECT_TRUE(pair.wire.packets.empty());
   for (const auto& layer : pair.layers[0]) {
-    control::Statistics counted;
-    ASSERT_EQ(control::ask(*layer, counted), Errc::ok) << layer->name();
-    EXPECT_EQ(counted.sent, 0U) << layer->name();
+    EXPECT_EQ(test::asked<control::Statistics>(*layer).sent, 0U) << layer->name();
   }
 }
 
@@ -88,9 +87,7 @@ TEST(SunRpcTest, calls_that_only_wait_for_a_channel_are_not_counted_as_sent) {
   for (TestCall& one : calls) pair.call(one, "x", 7, 10ms);
   pair.wire.pass(11ms, 1ms);
   for (const TestCall& one : calls) EXPECT_EQ(one.outcome, Errc::call_aborted);
-  control::Statistics counted;
-  ASSERT_EQ(control::ask(*pair.layers[0][1], counted), Errc::ok);
-  EXPECT_EQ(counted.sent, 2U);
+  EXPECT_EQ(test::asked<control::Statistics>(*pair.layers[0][1]).sent, 2U);
 }
 
 TEST(SunRpcTest, a_server_that_keeps_an_answered_request_is_told_the_next_ones_numbers) {
@@ -194,11 +191,8 @@ TEST(SunRpcTest, the_claimed_user_stays_that_of_its_own_request) {
   };
   for (const std::uint32_t uid : {11U, 12U}) EXPECT_EQ(pair.answer(request(uid)), "");
   ASSERT_EQ(pair.server->kept.size(), 2U);
-  for (const std::uint32_t which : {0U, 1U}) {
-    control::ClaimedUser user;
-    EXPECT_EQ(control::ask(*pair.server->kept[which], user), Errc::ok);
-    EXPECT_EQ(user.uid, 11 + which);
-  }
+  for (const std::uint32_t which : {0U, 1U})
+    EXPECT_EQ(test::asked<control::ClaimedUser>(*pair.server->kept[which]).uid, 11 + which);
 }
 
 TEST(SunRpcTest, procedure_0_is_answered_without_a_credential) {

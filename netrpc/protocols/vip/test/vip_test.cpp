@@ -1,6 +1,6 @@
 // VIP: packets in, packets out, in virtual time.
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/vip/test/vip_host.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -25,11 +25,7 @@ class Vip : public ::testing::Test {
     const Shepherd inside(from.machine.monitor());
     return session.push(net.message(from.machine.index(), std::string(size, 'x')));
   }
-  static control::Statistics statistics(Protocol& protocol) {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(protocol, counted), Errc::ok);
-    return counted;
-  }
+  static control::Statistics statistics(Protocol& protocol) { return test::asked<control::Statistics>(protocol); }
 
   SimHosts net{3, 1};
 };
@@ -321,20 +317,13 @@ TEST_F(Vip, peers_cannot_make_more_sessions_than_the_limit) {
 TEST_F(Vip, maximum_and_optimum_follow_what_is_open) {
   VipHost a(net[0]);
   Session& small = open(a, 1);
-  control::MaximumMessage maximum;
-  control::OptimumMessage optimum;
-  EXPECT_EQ(control::ask(small, maximum), Errc::ok);
-  EXPECT_EQ(maximum.size, 1500U);
-  EXPECT_EQ(control::ask(small, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, 1500U);
+  EXPECT_EQ(test::asked<control::MaximumMessage>(small).size, 1500U);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(small).size, 1500U);
   a.sink->advertised = 10000;
   Session& large = open(a, 2);
-  EXPECT_EQ(control::ask(large, maximum), Errc::ok);
-  EXPECT_EQ(maximum.size, 65515U);
-  EXPECT_EQ(control::ask(large, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, 1500U);
-  EXPECT_EQ(control::ask(*a.vip, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, 1480U) << "what goes uncut either way";
+  EXPECT_EQ(test::asked<control::MaximumMessage>(large).size, 65515U);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(large).size, 1500U);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(*a.vip).size, 1480U) << "what goes uncut either way";
 }
 
 TEST_F(Vip, nothing_is_allocated_for_a_message_after_the_first_ones) {

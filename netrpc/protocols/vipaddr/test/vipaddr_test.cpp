@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/vip/test/vip_host.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -95,9 +95,7 @@ TEST(VipAddr, opens_that_lead_nowhere_fail) {
 TEST(VipAddr, its_optimum_is_what_goes_uncut_either_way) {
   SimHosts net(1);
   VipAddrHost a(net[0]);
-  control::OptimumMessage optimum;
-  ASSERT_EQ(control::ask(*a.vipaddr, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, 1480U);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(*a.vipaddr).size, 1480U);
 }
 
 /// CHANNEL on VIPaddr, whose Ethernet does not resolve anybody for now.

@@ -10,6 +10,7 @@
 #include "netrpc/protocols/viphosts/header.h"
 #include "netrpc/protocols/vipsize/vipsize.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -25,19 +26,12 @@ struct TableHost {
   }
   void advertise(ProtocolNumber number, bool speaks = true) {
     const Shepherd inside(machine.monitor());
-    control::AdvertiseVip told{number, speaks};
-    ASSERT_EQ(control::ask(*table, told), Errc::ok);
+    (void)test::asked(*table, control::AdvertiseVip{number, speaks});
   }
   bool believes(HostAddress host, ProtocolNumber number) {
-    control::SpeaksVip asked{host, number, false};
-    EXPECT_EQ(control::ask(*table, asked), Errc::ok);
-    return asked.speaks;
+    return test::asked(*table, control::SpeaksVip{host, number, false}).speaks;
   }
-  control::Statistics statistics() {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(*table, counted), Errc::ok);
-    return counted;
-  }
+  control::Statistics statistics() { return test::asked<control::Statistics>(*table); }
   SimHost& machine;
   Protocol* table = nullptr;
 };
@@ -128,8 +122,7 @@ TEST(VipHosts, the_ethernet_address_tells_the_host) {
   SimHosts net(2);
   TableHost a(net[0]), b(net[1]);
   net.world.run_for(10ms);
-  control::ResolveReverse reverse{net[1].ethernet_address(), {}};
-  ASSERT_EQ(control::ask(*a.table, reverse), Errc::ok);
+  auto reverse = test::asked(*a.table, control::ResolveReverse{net[1].ethernet_address(), {}});
   EXPECT_EQ(reverse.host, net.address(1));
   reverse.ethernet.bytes[3] ^= 1;
   EXPECT_EQ(control::ask(*a.table, reverse), Errc::host_unreachable);
@@ -206,11 +199,8 @@ TEST(VipHosts, who_moves_does_not_take_along_the_address_that_another_host_has_b
   net.world.run_for(1ms);
   TableHost b(net[1]);
   net.world.run_for(10ms);
-  for (const std::size_t i : {1U, 2U}) {
-    control::ResolveReverse reverse{net[i].ethernet_address(), {}};
-    EXPECT_EQ(control::ask(*a.table, reverse), Errc::ok);
-    EXPECT_EQ(reverse.host, net.address(i));
-  }
+  for (const std::size_t i : {1U, 2U})
+    EXPECT_EQ(test::asked(*a.table, control::ResolveReverse{net[i].ethernet_address(), {}}).host, net.address(i));
 }
 
 TEST(VipHosts, a_full_table_is_searched_for_room_once_a_second) {
@@ -241,11 +231,7 @@ TEST(VipHosts, vip_uses_ip_until_the_peer_has_been_heard_and_the_ethernet_from_t
   net[0].own(std::move(made));
   std::shared_ptr<Protocol> addr = make_vipaddr(net[0].host(), "vipaddr", net[0].ethernet(), net[0].ip(), a.table);
   SinkProtocol& sink = net[0].add<SinkProtocol>();
-  const auto frames = [&] {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(net[0].ip(), counted), Errc::ok);
-    return counted.sent;
-  };
+  const auto frames = [&] { return test::asked<control::Statistics>(net[0].ip()).sent; };
   const auto push = [&] {
     const Shepherd inside(net[0].monitor());
     auto session = vip.open(sink, net.to(1));
@@ -292,11 +278,9 @@ void expect_best_way(const std::string& top) {
   auto session = (top == "fragment" ? fragment : top == "vipsize" ? vipsize : vip).open(sink, net.to(1));
   ASSERT_TRUE(session);
   const auto goes_over_ip = [&] {
-    control::Statistics before, after;
-    EXPECT_EQ(control::ask(machine.ip(), before), Errc::ok);
+    const auto before = test::asked<control::Statistics>(machine.ip()).sent;
     EXPECT_EQ((*session)->push(net.message(0, "hello")), Errc::ok);
-    EXPECT_EQ(control::ask(machine.ip(), after), Errc::ok);
-    return after.sent != before.sent;
+    return test::asked<control::Statistics>(machine.ip()).sent != before;
   };
   const auto pass = [&](Duration time) {
     machine.monitor().unlock();

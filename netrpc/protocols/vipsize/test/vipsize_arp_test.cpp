@@ -3,12 +3,12 @@
 
 #include <utility>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/vipaddr/vipaddr.h"
 #include "netrpc/protocols/vipsize/vipsize.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -58,11 +58,7 @@ struct ArpHost {
     return *shared;
   }
   /// Packets by either way.
-  static std::uint64_t sent(Protocol& device) {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(device, counted), Errc::ok);
-    return counted.sent;
-  }
+  static std::uint64_t sent(Protocol& device) { return test::asked<control::Statistics>(device).sent; }
   [[nodiscard]] std::uint64_t over_ethernet() const { return sent(machine.ethernet()); }
   [[nodiscard]] std::uint64_t over_ip() const { return sent(machine.ip()); }
   SimHost& machine;
@@ -213,10 +209,8 @@ TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_
   ASSERT_EQ(server.sink->sessions.size(), 1U);
   const auto maximum_and_host = [&] {
     const Shepherd inside(net[1].monitor());
-    control::MaximumMessage maximum;
-    EXPECT_EQ(control::ask(*server.sink->sessions[0], maximum), Errc::ok);
-    control::PeerHost peer;
-    EXPECT_EQ(control::ask(*server.sink->sessions[0], peer), Errc::ok);
+    const auto maximum = test::asked<control::MaximumMessage>(*server.sink->sessions[0]);
+    const auto peer = test::asked<control::PeerHost>(*server.sink->sessions[0]);
     return std::pair(maximum.size, peer.host);
   };
   const auto before = maximum_and_host();

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/vipaddr/vipaddr.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/test_support/asked.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -25,11 +25,7 @@ struct StackHost {
     machine.own(shared);
     return shared.get();
   }
-  static control::Statistics statistics(Protocol& protocol) {
-    control::Statistics counted;
-    EXPECT_EQ(control::ask(protocol, counted), Errc::ok);
-    return counted;
-  }
+  static control::Statistics statistics(Protocol& protocol) { return test::asked<control::Statistics>(protocol); }
   void enable() {
     const Shepherd inside(machine.monitor());
     ASSERT_TRUE(vipsize->open_enable(*sink, SimHosts::anyone()));
@@ -118,11 +114,8 @@ TEST_P(VipSize, a_peer_that_only_sent_small_messages_can_be_answered_with_large_
 
 TEST_P(VipSize, maximum_is_that_of_large_messages_and_optimum_that_of_small_ones) {
   const SessionRef session = open(a, 1);
-  control::MaximumMessage maximum;
-  control::OptimumMessage optimum;
-  ASSERT_EQ(control::ask(*session, maximum), Errc::ok);
-  ASSERT_EQ(control::ask(*session, optimum), Errc::ok);
-  EXPECT_EQ(optimum.size, bound());
+  const auto maximum = test::asked<control::MaximumMessage>(*session);
+  EXPECT_EQ(test::asked<control::OptimumMessage>(*session).size, bound());
   EXPECT_EQ(maximum.size, 16 * (bound() - 23));
   EXPECT_EQ(push(a, session, maximum.size + 1 > 20000 ? 20000 : maximum.size), Errc::ok);
 }
