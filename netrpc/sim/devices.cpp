@@ -125,19 +125,6 @@ void SimDevice::transmit(Packet& packet, SimHost& to, std::size_t fragments) {
 
 // ---- Ethernet ----
 
-namespace {
-
-void put_address(WireWriter& writer, const EthernetAddress& address) noexcept {
-  for (const std::uint8_t byte : address.bytes) writer.put(byte);
-}
-EthernetAddress get_address(WireReader& reader) noexcept {
-  EthernetAddress address;
-  for (std::uint8_t& byte : address.bytes) byte = reader.get<std::uint8_t>();
-  return address;
-}
-
-}  // namespace
-
 SimEthernet::SimEthernet(SimHost& machine, std::string name, std::uint16_t types, bool reverse)
     : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
 
@@ -181,10 +168,8 @@ Errc SimEthernet::send(SimDeviceSession& session, Message message) noexcept {
   const EthernetAddress& to = session.participants().remote.ethernet;
   const auto frame_to = [&](SimHost& receiver) {
     Packet& packet = packet_of(message, kHeader, kLeast);
-    WireWriter writer(packet.bytes());
-    put_address(writer, to);
-    put_address(writer, machine().ethernet_address());
-    writer.put(static_cast<std::uint16_t>(types_ + session.participants().protocol));
+    const auto type = static_cast<std::uint16_t>(types_ + session.participants().protocol);
+    WireWriter(packet.bytes()).put(to.bytes, machine().ethernet_address().bytes, type);
     transmit(packet, receiver, 1);
   };
   ++counted.sent;
@@ -204,8 +189,9 @@ Errc SimEthernet::send(SimDeviceSession& session, Message message) noexcept {
 
 void SimEthernet::receive(const std::byte* bytes, std::size_t size) noexcept {
   WireReader reader(bytes);
-  const EthernetAddress to = get_address(reader);
-  const EthernetAddress from = get_address(reader);
+  EthernetAddress to;
+  EthernetAddress from;
+  reader.get(to.bytes, from.bytes);
   const unsigned number = static_cast<unsigned>(reader.get<std::uint16_t>()) - types_;
   if ((to != machine().ethernet_address() && to != kEthernetBroadcast) || number == 0 || number > 255) {
     ++counted.malformed;  // a wire that corrupts

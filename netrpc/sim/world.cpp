@@ -30,9 +30,7 @@ SimHost* SimWorld::find(HostAddress address) noexcept {
 }
 
 SimHost* SimWorld::find(const EthernetAddress& address) noexcept {
-  HostAddress ip;
-  for (std::size_t i = 2; i < 6; ++i) ip.value = ip.value << 8 | address.bytes[i];
-  SimHost* const host = find(ip);
+  SimHost* const host = find(HostAddress{static_cast<std::uint32_t>(address.number())});
   return host != nullptr && host->ethernet_address() == address ? host : nullptr;
 }
 

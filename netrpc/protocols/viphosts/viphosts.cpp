@@ -38,11 +38,7 @@ class VipHostsProtocol final : public Protocol {
   struct EthernetKey {
     std::uint64_t seed = 0;
     EthernetAddress ethernet;
-    [[nodiscard]] std::uint64_t hash() const noexcept {
-      std::uint64_t number = 0;
-      for (const std::uint8_t byte : ethernet.bytes) number = number << 8 | byte;
-      return mix(seed, number);
-    }
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, ethernet.number()); }
     friend bool operator==(const EthernetKey& a, const EthernetKey& b) noexcept { return a.ethernet == b.ethernet; }
   };
   struct Entry {

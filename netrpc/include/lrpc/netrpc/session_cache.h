@@ -41,9 +41,7 @@ struct PeerKey {
   ProtocolNumber protocol = 0;
 
   [[nodiscard]] std::uint64_t hash() const noexcept {
-    std::uint64_t device = 0;
-    for (const std::uint8_t byte : ethernet.bytes) device = device << 8 | byte;
-    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), device);
+    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), ethernet.number());
   }
   friend bool operator==(const PeerKey& a, const PeerKey& b) noexcept {
     return a.host == b.host && a.protocol == b.protocol && a.ethernet == b.ethernet;
