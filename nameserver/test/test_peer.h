@@ -19,10 +19,12 @@
 #include "eventually.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "temporary_directory.h"
 
 namespace lrpc::nameserver::test {
 
 using testing_lrpc::eventually;
+using testing_lrpc::TemporaryDirectory;
 
 using std::chrono::milliseconds;
 
@@ -34,25 +36,6 @@ inline std::size_t open_fds() {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
   return count;
 }
-
-/// A directory of its own, removed with everything in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = "/tmp/lrpc-test-XXXXXX";
-    if (const char* made = ::mkdtemp(pattern.data())) path_ = made;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] std::string operator/(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline const shim::OwnedInterfaceId kFiles{"Files", 1, 0, 0xf11e5};
 inline const std::vector<AStackClass> kClasses{{64, 0, 5}, {1500, 4096, 2}};

@@ -3,36 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <string>
-#include <system_error>
 
 #include "attempts.h"
 #include "lrpc/sandbox.h"
+#include "temporary_directory.h"
 
 namespace lrpc::sandbox::test {
 
-/// A directory that lives as long as this.
-class Directory {
- public:
-  Directory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-sandbox-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~Directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using Directory = testing_lrpc::TemporaryDirectory;
 
 /// Everything below runs where all parts can be had, and says why not elsewhere.
 class Sandbox : public testing::Test {

@@ -96,17 +96,6 @@ void Process::end_counting() const {
   for (int i = 0; i < 500 && !has_ended(pid_); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  path_ = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 World::World(lrpc::nameserver::NameserverOptions options)
     : socket_((directory_.path() / "lrpcd.sock").string()), options_(std::move(options)) {
   options_.socket_path = socket_;

@@ -16,6 +16,7 @@
 
 #include "conformance.client.h"
 #include "lrpc/nameserver.h"
+#include "temporary_directory.h"
 
 namespace testing_lrpc {
 
@@ -53,17 +54,6 @@ class Process {
   void end_counting() const;
 
   pid_t pid_ = -1;
-};
-
-/// A directory that goes with its contents.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// A nameserver of this test alone, in its process, and server processes that export Conformance with it.

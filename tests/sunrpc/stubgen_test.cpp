@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sun_host.h"
+#include "temporary_directory.h"
 
 namespace lrpc::netrpc::test {
 namespace {
@@ -23,13 +24,7 @@ std::vector<fs::path> files() {
 
 class StubgenXdr : public testing::TestWithParam<fs::path> {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "lrpc-sunrpc-test.XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  fs::path directory_;
+  const testing_lrpc::TemporaryDirectory directory_;
 };
 
 TEST_P(StubgenXdr, is_read_by_rpcgen_and_the_compiler) {
@@ -38,9 +33,9 @@ TEST_P(StubgenXdr, is_read_by_rpcgen_and_the_compiler) {
   for (const auto& [option, file] :
        {std::pair{"-h", "it.h"}, {"-c", "it_xdr.c"}, {"-l", "it_clnt.c"}, {"-m", "it_svc.c"}}) {
     const Said made =
-        run("sh -c 'cd " + directory_.string() + " && " LRPC_RPCGEN " -C " + option + " -o " + file + " it.x'");
+        run("sh -c 'cd " + directory_.path().string() + " && " LRPC_RPCGEN " -C " + option + " -o " + file + " it.x'");
     EXPECT_TRUE(made.well) << made.text;
-    const Said compiled = run(LRPC_CC " -w -fsyntax-only -I " LRPC_TIRPC_INCLUDE " " + (directory_ / file).string());
+    const Said compiled = run(LRPC_CC " -w -fsyntax-only -I " LRPC_TIRPC_INCLUDE " " + directory_ / file);
     EXPECT_TRUE(compiled.well) << file << ": " << compiled.text;
   }
 }

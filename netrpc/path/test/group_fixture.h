@@ -89,13 +89,10 @@ class Groups : public testing::Test {
   };
 
   Groups() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-netpath-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    directory_ = pattern;
-    here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
+    here_ = std::make_unique<Host>(network_, kHere, directory_ / "here.sock");
     std::vector<HostAddress> all;
     for (std::size_t i = 0; i < kMembers; ++i) {
-      members_[i].host = std::make_unique<Host>(network_, address(i), directory_ + "/" + std::to_string(i) + ".sock");
+      members_[i].host = std::make_unique<Host>(network_, address(i), directory_ / (std::to_string(i) + ".sock"));
       members_[i].host->start_broker(there_options());
       serve(i);
       all.push_back(address(i));
@@ -107,7 +104,6 @@ class Groups : public testing::Test {
     for (Member& member : members_) member.server.reset();
     here_.reset();
     for (Member& member : members_) member.host.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   static HostAddress address(std::size_t member) { return kThere + static_cast<HostAddress>(member); }
@@ -139,7 +135,7 @@ class Groups : public testing::Test {
   static std::string failure(Errc code) { return std::string(describe(code)); }
 
   Network network_;
-  std::string directory_;
+  testing_lrpc::TemporaryDirectory directory_;
   std::unique_ptr<Host> here_;
   std::array<Member, kMembers> members_;
 };

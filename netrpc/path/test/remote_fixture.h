@@ -3,9 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "conformance_service.h"
 #include "eventually.h"
+#include "temporary_directory.h"
 #include "two_hosts.h"
 
 namespace testing_netpath {
@@ -32,11 +31,8 @@ inline constexpr milliseconds kPatience{240'000};
 class TwoHosts : public testing::Test {
  protected:
   TwoHosts() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-netpath-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    directory_ = pattern;
-    here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
-    there_ = std::make_unique<Host>(network_, kThere, directory_ + "/there.sock");
+    here_ = std::make_unique<Host>(network_, kHere, directory_ / "here.sock");
+    there_ = std::make_unique<Host>(network_, kThere, directory_ / "there.sock");
     here_->start_broker({.keepalive = kKeepalive, .boot_id = 0});
     there_->start_broker(there_options());
     server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = there_->socket()});
@@ -47,7 +43,6 @@ class TwoHosts : public testing::Test {
     server_.reset();
     here_.reset();
     there_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   static BrokerOptions there_options() {
@@ -62,7 +57,7 @@ class TwoHosts : public testing::Test {
   }
 
   Network network_;
-  std::string directory_;
+  testing_lrpc::TemporaryDirectory directory_;
   std::unique_ptr<Host> here_;
   std::unique_ptr<Host> there_;
   ConformanceService service_;

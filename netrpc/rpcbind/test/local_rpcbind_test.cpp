@@ -1,6 +1,5 @@
 // Registrations with a local rpcbind that the test plays: one that is right, slow, silent, wrong or gone.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -9,13 +8,13 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "lrpc/netrpc/rpcbind.h"
 #include "lrpc/netrpc/xdr.h"
 #include "lrpc/shim/system/fd.h"
+#include "temporary_directory.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -31,9 +30,6 @@ class FakeRpcbind {
  public:
   using Behaves = std::function<void(int socket, std::uint32_t procedure)>;
   explicit FakeRpcbind(std::size_t connections, Behaves behaves) {
-    char directory[] = "/tmp/lrpc-rpcbind-XXXXXX";
-    if (::mkdtemp(directory) == nullptr) throw std::runtime_error("mkdtemp");
-    directory_ = directory;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path().c_str(), path().size());
@@ -54,13 +50,11 @@ class FakeRpcbind {
   ~FakeRpcbind() {
     ::shutdown(listening_.get(), SHUT_RDWR);  // whoever wanted to call has
     thread_.join();
-    ::unlink(path().c_str());
-    ::rmdir(directory_.c_str());
   }
-  [[nodiscard]] std::string path() const { return directory_ + "/sock"; }
+  [[nodiscard]] std::string path() const { return directory_ / "sock"; }
 
  private:
-  std::string directory_;
+  testing_lrpc::TemporaryDirectory directory_;
   UniqueFd listening_;
   std::thread thread_;
 };
