@@ -22,8 +22,8 @@ constexpr std::size_t kMostMachine = 255;    ///< Bytes of a machine's name that
 constexpr std::size_t kMostOurMachine = 64;  ///< and that we send.
 constexpr std::uint32_t kMostGids = 16;
 
-/// Credential of AUTH_SYS (RFC 5531, appendix A) and empty verifier of each call, as they go over the wire. `stamp`: any
-/// number.
+/// Credential of AUTH_SYS (RFC 5531, appendix A) and empty verifier of each call, as they go over the wire, with any
+/// number as `stamp`.
 std::vector<std::byte> encode_sys(const AuthSysOptions& options, std::uint32_t stamp) {
   XdrWriter body;
   body.word(stamp).text(options.machine).word(options.uid).word(options.gid);

@@ -20,8 +20,7 @@ namespace lrpc::server {
 /// never held while a client is waited for, so the clerk, who offers and closes, never waits for one.
 class CallbackPort {
  public:
-  /// `client`: the process of the binding; 0: it has no number here. `declared`: whether its interface has a callback at
-  /// all.
+  /// `client`: the process of the binding; 0: it has no number here. `declared`: whether the interface has a callback.
   CallbackPort(pid_t client, bool declared) noexcept : client_(client), declared_(declared) {}
   CallbackPort(const CallbackPort&) = delete;
   CallbackPort& operator=(const CallbackPort&) = delete;
