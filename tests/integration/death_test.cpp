@@ -1,6 +1,8 @@
 // Domain termination (LRPC §5.3): the death of either side ends calls with call-failed and harms nobody else.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -149,6 +151,18 @@ TEST(Termination, a_fork_child_cannot_use_its_parents_server) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_TRUE(client->Null());
   EXPECT_TRUE(world.import("mine")->Null());
+}
+
+TEST(Termination, a_socket_that_is_served_over_is_in_no_program_that_the_server_executes) {
+  lrpc::Server server;
+  ConformanceService service(&server);
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  const int end = ends->first.get();
+  ASSERT_EQ(fcntl(end, F_SETFD, 0), 0);  // as by dup2(2)
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  EXPECT_EQ(fcntl(end, F_GETFD), FD_CLOEXEC);
+  EXPECT_TRUE(Conformance::Client::import_over(std::move(ends->second)));
 }
 
 TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_later) {

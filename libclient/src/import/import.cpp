@@ -1,4 +1,5 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -226,6 +227,7 @@ Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const Impor
   const shim::Stranger server = shim::stranger_at(given.get());
   // Whoever made the pair may have left something in this end, and may have it, too.
   const shim::ClosedAside socket(std::move(given), server);
+  (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);  // it may have come by dup2(2), and others may execute a program
   if (options.timeout == kDoNotWait) {
     return Error{
         Errc::invalid_argument,

@@ -170,7 +170,8 @@ class Server {
   Status withdraw(ExportId id);
 
   /// Serves private bindings to whoever holds the other end of `socket` (see make_socket_pair), without any name.
-  /// Takes the socket, and hangs up if it fails: then no copy of this end can be used any more. Returns at once.
+  /// Takes the socket, makes it close-on-exec, and hangs up if it fails: then no copy of this end can be used any more.
+  /// Returns at once.
   Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                     ExportOptions options = {});
 
