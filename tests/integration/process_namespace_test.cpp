@@ -79,8 +79,12 @@ TEST_F(ProcessNamespaces, a_server_hears_of_the_death_of_a_client_that_it_cannot
   });
   EarlyChild client(::geteuid(), [this](const std::string&) {
     ends_.first.reset();
+    lrpc::UniqueFd again(::dup(ends_.second.get()));
     auto chatter = Chatter::Client::import_over(std::move(ends_.second), {.timeout = kPatience});
     if (!chatter || !chatter->Ping()) return 1;
+    const auto trapped =
+        Chatter::Client::import_over(std::move(again), {.timeout = kPatience, .gate = lrpc::Gate::trap});
+    if (trapped.code() != Errc::not_supported) return 5;
     ChatterListener listener;
     lrpc::Server own;
     if (!chatter->serve_callbacks(own, listener)) return 2;
