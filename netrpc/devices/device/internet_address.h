@@ -20,10 +20,14 @@ namespace lrpc::netrpc {
   return address;
 }
 
-/// Why a socket of the instance `name` is not bound to `address`, by bind(2)'s `error`.
-[[nodiscard]] inline Error cannot_bind(const std::string& name, HostAddress address, int error) {
-  if (error != EADDRNOTAVAIL) return system_error("bind", error);
-  return {Errc::invalid_argument, name + ": this machine has no address " + to_string(address)};
+/// Why a socket of the instance `name` is not bound to `address` and `port` (0: none of its own), by bind(2)'s `error`.
+[[nodiscard]] inline Error cannot_bind(const std::string& name, HostAddress address, std::uint16_t port, int error) {
+  if (error == EADDRNOTAVAIL)
+    return {Errc::invalid_argument, name + ": this machine has no address " + to_string(address)};
+  if (error == EACCES && port != 0)
+    return {Errc::not_permitted, name + ": this user may not have port " + std::to_string(port) +
+                                     "; give CAP_NET_BIND_SERVICE to this program, or use a port from 1024 on"};
+  return system_error("bind", error);
 }
 
 }  // namespace lrpc::netrpc

@@ -32,7 +32,7 @@ class Ip final : public InternetDevice {
     ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &cut, sizeof cut);
     const sockaddr_in address = socket_address(bound_);
     if (bound_.known() && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-      return cannot_bind(name(), bound_, errno);
+      return cannot_bind(name(), bound_, 0, errno);
     return socket.release();
   }
 

@@ -100,7 +100,7 @@ Status TcpProtocol::listen() {
       ::listen(socket.get(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE)
       return Error{Errc::name_taken, name() + ": port " + std::to_string(*options_.port) + " is in use"};
-    return cannot_bind(name(), bound_, errno);
+    return cannot_bind(name(), bound_, *options_.port, errno);
   }
   if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
   listening_ = std::move(socket);

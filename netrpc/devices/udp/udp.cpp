@@ -32,7 +32,7 @@ class Udp final : public InternetDevice {
       if (errno == EADDRINUSE)
         return Error{Errc::name_taken, fmt::format("{}: port {} is in use{}", name(), *port,
                                                    ports_.only ? "" : ": choose others with `ports`, on all hosts")};
-      return cannot_bind(name(), bound_, errno);
+      return cannot_bind(name(), bound_, *port, errno);
     }
     return socket.release();
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "netrpc/devices/device/internet_address.h"
 #include "netrpc/test_support/namespaces.h"
 
 namespace lrpc::netrpc::test {
@@ -54,6 +55,15 @@ TEST_F(ChosenInterface, is_not_none_because_a_default_route_leads_nowhere) {
   EXPECT_NE(chosen().find("which interface? Name one of: "), std::string::npos) << chosen();
   here_->ip("route add default via 10.0.0.2");
   EXPECT_EQ(chosen(), "lan");
+}
+
+TEST(CannotBind, says_which_address_or_port) {
+  constexpr HostAddress kHost{0x0a000001};
+  EXPECT_EQ(cannot_bind("udp", kHost, 111, EADDRNOTAVAIL).text, "udp: this machine has no address 10.0.0.1");
+  const Error refused = cannot_bind("tcp", kHost, 111, EACCES);
+  EXPECT_EQ(refused.code, Errc::not_permitted);
+  EXPECT_NE(refused.text.find("tcp: this user may not have port 111"), std::string::npos) << refused.text;
+  EXPECT_EQ(cannot_bind("ip", kHost, 0, EACCES).code, system_error("bind", EACCES).code);
 }
 
 }  // namespace
