@@ -156,7 +156,7 @@ TEST(DaemonLimits, fit_the_descriptors_that_there_are) {
 }
 
 TEST(DaemonLimits, of_few_descriptors_are_told_with_what_is_left) {
-  EXPECT_NE(few_descriptors(within_descriptors({}, 256), 256).find("at most 40 connections"), std::string::npos);
+  EXPECT_NE(few_descriptors(within_descriptors({}, 256), 256).find("at most 36 connections"), std::string::npos);
   EXPECT_EQ(few_descriptors(within_descriptors({}, 1024), 1024), "");
 }
 
