@@ -137,7 +137,7 @@ void Conversation::learn_life(Member& member, BootId life) noexcept {
     for (Slot& one : member.slots) one = {};
     for (Member& other : members_) other.has[index(member)] = 0;
     std::ranges::fill(member.has, 0);
-    member.delivered = member.stable = 0;
+    member.delivered = member.stable = member.skipped = 0;
     member.leaf = false;
   }
   member.life = life;

@@ -65,6 +65,7 @@ class Conversation final : public Session {
     std::array<BootId, 4> before{};
     std::uint32_t delivered = 0;  ///< Up to here its messages have been given to the protocol above, or were lost.
     std::uint32_t stable = 0;     ///< Up to here all members have them.
+    std::uint32_t skipped = 0;    ///< Up to here one may precede some that this host has skipped.
     bool leaf = false;            ///< Nothing that is here follows its last one.
     bool out = false;             ///< It is silent: nobody waits for it.
     Time heard{};
@@ -74,6 +75,9 @@ class Conversation final : public Session {
     Time questioned{};           ///< When it was asked for its life last.
     std::vector<std::uint32_t> has{};  ///< Up to which it has been given those of each member, as far as is known.
     std::vector<Slot> slots{};
+
+    /// Whoever skips what is not kept here must skip its messages up to this one.
+    [[nodiscard]] std::uint32_t gone_up_to() const noexcept { return std::max(stable, skipped); }
   };
 
   Conversation(Psync& protocol, Protocol& high, const ParticipantSet& participants);

@@ -87,31 +87,35 @@ void Conversation::request(Member& from, const Header& header) noexcept {
   if (!lost) return;
   Header gone = header_of(Type::gone);
   for (const Member& of : members_)
-    if (of.stable != 0) gone.add({of.host, of.life, of.stable});
+    if (of.gone_up_to() != 0) gone.add({of.host, of.life, of.gone_up_to()});
   send(from, gone);
 }
 
 /// All of it or nothing: where one member's life is not known yet, it comes again.
 void Conversation::gone(const Header& header) noexcept {
   bool known = true;
+  bool skips = false;
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
     if (of == nullptr) continue;
     told(*of, mark.life);
     known = known && of->life != 0;
+    skips = skips || (of != &members_[self_] && of->life == mark.life && mark.sequence > of->delivered);
   }
   if (!known) return;
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
-    if (of == nullptr || of == &members_[self_]) continue;
-    if (of->life != mark.life || mark.sequence <= of->delivered) continue;
+    if (of == nullptr || of->life != mark.life) continue;
+    // What is kept here of these may precede what is skipped: who skips that after this host skips these, too.
+    const bool own = of == &members_[self_];
+    if (skips) of->skipped = std::max(of->skipped, own ? std::min(mark.sequence, of->delivered) : mark.sequence);
+    if (own || mark.sequence <= of->delivered) continue;
     // What waits here already is given up, too: it follows something that is gone, and where two members' messages are,
     // nobody can say which of those that waited follows which.
     for (Slot& one : of->slots)
       if (one.sequence != 0 && one.sequence <= mark.sequence) one = {};
     psync_.statistics().failed += mark.sequence - of->delivered;
     of->delivered = of->stable = mark.sequence;
-    of->leaf = false;
   }
   advance();
 }

@@ -3,6 +3,7 @@
 
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -240,6 +241,42 @@ TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
   EXPECT_EQ(group.statistics(0).failed, 4U);
   send(Type::message, name(1, 2), {name(1, 1)});
   EXPECT_EQ(talker.received, 3);
+}
+
+/// Host 0 has been given the first message of host 1, skips the next ones, and is left with what follows those.
+TEST(Psync, what_was_given_before_some_were_skipped_precedes_what_is_pushed_then) {
+  Group group(3, {}, {}, 2);
+  group.members[0].talker->expects = Expects::nothing;
+  Puppet& one = group.puppet(1);
+  Puppet& other = group.puppet(2);
+  group.introduce(one);
+  group.introduce(other);
+  const auto of_one = [&](std::uint32_t sequence) { return Mark{one.host().address(), one.life, sequence}; };
+  group.push(one, Type::message, of_one(1));
+  group.push(other, Type::gone, {other.host().address(), other.life, 0}, {of_one(3)});
+  ASSERT_EQ(group.push(0), Errc::ok);
+  control::Context last;
+  ASSERT_EQ(control::ask(*group.members[0].session, last), Errc::ok);
+  const std::span<const Mark> context = std::span(last.before).first(last.count);
+  EXPECT_NE(std::ranges::find(context, of_one(3)), context.end());
+}
+
+/// Host 0 keeps messages of host 1 that precede what it has skipped. Whoever skips that after it must not be given them.
+TEST(Psync, what_precedes_skipped_messages_is_skipped_with_them) {
+  Group group(4, {}, {}, 3);
+  group.members[0].talker->expects = Expects::nothing;
+  std::vector<Puppet*> puppets;
+  for (std::size_t i = 1; i < 4; ++i) group.introduce(*puppets.emplace_back(&group.puppet(i)));
+  const auto name = [&](std::size_t host, std::uint32_t sequence) {
+    return Mark{group.net.address(host), 7, sequence};
+  };
+  for (const std::uint32_t sequence : {1U, 2U}) group.push(*puppets[0], Type::message, name(1, sequence));
+  EXPECT_EQ(group.members[0].talker->received, 2);
+  group.push(*puppets[1], Type::gone, name(2, 0), {name(1, 2), name(2, 5)});
+  group.push(*puppets[2], Type::request, name(3, 0), {name(2, 5)});
+  const std::vector<Mark>& told = puppets[2]->gone;
+  EXPECT_NE(std::ranges::find(told, name(1, 2)), told.end());
+  EXPECT_NE(std::ranges::find(told, name(2, 5)), told.end());
 }
 
 /// Any bytes from a member: nothing breaks, and the bounds hold.

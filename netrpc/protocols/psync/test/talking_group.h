@@ -100,6 +100,7 @@ class Puppet final : public Protocol {
   void demux(Session& /*lower*/, Message packet) noexcept override {
     std::array<std::byte, Header::kMost> bytes;
     const auto header = Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
+    if (header && header->type == Type::gone) gone.assign(header->all().begin(), header->all().end());
     if (!header || !header->is_question()) return;
     ++questions;
     number = header->id.sequence;
@@ -122,6 +123,7 @@ class Puppet final : public Protocol {
   bool answers = true;  ///< if it does.
   std::size_t questions = 0;
   std::uint32_t number = 0;  ///< Of the last question.
+  std::vector<Mark> gone{};  ///< As it was told last.
 
  private:
   [[nodiscard]] static ParticipantSet below_participants() { return SimHosts::anyone(protocol_numbers::kPsync); }
