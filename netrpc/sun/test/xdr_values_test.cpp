@@ -172,6 +172,15 @@ TEST(XdrValues, strings_and_bytes_have_their_lengths_in_front) {
   EXPECT_EQ(large.packed(), bytes({3, 0, 0, 0x80, 1, 2, 3}));
 }
 
+TEST(XdrValues, what_pads_bytes_may_be_anything_and_does_not_go_on) {
+  Echo opaque("byte[3]");
+  EXPECT_TRUE(opaque.packs(bytes({1, 2, 3, 9})));
+  EXPECT_EQ(opaque.packed(), bytes({1, 2, 3}));
+  Echo text("string<5>");
+  EXPECT_TRUE(text.packs(bytes({0, 0, 0, 1, 'a', 7, 8, 9})));
+  EXPECT_EQ(text.packed(), bytes({1, 0, 0, 0, 'a'}));
+}
+
 TEST(XdrValues, arguments_are_all_of_the_message) {
   Echo number("int32");
   EXPECT_TRUE(number.refuses(XdrWriter()));

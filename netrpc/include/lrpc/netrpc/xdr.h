@@ -78,7 +78,7 @@ class XdrReader {
   }
   float real() noexcept { return std::bit_cast<float>(word()); }
   double long_real() noexcept { return std::bit_cast<double>(hyper()); }
-  /// `size` bytes, not copied.
+  /// `size` bytes, not copied. What pads them should be zero; other implementations do not look at it either.
   std::span<const std::byte> fixed(std::size_t size) noexcept {
     const std::span<const std::byte> padded = take(xdr_padded(size));
     return right_ ? padded.first(size) : padded;
