@@ -45,6 +45,12 @@ bool blocked_here(int signal) {
   return sigismember(&mask, signal) == 1;
 }
 
+const ProcessNumber of_static_initialisation = this_process();  // before that of the library
+
+TEST(ThisProcess, has_the_number_that_a_static_object_of_the_programs_has_seen) {
+  EXPECT_EQ(this_process(), of_static_initialisation);
+}
+
 TEST(ThisProcess, has_a_number_of_its_own_in_a_child_of_fork_and_of_a_bare_clone_and_in_their_children) {
   const ProcessNumber here = this_process();
   ASSERT_NE(here, 0U);

@@ -69,8 +69,13 @@ KnownProcess* make_known_process() noexcept {
   return nullptr;
 }
 
-/// Static initialisation: before a sandbox.
-KnownProcess* const known_process = make_known_process();
+/// Made by the first call, which may come from a program's own static initialisation; at the latest in this file's:
+/// before a sandbox.
+KnownProcess* known_process() noexcept {
+  static KnownProcess* const made = make_known_process();
+  return made;
+}
+[[maybe_unused]] KnownProcess* const made_early = known_process();
 
 /// The last number that was given in the line of processes down to this one: a child has it, too.
 constinit std::atomic<ProcessNumber> last_number{0};
@@ -78,12 +83,13 @@ constinit std::atomic<ProcessNumber> last_number{0};
 }  // namespace
 
 ProcessNumber this_process() noexcept {
-  if (known_process == nullptr) return static_cast<ProcessNumber>(::getpid());
-  ProcessNumber known = known_process->load(std::memory_order_relaxed);
+  KnownProcess* const here = known_process();
+  if (here == nullptr) return static_cast<ProcessNumber>(::getpid());
+  ProcessNumber known = here->load(std::memory_order_relaxed);
   if (known != 0) return known;
   // Counted before it is used: a child that is made in between has another.
   const ProcessNumber number = last_number.fetch_add(1) + 1;
-  return known_process->compare_exchange_strong(known, number) ? number : known;
+  return here->compare_exchange_strong(known, number) ? number : known;
 }
 
 void know_of_forks() {
