@@ -261,7 +261,7 @@ TEST(Psync, what_was_given_before_some_were_skipped_precedes_what_is_pushed_then
   EXPECT_NE(std::ranges::find(context, of_one(3)), context.end());
 }
 
-/// Host 0 keeps messages of host 1 that precede what it has skipped. Whoever skips that after it must not be given them.
+/// Host 0 keeps messages of host 1 that precede what it has skipped. Who skips that after it must not be given them.
 TEST(Psync, what_precedes_skipped_messages_is_skipped_with_them) {
   Group group(4, {}, {}, 3);
   group.members[0].talker->expects = Expects::nothing;
