@@ -1,4 +1,6 @@
 // A server domain ends, in each way that there is, while calls run through every gate (LRPC §5.3).
+#include <sys/wait.h>
+
 #include <atomic>
 #include <list>
 #include <vector>
@@ -141,7 +143,9 @@ TEST(EndOfTheServer, in_static_storage_does_not_wait_for_the_procedure_that_call
   EXPECT_TRUE(eventually([&] { return client->Held().value() == 1; }));
   EXPECT_EQ(client->Meet(Ending::Exit).code(), Errc::call_failed);
   held.join();
-  EXPECT_TRUE(eventually([&] { return has_ended(server.pid()); }));
+  int status = 0;
+  EXPECT_TRUE(eventually([&] { return waitpid(server.pid(), &status, WNOHANG) == server.pid(); }));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
 }
 
 TEST(ServerStops, its_callers_wait_and_go_on_with_right_answers) {

@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWaitOfOneCall{5'000};
 /// Between two answers that did not help.
 constexpr milliseconds kBetweenAnswers{250};
+constexpr milliseconds kLongestForRoom{60'000};  ///< At lrpc-directory.
 
 /// What is left of the caller's time.
 class Wait {
@@ -51,8 +52,10 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
                "no directory here: start lrpc-directory with the same nameserver, or name a host behind the '@'"};
 }
 
-/// The same, but waits for room, while other imports of this user's have all that it may have there.
-Result<advice::Client> import_directory(const ImportOptions& options, const Wait& wait) {
+/// The same, but waits for room, while other imports of this user's have all that it may have there. Not for ever: it
+/// may be this process that lacks something.
+Result<advice::Client> import_directory(const ImportOptions& options, const Wait& whole) {
+  const Wait wait(std::min(whole.left(), kLongestForRoom));
   for (;;) {
     auto client = import_directory(options);
     const milliseconds left = wait.left();

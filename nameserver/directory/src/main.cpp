@@ -96,7 +96,9 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   lrpc::directory::LookupService lookups(for_lookups,
                                          {config.prefix, config.oldest, [&] { return publisher.own(); },
                                           [&](const std::string& name) { return publisher.own_name(name); }, log});
-  lrpc::ServerOptions serving = lrpc::directory::serving_options(lrpc::shim::descriptor_limit());
+  const std::uint64_t descriptors = lrpc::shim::descriptor_limit();
+  lrpc::ServerOptions serving = lrpc::directory::serving_options(descriptors);
+  if (const std::string few = lrpc::directory::few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
   serving.nameserver = line.nameserver;
   lrpc::Server server(std::move(serving));
   auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);

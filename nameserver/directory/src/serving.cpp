@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t kOwn = 4 * (2 * Etcd::kMostConnections + LookupService::kMostWaiting);
 constexpr std::uint64_t kOfBinding = 2;
 constexpr std::uint64_t kMostOfUser = 256;
+/// Fewer of one user are worth a warning.
+constexpr std::uint64_t kFewOfUser = 32;
 /// One user has an eighth at most.
 constexpr std::uint64_t kUsers = 8;
 /// One user's lookups at a time: those that wait, and those that ask or queue for it. Each is a thread.
@@ -23,11 +25,18 @@ ServerOptions serving_options(std::uint64_t descriptors) {
   ServerOptions options;
   options.max_estacks = kUsers * kCallsOfUser;
   options.max_estacks_per_user = kCallsOfUser;
-  const std::uint64_t left = descriptors > kOwn ? descriptors - kOwn : 0;
+  const std::uint64_t left = descriptors - std::min(kOwn, descriptors / 2);
   options.max_bindings = std::clamp<std::uint64_t>(left / kOfBinding, 1, options.max_bindings);
   options.max_bindings_per_user = std::clamp<std::uint64_t>(options.max_bindings / kUsers, 1, kMostOfUser);
   options.max_grown_astacks_per_user = 0;  // a client calls once at a time
   return options;
+}
+
+std::string few_imports(const ServerOptions& options, std::uint64_t descriptors) {
+  if (options.max_bindings_per_user >= kFewOfUser) return {};
+  return "at most " + std::to_string(options.max_bindings_per_user) +
+         " imports of names without a host at a time by one user: lrpc-directory may have no more than " +
+         std::to_string(descriptors) + " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
 }
 
 }  // namespace lrpc::directory

@@ -352,5 +352,10 @@ TEST(ServingOptions, leave_descriptors_for_etcd_and_seven_eighths_for_other_user
   EXPECT_GE(serving_options(10).max_bindings_per_user, 1U) << "0 would be none at all";
 }
 
+TEST(ServingOptions, of_few_descriptors_are_told_with_what_is_left_to_a_user) {
+  EXPECT_TRUE(few_imports(serving_options(256), 256).starts_with("at most 8 imports"));
+  EXPECT_EQ(few_imports(serving_options(1024), 1024), "");
+}
+
 }  // namespace
 }  // namespace lrpc::directory
