@@ -1,4 +1,4 @@
-// How soon call-failed reaches a caller, or on_unbound a server, after the kernel's report of the other one's death.
+// How soon call_failed reaches a caller, or on_unbound a server, after the kernel's report of the other one's death.
 #include <fmt/format.h>
 
 #include <optional>

@@ -46,9 +46,9 @@ struct StormOptions {
 struct StormReport {
   std::uint64_t calls = 0;
   std::uint64_t answered = 0;
-  std::uint64_t failed = 0;        ///< call-failed,
-  std::uint64_t aborted = 0;       ///< call-aborted,
-  std::uint64_t not_executed = 0;  ///< host-unreachable, limit-reached.
+  std::uint64_t failed = 0;        ///< call_failed,
+  std::uint64_t aborted = 0;       ///< call_aborted,
+  std::uint64_t not_executed = 0;  ///< host_unreachable, limit_reached.
   std::uint64_t abandoned = 0;     ///< The caller crashed.
   double most_failing = 0;         ///< The share of the calls that the faults explain, see storm_bound.h.
   std::uint64_t executed = 0;

@@ -1,4 +1,4 @@
-// Domain termination (LRPC §5.3): the death of either side ends calls with call-failed and harms nobody else.
+// Domain termination (LRPC §5.3): the death of either side ends calls with call_failed and harms nobody else.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>

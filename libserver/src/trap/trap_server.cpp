@@ -101,7 +101,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
     if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
     listener->traps.answer(trap, error);
   }
-  listener->traps.close();              // a caller that still waits returns with call-failed
+  listener->traps.close();              // a caller that still waits returns with call_failed
   std::shared_ptr<ServedBinding> last;  // let go of outside the lock, it may unmap; and before stop() may return
   {
     std::lock_guard lock(mutex_);

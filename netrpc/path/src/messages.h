@@ -21,7 +21,7 @@
 //             then       packed image of the arguments
 //             reply      as to a CALL with that key
 //
-// A boot id is random for every start of a broker. A CALL for another boot id is call-failed without being executed: so
+// A boot id is random for every start of a broker. A CALL for another boot id is call_failed without being executed: so
 // a restart never executes a call twice, whatever the network under it remembers.
 #pragma once
 

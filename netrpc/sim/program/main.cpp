@@ -66,7 +66,7 @@ void print(const Arguments& arguments, const StormReport& report) {
   std::printf(
       "%s\n",
       fmt::format("seed {}: {} calls in {:.2f} s ({:.0f} calls/s), {:.3f} s of virtual time\n"
-                  "  answered {}, call-failed {}, call-aborted {}, not executed {}, caller crashed {}; executed {}\n"
+                  "  answered {}, call_failed {}, call_aborted {}, not executed {}, caller crashed {}; executed {}\n"
                   "  at most {:.1f} % may end without an answer\n"
                   "  packets {}: lost {}, doubled {}, overtaken {}, corrupted {}, cut {}, host down {}\n"
                   "  crashes {}, partitions {}, pauses {}; events {}\n"
