@@ -37,6 +37,7 @@ libclient/src/supply
 libclient/src/wait
 libserver/src/estacks
 libserver/src/poller
+libserver/src/server_options.h
 nameserver/src/allocator
 '
 # Of these files, the options with these names alone, by their defaults.
@@ -218,6 +219,6 @@ conclude '^poller_policy.h: kEvictionUs: the page says 2,000 µs, the source 1,0
   '^guest_policy.h: kMostProcessors: the page says .*24, the source .*18' \
   '^server.h: poll_window: the page says 200 ms' '^poller.cpp: kGapUs has no row' \
   '^poller.cpp: kSlowerFactor: there is no such constant' '^guest_policy.h: kTurnUs: it has two rows' \
-  '^estack_shares.h: .*most / 9.*: there is no such text' \
+  '^server_options.h: .*most / 9.*: there is no such text' \
   '^poller_policy.h: kForgetUs: the row does not say how the value was found' \
   '^poller_load.h: kPeriodUs: the row gives no reason'

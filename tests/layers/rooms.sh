@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # rooms.sh SOURCE [planted]: a row of the table "Rooms" in docs/ARCHITECTURE.md may say which other rooms of its folder
-# a room uses; then it uses no others. This goes by the #include lines of its sources and headers, but for tests: unity
-# builds compile several rooms in one go, so the compiler's record of dependencies does not tell rooms apart.
+# a room uses; then it uses no others, but in files that the row names. This goes by the #include lines of its sources
+# and headers, but for tests: unity builds compile several rooms in one go, so the compiler's record of dependencies
+# does not tell rooms apart.
 #
 # A protocol in netrpc/protocols/ may include of another protocol's folder only the header of that folder's name.
 #
@@ -77,7 +78,8 @@ check() {
     split(place(file), from, " ")
     if (from[1] "/" from[2] == "netrpc/protocols") check_protocol(file, resolve(file, quoted[2]))
     rule = ruled[from[1], from[2]]
-    if (from[2] == "" || rule == "" || index(rule, "`" substr(file, length(from[1] "/" from[2]) + 2) "`")) next
+    name = file; sub(/.*\//, "", name)
+    if (from[2] == "" || rule == "" || index(rule, "`" name "`")) next
     header = resolve(file, quoted[2])
     if (header == "") next
     split(place(header), to, " ")

@@ -12,20 +12,9 @@
 #include <optional>
 
 #include "call/served_binding.h"
-#include "lrpc/server/server.h"
+#include "server_options.h"
 
 namespace lrpc::server {
-
-/// At least one: a server that is asked for none does not export anything (check_options()).
-[[nodiscard]] inline std::size_t most_estacks(const ServerOptions& options) noexcept {
-  return std::max<std::size_t>(options.max_estacks, 1);
-}
-/// ServerOptions::max_estacks_per_user. Not all of them: a procedure that runs cannot be interrupted, so that other
-/// users' calls would wait for it.
-[[nodiscard]] inline std::size_t most_estacks_of_user(const ServerOptions& options) noexcept {
-  const std::size_t most = most_estacks(options);
-  return std::min(options.max_estacks_per_user.value_or(most - most / 8), most);
-}
 
 /// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the
 /// pool's lock, but for what is said to be read without it.

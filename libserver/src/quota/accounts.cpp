@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "estacks/estack_shares.h"
 #include "lrpc/shim/no_limit.h"
+#include "server_options.h"
 
 namespace lrpc::server {
 namespace {
