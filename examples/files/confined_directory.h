@@ -9,8 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/server.h"
 
 namespace files {
 

@@ -67,8 +67,8 @@ enum class LogLevel : std::uint8_t { debug, info, warning };
 
 /// Durations, counts and bytes: lrpc/shim/no_limit.h. Nameserver::open() refuses meaningless values (invalid_argument).
 struct NameserverOptions {
-  /// Empty: the first of shim::nameserver_sockets(). The nameserver makes the directory if it is missing (private,
-  /// except the system's), and replaces the socket of a nameserver that has died.
+  /// Empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock. The nameserver makes the
+  /// directory if it is missing (private, except the system's), and replaces the socket of a nameserver that has died.
   std::string socket_path{};
   /// Permissions of the socket. Unset: 0666 for /run/lrpc/lrpcd.sock, else 0600.
   std::optional<mode_t> mode{};

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/client/wait/completion_queue.h"
+#include "lrpc/client.h"
 #include "work.client.h"
 #include "work.server.h"
 

@@ -81,7 +81,7 @@ class CallContext {
   /// call up; never below zero, and zero once it is over. Nothing if it carries none. Calls that the procedure makes on
   /// this thread inherit it by themselves (lrpc::CallScope). A few instructions.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> remaining() const noexcept;
-  /// The processor the caller says it called from; a hint (shim::kNoProcessor if it did not say).
+  /// The processor the caller says it called from; a hint (0xffff if it did not say).
   [[nodiscard]] std::uint16_t caller_processor() const noexcept { return shim::CallWord(word_).processor(); }
   /// Whether the caller says that it yields its processor while it waits; a hint.
   [[nodiscard]] bool caller_yields() const noexcept { return shim::CallWord(word_).caller_yields(); }
@@ -91,7 +91,7 @@ class CallContext {
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
   /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, or its user
-  /// ServerOptions::max_handles_per_user (the call is then call-failed).
+  /// ServerOptions::max_handles_per_user (the call is then call_failed).
   template <class H, class T>
   [[nodiscard]] H grant(std::shared_ptr<T> object) {
     return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};
@@ -147,7 +147,7 @@ class CallContext {
 };
 
 /// A generated entry stub: copies and checks arguments, runs the procedure of `impl`, writes results.
-/// Returns the call status (call_status in call_word.h). May throw; the call is then call-failed.
+/// Returns the call status (call_status in call_word.h). May throw; the call is then call_failed.
 using EntryStub = std::uint16_t (*)(void* impl, CallContext& context);
 
 }  // namespace lrpc

@@ -96,7 +96,7 @@ struct GroupBinding {
 /// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
 class RemoteBroker final : public RemoteService {
  public:
-  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface(),
+  /// Exports NetworkPath as "lrpc.network" and begins to serve. Errors: those of Server::export_interface(),
   /// invalid_argument (an option).
   static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
   RemoteBroker(const RemoteBroker&) = delete;
