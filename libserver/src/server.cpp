@@ -24,7 +24,7 @@ Status check_stack(const Pdl& pdl, std::size_t estack_size) {
   return Error{Errc::invalid_argument, std::move(text)};
 }
 
-/// In a fork child nothing of a server is: no thread, no region, and who holds its locks may not be there.
+/// In a fork child nothing of a server is left: no thread, no region, and perhaps not the thread that holds its locks.
 Status check_process(server::Domain& domain) {
   if (!domain.watcher().inert()) return {};
   return Error{Errc::not_supported, "a server does not survive fork"};
@@ -79,7 +79,7 @@ Status Server::withdraw(ExportId id) {
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                           ExportOptions options) {
   const shim::NoCancellation never;
-  // Whoever has the other end may have put anything into it already: it is not closed here, whatever is returned.
+  // The process at the other end may have put anything into it already: it is not closed here, whatever is returned.
   shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, {});
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();

@@ -51,7 +51,7 @@ void FaultSchedule::crash() {
   boot();
 }
 
-/// Boots who is due, and waits for the next one.
+/// Boots the hosts that are due, and waits for the next one.
 void FaultSchedule::boot() {
   Time first = kNever;
   for (std::size_t i = 0; i < boots_.size(); ++i) {

@@ -18,7 +18,7 @@ namespace lrpc::netrpc::storm {
 ///   - Large messages. A protocol that cannot ask for single packets sends six of them at each try, on the average. One
 ///     call in seven has such a message, if they may be that large.
 ///   - Crashes. One fails the calls that are under way to that host: `at_once` of each host that calls it, of which
-///     there are `peers` on the average. No more: who waits for a host that is down calls nobody else meanwhile.
+///     there are `peers` on the average. No more: a caller that waits for a host that is down calls no other meanwhile.
 /// Three standard deviations are added, for the draws.
 [[nodiscard]] inline double most_failing(const StormOptions& options, std::uint64_t crashes) noexcept {
   constexpr double kPackets = 6;

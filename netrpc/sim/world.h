@@ -96,7 +96,7 @@ class SimHost {
   /// From now on it has another one, which ARP knows at once. What is sent to the one before is lost.
   void change_ethernet_address() noexcept { ++card_; }
   [[nodiscard]] std::uint32_t segment() const noexcept { return options_.segment; }
-  /// What its lives have told whoever runs them (HostOptions::notice).
+  /// The notices of its lives (HostOptions::notice).
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return notices_; }
   /// How often it has booted.
   [[nodiscard]] std::uint32_t lives() const noexcept { return lives_; }

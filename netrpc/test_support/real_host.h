@@ -69,8 +69,8 @@ class RealHost {
     }
     return keep(std::move(protocol).value());
   }
-  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. What is found only then
-  /// was changed by somebody who has not woken who waits for it: a failure.
+  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. If it holds only
+  /// then, the thread that changed it has not woken this one: a failure.
   bool wait(const std::function<bool()>& done, Duration patience = std::chrono::minutes(4)) {
     const Shepherd held(host_->monitor());
     const Time deadline = host_->now() + patience;
@@ -97,7 +97,7 @@ class RealHost {
 };
 
 /// The highest protocol of a test: echoes what arrives, or collects it. Whatever it counts a test may wait for, so it
-/// wakes who waits: a service thread may be the one that receives.
+/// wakes the waiting thread: a service thread may be the one that receives.
 class Talker final : public Protocol {
  public:
   Talker(Host& host, bool echoes) : Protocol(host, "talker"), echoes_(echoes) {}

@@ -180,7 +180,7 @@ void Aside::ask_again_locked() noexcept {
 // copy of the table, the process closes what is too much, and the thread ends: whatever is closed by that is closed in
 // no time.
 
-/// The thread that ends, and who waits for it to have its copy.
+/// Between the thread that ends and the thread that waits until it has its copy.
 struct Ending {
   std::binary_semaphore copied{0};
   std::binary_semaphore closed{0};

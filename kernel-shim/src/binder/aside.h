@@ -10,7 +10,7 @@
 namespace lrpc::shim {
 
 /// Threads that are held up at a time, by one user and by all, in closing what was received and in taking in; a user
-/// who holds up none has always one more. What is over that waits for its turn, or is not received.
+/// who holds up none has always one more. Whatever exceeds that waits for its turn, or is not received.
 inline constexpr unsigned kMostAsideOfOne = 4;
 inline constexpr unsigned kMostAside = 64;
 /// Descriptors of one user that wait to be closed: with more of them, nothing of its is received. What comes all the

@@ -283,7 +283,7 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
   std::optional<Clock::time_point> deadline;
   if (bounded) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
   bool was_reset = false;
-  // Who waits for an answer waits before the first look, too: there is none yet, and a look is not for nothing.
+  // A caller that waits for an answer waits before the first look, too: no answer is there yet, and a look costs time.
   const bool waits = bounded ? timeout > milliseconds(0) : taken_in;
   for (bool wait = bounded && waits;; wait = waits) {
     if (wait) {

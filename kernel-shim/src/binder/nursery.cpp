@@ -17,9 +17,9 @@ namespace lrpc::shim {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;
-/// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
+/// How long the first request for a thread apart waits for the nursery, which may have to flush files of the program's.
 /// It is not started earlier: until they are flushed it keeps copies of the program's other files, whose last close is
-/// then late. Only who is sent something by a stranger shall have that.
+/// then late. Only programs to which a stranger sends something shall have that.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
 /// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.

@@ -27,7 +27,7 @@ struct Reading {
   std::uint64_t apart = std::numeric_limits<std::uint64_t>::max();  ///< Ticks that the clock took to be read.
 };
 
-/// The ticks and the clock: the closest of a few tries, for whoever is switched out in between has not read them
+/// The ticks and the clock: the closest of a few tries, for a thread that is switched out in between has not read them
 /// together.
 Reading read_together() noexcept {
   Reading closest;

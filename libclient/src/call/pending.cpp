@@ -128,7 +128,7 @@ bool PendingCall::execute_here() noexcept {
   return true;
 }
 
-/// After a ring by plain store: the hint is off, or says that whoever polls cannot fence for us.
+/// After a ring by plain store: the hint is off, or says that the poller cannot fence for us.
 void PendingCall::look_again() noexcept {
   const shim::NoCancellation never;
   if (shim::still_polled(*linkage_->astack.head)) return;

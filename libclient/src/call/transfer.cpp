@@ -69,7 +69,7 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   return returned;
 }
 
-/// To whoever waits for it.
+/// Yields, so that a thread that waits for this processor can run.
 void offer_processor(LinkageRecord& linkage) noexcept {
   const std::uint64_t ran = shim::thread_microseconds();
   const Moment began = this_moment();
@@ -84,7 +84,7 @@ void offer_processor(LinkageRecord& linkage) noexcept {
 CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
   const AStackHead& head = *linkage.astack.head;
   const shim::PolledHint polled(head.polled.load(std::memory_order_relaxed));
-  // Who calls by another gate is not polled for; a hint that says so is a lie.
+  // No poller polls for calls by another gate; a hint that says so is a lie.
   const bool may_exchange = binding.gate() == shim::Gate::adaptive || binding.gate() == shim::Gate::exchange;
   const CallerPolicy::Way way =
       linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),

@@ -91,7 +91,7 @@ Status BindingObject::watch() {
 // B20
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
-  keepers_.fetch_add(1, std::memory_order_relaxed);  // whoever is told may let this go
+  keepers_.fetch_add(1, std::memory_order_relaxed);  // a callback may release this
   revoke();
   news_.tell();
   release();
@@ -193,7 +193,7 @@ void BindingObject::revoke() noexcept {
   if (revoked()) return;
   const shim::NoCancellation never;
   LRPC_STEP("T17");
-  // The lists first: whoever finds the binding revoked finds them closed, and the call path need not ask for both.
+  // The lists first: a thread that finds the binding revoked finds them closed, so the call path asks for one alone.
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
   // T17
@@ -201,8 +201,8 @@ void BindingObject::revoke() noexcept {
   if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
   if (!has_been_let_go()) news_.signal();
-  // Whoever is to be told is told by the watcher, which hears of a server that lives (but broke the protocol) only so;
-  // and so does that server.
+  // The watcher calls the program's hooks. Of the end of a binding whose server lives (but broke the protocol) it hears
+  // only by this; and so does that server.
   if (parts_.watched) parts_.bell.hang_up();
 }
 
@@ -276,7 +276,7 @@ bool BindingObject::trim_idle_tails() {
   bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
-    // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
+    // Takes the A-stacks that are in no call out of reach: nobody writes a tail that is being punched.
     idle.clear();
     lists_[i].take_idle(idle);
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);

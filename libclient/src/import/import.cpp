@@ -202,8 +202,8 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   const milliseconds wait = wait_of(options);
   if (bound || wait == kDoNotWait) return bound;
 
-  // B18. Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their
-  // names.
+  // B18. An import that waits for a name waits for a nameserver that is being restarted, too: its servers come back
+  // with their names.
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
     do {

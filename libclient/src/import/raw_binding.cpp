@@ -61,7 +61,7 @@ Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& 
   std::vector<AStackClass> classes;
   auto binding = bind(socket->get(), name, {interface, {}, principal, false}, options, &classes);
   if (!binding) return binding.error();
-  // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says
+  // Bound first: a client that may not bind learns nothing. If another server has the name by now, the hash still says
   // that the descriptors are those of this interface, and the classes below that they fit this region.
   auto described = ask(socket->get(), name);
   if (!described) return described.error();
@@ -83,7 +83,7 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
-  // As a stub calls, and not as a starter does: who waits for the return at once may hand its processor over meanwhile.
+  // As a stub calls, not as a starter: a thread that waits for the return may hand its processor over meanwhile.
   Call call(detail::StubAccess::object(binding_), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.linkage().astack;

@@ -111,8 +111,8 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
     const auto answer = look_up(*directory, name, pdl, wait);
     Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
     if (bound) return bound;
-    // Who waits for a name waits for a host that has it and can be reached, with an interface that fits, because hosts
-    // may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
+    // An import that waits for a name waits for a host that has it and can be reached, with an interface that fits,
+    // because hosts may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
     const milliseconds left = wait.left();
     if (!next_host_may_do(bound.code()) || left.count() == 0) return bound;
     std::this_thread::sleep_for(std::min(kBetweenAnswers, left));

@@ -122,7 +122,7 @@ void AStackList::Lease::set_wanted(bool is) noexcept {
   }
 }
 
-/// Takes the record out, whatever is wanted. By the owner, or by whoever has seen that it is not in a call.
+/// Takes the record out, wanted or not. By the owner, or by a thread that has seen that it is not in a call.
 shim::LinkageRecord* AStackList::Lease::remove() noexcept {
   return reinterpret_cast<shim::LinkageRecord*>(record.exchange(kNone, std::memory_order_acquire) & ~kWanted);
 }

@@ -21,8 +21,8 @@ namespace lrpc::client {
 
 /// The secondary regions of one Binding Object, which owns this. Thread-safe.
 ///
-/// One request is under way at a time, whatever the class. Whoever finds all A-stacks in use looks after it by look();
-/// nobody waits for the clerk longer than a caller waits for an A-stack anyway.
+/// One request is under way at a time, whatever the class. A caller that finds all A-stacks in use looks for its answer
+/// by look(); it waits for the clerk no longer than for an A-stack.
 class SecondaryAStacks {
  public:
   explicit SecondaryAStacks(BindingObject& binding) noexcept;
@@ -35,7 +35,7 @@ class SecondaryAStacks {
 
   enum class Look : std::uint8_t {
     added,    ///< There may be A-stacks now.
-    waiting,  ///< A request is under way: look again soon. Whoever waits at a list is woken when it is granted.
+    waiting,  ///< A request is under way: look again soon. A grant wakes the callers that wait at a list.
     refused,  ///< There will be none for now.
   };
   /// All A-stacks of the class are in use: asks for more, if nobody has, or looks for the answer. Blocks for some

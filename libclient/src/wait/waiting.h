@@ -18,7 +18,7 @@
 namespace lrpc::client {
 
 /// What holds for the waiting of the calling thread: its own limits and, for a call that was started before, those that
-/// held then. On the stack of who waits; the limits stay where they are meanwhile.
+/// held then. On the stack of the waiting thread; the limits stay where they are meanwhile.
 class Waiting {
  public:
   using Clock = std::chrono::steady_clock;
@@ -81,7 +81,7 @@ class Waiting {
     return count;
   }
 
-  /// Who has nested more scopes with a cancellation looks so often.
+  /// A thread in more nested scopes with a cancellation looks at them at this interval.
   static constexpr std::size_t kMostCancellations = 8;
   static constexpr std::chrono::milliseconds kCrowded{1};
 

@@ -22,7 +22,7 @@ Status decide(const ServedInterface& interface, std::string_view hook, Decision&
   call_hook(interface, hook, [&] { decided = decision(); });
   if (decided) return decided;
   Error error = decided.error();
-  // Who is refused for want of something may ask again; anything else is a no.
+  // A client that is refused for want of something may ask again; anything else is a no.
   const Errc code = error.code == Errc::limit_reached ? error.code : Errc::not_permitted;
   return Error{code, "the server's clerk refused: " + error.message()};
 }
@@ -49,7 +49,7 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
   if (interface.options.authorise_remote)
     return decide(interface, "authorise_remote", [&] { return interface.options.authorise_remote(principal); });
   if (!interface.options.authorise) return {};
-  // Who decides by user and group has not said what to do about those who have none here.
+  // A program that decides by user and group has not said what to do about callers that have none here.
   return Error{Errc::not_permitted,
                "the server's clerk refused: it knows callers of this machine only (authorise_remote)"};
 }
@@ -103,7 +103,7 @@ bool ServedBinding::settle() noexcept {
     bell_.reset();
     parts_.descriptors.reset();
   }
-  shim::hand_over(place);  // to whoever lets go of the binding last
+  shim::hand_over(place);  // to the thread that lets go of the binding last
   return true;
 }
 

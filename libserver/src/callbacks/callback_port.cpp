@@ -72,7 +72,7 @@ void CallbackPort::offer(shim::PeerSocket socket) {
   if (!declared_ || !socket) return;
   shim::PeerSocket before;  // closed outside the lock
   std::lock_guard lock(mutex_);
-  // One at a time: whoever has been told that it is accepted is not thrown out by the next while it is there.
+  // One at a time: an offer that was accepted is not thrown out by the next while its client is there.
   if (closed_ || binding_ || kept_.good(true) || (offered_ && !hung_up(offered_.get()))) return;
   before = std::move(offered_);
   shim::accept_offer(socket.get(), shim::BellMessage::callback);

@@ -37,7 +37,7 @@ Holding descriptors_of(const ServedInterface& interface) noexcept {
   return {.descriptors = interface.pdl->callback != nullptr ? 5U : 2U};
 }
 
-/// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
+/// 0 stands for processes without a number here: of other namespaces, of whatever user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
 }  // namespace
@@ -204,7 +204,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   secondary_.end(*binding);
   shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
-  shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
+  shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to the thread that lets go of the binding last
   if (!binding->settle()) accounts_->settle_later(binding);
   {
     std::lock_guard lock(mutex_);

@@ -236,7 +236,7 @@ void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderM
       if (failed != nullptr && message.request == 0) link->last_words = Error{failed->code, failed->text};
       return;
     }
-    Asked& asked = found->second;  // until all is done: who waits for it must not wait in vain
+    Asked& asked = found->second;  // until all is done: a thread that waits for it must not wait in vain
     if (done != nullptr) {
       // Known before the next message is read, which may be a bind request for it.
       on_exported_locked(link, asked, done->export_id, news);

@@ -19,8 +19,8 @@ void tell(const std::vector<RegistrationNews>& news) noexcept;
 /// With its text, if there is memory for that.
 [[nodiscard]] Error copy_of(const Error& error) noexcept;
 
-/// Its states, from the first request until it is withdrawn. Pure: who asks nameservers is the clerk. `news` has room
-/// for one more: a change is told once, however often it happens.
+/// Its states, from the first request until it is withdrawn. Pure: the clerk asks nameservers. `news` has room for
+/// one more: a change is told once, however often it happens.
 class ExportedName {
  public:
   ExportedName(std::string name, std::shared_ptr<ServedInterface> interface) noexcept

@@ -11,7 +11,7 @@
 
 namespace lrpc::server {
 
-/// From connect to hang-up, with what the nameserver was not ready to take. Whoever sends holds it.
+/// From connect to hang-up, with what the nameserver was not ready to take. A thread that sends holds it.
 class NameserverLink {
  public:
   static std::shared_ptr<NameserverLink> make(UniqueFd socket, shim::Watcher& watcher);

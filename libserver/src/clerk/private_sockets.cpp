@@ -49,7 +49,7 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("serve_over: SO_PASSCRED", errno);
   }
-  // Whoever has been given it by dup2(2), to be executed, would give it to all that it executes itself.
+  // A process that was executed with it, by dup2(2), would else give it to all programs that it executes itself.
   (void)fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
   std::lock_guard lock(mutex_);

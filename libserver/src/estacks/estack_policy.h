@@ -37,7 +37,8 @@ class EStackPolicy {
   static constexpr std::uint64_t kYieldUs = PollerPolicy::kYieldUs;
   /// A park in which the E-stack has slept takes so long at least; one that has found the next call is over at once.
   static constexpr std::uint64_t kGaveWayUs = 2;
-  /// Who takes longer has a time slice's work, and is offered no more for so many times as long: as a caller does.
+  /// A thread that takes longer has a time slice's work, and is offered no more for so many times as long, as a caller
+  /// does.
   static constexpr std::uint64_t kLongTurnUs = PollerPolicy::kEvictionUs;
   static constexpr std::uint32_t kCostFactor = shim::CallerPolicy::kCostFactor;
   /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: a poller would have

@@ -203,7 +203,7 @@ void EStackPool::supply_locked() {
     EStack* estack = nullptr;
     if (!start_locked(estack)) {
       shares_.put_back(*std::move(next));
-      // Whoever waits for no return does not ring again.
+      // A caller that waits for no return does not ring again.
       ask_clerk_(kNoThreadPause);
       return;
     }

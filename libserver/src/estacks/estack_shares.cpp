@@ -37,7 +37,7 @@ void EStackShares::changed(Users::iterator user) {
   };
   count(of.eligible, !of.waiting.empty() && of.held < most_of_user_, eligible_);
   count(of.shares, of.held != 0 || !of.waiting.empty(), sharers_);
-  // An E-stack says that it rests and reads these; whoever has a call says so here and looks who rests.
+  // An E-stack says that it rests, then reads these; a thread with a call writes these, then looks which E-stacks rest.
   eligible_wait_.store(eligible_ != 0, std::memory_order_seq_cst);
   of.waits.store(!of.waiting.empty(), std::memory_order_seq_cst);
   if (!of.shares && of.bindings == 0) users_.erase(user);

@@ -16,8 +16,8 @@
 
 namespace lrpc::server {
 
-/// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the
-/// pool's lock, but for what is said to be read without it.
+/// How many each user has, and its calls that wait; which user may have one more: at once, or from which other user.
+/// Not thread-safe: under the pool's lock, but for what is said to be read without it.
 ///
 /// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most.
 /// And nothing but admit() needs memory for a user that has been admitted.
@@ -43,8 +43,8 @@ class EStackShares {
   bool add(WaitingCall call);
   /// False: it did not wait.
   bool remove(uid_t user, ServedAStack& astack);
-  /// Whoever is to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
-  /// the first. Nothing: nobody waits who may.
+  /// The call to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
+  /// the first. Nothing: no call waits, or none may.
   [[nodiscard]] std::optional<WaitingCall> next();
   /// It could not be served: it goes where it was.
   void put_back(WaitingCall call);
@@ -56,12 +56,12 @@ class EStackShares {
 
   /// Whether the user may have one more if there is one.
   [[nodiscard]] bool may_have_another(uid_t user) const { return held(user) < most_of_user_; }
-  /// What each of those who have or want any may have when there are not enough.
+  /// What each user that has or wants any may have when there are not enough.
   [[nodiscard]] std::size_t share() const {
     return std::max<std::size_t>(most_ / std::max<std::size_t>(sharers_, 1), 1);
   }
   /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
-  /// whoever has more than its share loses it to anybody, and whoever has less may take it from anybody.
+  /// a user that has more than its share loses it to any other, and a user that has less may take it from any other.
   [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
     return user == holder || may_take_from_other(held(user), held(holder));
   }

@@ -27,7 +27,7 @@ class PollerPolicy {
   /// A yield, or a gap with an involuntary switch, up to this is nobody's: an interrupt, a kernel thread, the E-stack
   /// that brings an offer.
   static constexpr std::uint64_t kOthersUs = 20;
-  /// Somebody who takes longer in one go is no passer-by: he has a time slice's work.
+  /// A thread that takes longer in one go is no passer-by: it has a time slice's work.
   static constexpr std::uint64_t kEvictionUs = 1'000;
   /// And a thread that takes more than an eighth of a stint's time, in however small pieces, has regular work and has
   /// found no idle processor for it: caller and poller have them all.
@@ -55,7 +55,7 @@ class PollerPolicy {
     evicted_ = false;
     ++stint_;
   }
-  /// Goes on somewhere else. For callers that is another stint: who has lost trust in the one before begins anew.
+  /// Goes on somewhere else. For callers that is another stint: callers that lost trust in the one before begin anew.
   void go_on(shim::Moment now, bool guest) noexcept {
     guest_ = guest;
     yielded_ = now.ticks;
@@ -126,7 +126,7 @@ class PollerPolicy {
 /// Which processors busy callers sit on, by their own word: there no poller has any business. Thread-safe.
 class CallerProcessors {
  public:
-  /// Who has not called for so long from there does not sit there any more.
+  /// A caller that has not called from there for so long does not sit there any more.
   static constexpr std::uint64_t kRecentUs = 2'000;
 
   /// `who` calls from there now, and from `before` no more; nobody takes the mark of somebody else away.

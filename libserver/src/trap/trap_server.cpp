@@ -74,7 +74,7 @@ bool TrapServer::receive(Listener& listener, shim::Trap& trap) noexcept {
 /// The check ladder of the registers, then the common call path. Returns what the trap is to fail with, or 0.
 int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept {
   ServedBinding& binding = *listener.binding;
-  // The kernel's word on who calls: the process that was bound, and no child of it that shares its filter.
+  // The caller, by the kernel's word, must be the process that was bound, and no child of it that shares its filter.
   if (trap.pid != binding.client().pid || trap.number != shim::kTrapNumber) return EPERM;
   const shim::TrapRegisters& registers = trap.registers;
   if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size())
@@ -119,8 +119,8 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   before.join();
 }
 
-/// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
-/// abandoned.
+/// The thread that is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find
+/// itself abandoned.
 bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;

@@ -133,7 +133,7 @@ class Helper {
   std::thread thread_;
 };
 
-/// From a put to the moment at which who waits for the name knows it.
+/// From a put to the moment at which a program that waits for the name knows it.
 void measure_watches(const EtcdServer& server, int count) {
   Etcd etcd(server.options());
   const LeaseId lease = etcd.grant(600s).value().id;

@@ -28,9 +28,9 @@ struct EtcdOptions {
 };
 
 /// Thread-safe. Each request takes one of the connections that are kept, at most kMostConnections of them in use at a
-/// time; who finds none waits for one. A request that one endpoint does not answer goes to the next, each once, so it
-/// blocks at most endpoints × timeout, twice that where a token has to be renewed. One request at a time asks for a
-/// token, and the others wait for its outcome.
+/// time; a request that finds none waits for one. A request that one endpoint does not answer goes to the next, each
+/// once, so it blocks at most endpoints × timeout, twice that where a token has to be renewed. One request at a time
+/// asks for a token, and the others wait for its outcome.
 ///
 /// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
 /// (what answers is not etcd), limit_reached (an answer is longer than 1 MiB), invalid_argument (etcd does not take

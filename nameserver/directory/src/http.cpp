@@ -53,7 +53,7 @@ struct Headers {
   ~Headers() { curl_slist_free_all(list); }
 };
 
-/// What a request hands to libcurl, apart from who takes the answer.
+/// What a request hands to libcurl, apart from the function that takes the answer.
 void prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Request& request, const Headers& headers) {
   curl_easy_reset(handle);  // the connection stays
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error);

@@ -1,5 +1,5 @@
 // JSON that a stranger has written: parsed without exceptions, bounded in depth, and looked into with a check at each
-// step. Sizes are bounded by whoever has received the text.
+// step. The receiver of the text bounds its size.
 #pragma once
 
 #include <cstdint>

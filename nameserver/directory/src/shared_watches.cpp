@@ -38,7 +38,7 @@ class SharedWatches::Waiting {
     watching_ = watch_->watched = true;
     lock_.unlock();
   }
-  /// Of all who wait for the prefix. Who comes now begins another watch.
+  /// For all threads that wait for the prefix. One that comes now begins another watch.
   void end(const Result<bool>& outcome) {
     lock_.lock();
     watch_->outcome = outcome;

@@ -222,7 +222,7 @@ void Allocator::grant_to_the_most_active() {
   }
 }
 
-/// Nothing is left to grant: somebody who is worth much more takes the place of the one who is worth least.
+/// Nothing is left to grant: a domain that is worth much more takes the place of the one that is worth least.
 void Allocator::displace() {
   if (loads_.size() < kTicksToGain) return;
   Entry* const weakest = weakest_holder();

@@ -39,7 +39,7 @@ class ProcLoad {
     if (!now || !running || processors <= 0) return std::nullopt;
     MachineLoad load;
     load.processors = static_cast<unsigned>(processors);
-    // Whoever reads the file is running, and that is we.
+    // The process that reads the file is running: this one.
     load.running = *running > 0 ? *running - 1.0 : 0.0;
     if (before_ && now->up > before_->up) {
       const double idle = (now->idle - before_->idle) / (now->up - before_->up);

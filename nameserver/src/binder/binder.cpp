@@ -174,7 +174,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   bind.server = &server;
   bind.nonce = shim::make_nonce();
   bind.classes = exported.classes;
-  // The server, who gets the other end, has nothing to say on it: whoever is the last to close this one, we or the
+  // The server, which gets the other end, has nothing to say on it: so the last to close this one, this process or the
   // client, has nothing unread of the server's to wait for.
   if (::shutdown(bell->first.get(), SHUT_RD) != 0) return system_error("shutdown of a bell", errno);
   bind.client_bell = std::move(bell->first);
@@ -246,8 +246,8 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   serve_waiting_of(peer);
 }
 
-/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a
-/// name waits on for the next who exports it.
+/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: a
+/// client that waits for the name waits on, for the next server that exports it.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
   const Error withdrawn = error_of(Errc::name_unknown, [&] { return "'" + import.wanted.name + "' was withdrawn"; });
   end_bind(id, import);

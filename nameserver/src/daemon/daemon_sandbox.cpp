@@ -11,7 +11,7 @@ namespace lrpc::nameserver {
 sandbox::Options sandbox_of_daemon(const std::string& socket_path) {
   using sandbox::Group;
   sandbox::Options options;
-  // No sockets: whoever wants something connects to it. Rings: the loop's, restricted to polls.
+  // No sockets: clients connect to the daemon. Rings: the loop's, restricted to polls.
   options.groups = {Group::descriptors, Group::messages,     Group::shared_memory, Group::peers,
                     Group::read_files,  Group::remove_files, Group::rings};
   // No threads: it is one, but where peers can send it descriptors, which others have to close (shim::PeerSocket).

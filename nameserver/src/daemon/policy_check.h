@@ -11,8 +11,8 @@ namespace lrpc::nameserver {
 struct PolicyQuestion {
   std::string file;
   ExportRule export_rule = ExportRule::own_user;
-  std::string as;                    ///< A user, by name or number; empty: who asks.
-  std::string daemon_user;           ///< The same: who lrpcd runs as.
+  std::string as;                    ///< A user, by name or number; empty: the user that asks.
+  std::string daemon_user;           ///< The same: as which lrpcd runs.
   std::vector<std::string> exports;  ///< Names: may that user export them?
   std::vector<std::string> imports;
 };

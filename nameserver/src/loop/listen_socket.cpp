@@ -78,7 +78,7 @@ class StartLock {
   }
   StartLock(StartLock&&) noexcept = default;
   StartLock& operator=(StartLock&&) = delete;
-  /// The file goes before its lock is released: whoever waits for the lock then sees that the file is another one.
+  /// The file goes before its lock is released: a process that waits for the lock then sees that the file is another.
   ~StartLock() {
     if (file_) (void)::unlink(name_.c_str());
   }
@@ -216,7 +216,7 @@ ListenSocket::~ListenSocket() {
   turn_away_backlog();
 }
 
-/// Whoever has connected and was not accepted may have sent something that is slow to close.
+/// A client that has connected and was not accepted may have sent something that is slow to close.
 void ListenSocket::turn_away_backlog() noexcept {
   (void)::shutdown(fd(), SHUT_RDWR);  // nobody is added
   int err = 0;

@@ -54,9 +54,8 @@ struct Connection {
 /// As many as servers are told of, and one more: so that those are told that there are more.
 inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
 
-/// A connection's peer with all its groups. Those of who has many (up to 65,536, 256 KiB) are not kept for each
-/// connection, which no quota would count: the kernel, who keeps them with the socket, is asked again. Throws
-/// std::bad_alloc.
+/// A connection's peer with all its groups. Many groups (up to 65,536, 256 KiB) are not kept for each connection, which
+/// no quota would count: the kernel, which keeps them with the socket, is asked again. Throws std::bad_alloc.
 class WholePeer {
  public:
   explicit WholePeer(const Connection& connection) : kept_(connection.peer) {

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted before other events get their turn: the whole queue, so that whoever is in it waits for one turn. Fewer
+/// Accepted before other events get their turn: the whole queue, so that each client in it waits for one turn. Fewer
 /// where it takes threads to close them, for those need their turns, too.
 constexpr int kPeersPerEvent = SOMAXCONN;
 constexpr int kClosedAsidePerEvent = 256;
@@ -75,7 +75,7 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
 void Peers::accept_peers() {
   const int most = listener_.made() == shim::PeerSocket::Made::refusing ? kPeersPerEvent : kClosedAsidePerEvent;
   for (int i = 0; i < most; ++i) {
-    // Whatever becomes of it: who has connected may have sent something by now that is slow to close.
+    // Whatever becomes of it: the client may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
                             listener_.made(), {});
     if (socket) {
@@ -163,7 +163,7 @@ Status Peers::room_for_one_more(const shim::Credentials& who) {
 }
 
 /// A newcomer whose user has less than its share gets a connection of the user who has the most. Libraries connect
-/// again by themselves, so that little is lost; names may be, to whoever may export them and is faster.
+/// again by themselves, so that little is lost; names may be, to a server that may export them and is faster.
 bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
   if (!user) return false;

@@ -21,7 +21,7 @@ namespace lrpc::nameserver {
 /// All connections, and what they and their users have. Everything is on the event loop's thread.
 class Peers {
  public:
-  /// Who makes something of what peers say.
+  /// The user of this class, which acts on what peers say.
   class Owner {
    public:
     virtual void on_message(Connection& peer, shim::BinderMessage message) = 0;
@@ -57,7 +57,7 @@ class Peers {
   /// nameserver's peers. No peer may use that up, nor may all the peers of one user.
   [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
   void protocol_error(Connection& peer, std::uint32_t request, std::string what);
-  /// Ends a connection. It is freed by reap() at the end of the event, so that whoever is at work on it can finish.
+  /// Ends a connection. It is freed by reap() at the end of the event, so that code at work on it can finish.
   void doom(Connection& peer);
   void reap();
 

@@ -38,7 +38,7 @@ class UserLog {
   /// Writes a line about `user`, or leaves it out; says that it begins to, and how many lines those were with the next
   /// one that is written, or when the user is forgotten. Each level counts for itself: the sink may drop some, and what
   /// a user does all day must not hide what it does wrong. The lines about all users together are limited in the same
-  /// way, but for those about root. Debug lines are for who asks for them: all are written.
+  /// way, but for those about root. Debug lines are written only if asked for, and then all are.
   /// Constant work on average, but for the sink's.
   void write(LogLevel level, uid_t user, std::string_view line, Clock::time_point now = Clock::now());
   /// What is remembered: a budget for each user and level that have caused lines of late.

@@ -132,7 +132,7 @@ void Registry::remove_export(Connection& server, ExportId id) noexcept {
   exports_.erase(found);
 
   (void)as_memory_allows([&] { peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn"); });
-  // Without memory: who waits for it waits until its turn would have come.
+  // Without memory: clients that wait for the name wait until their turn would have come.
   (void)as_memory_allows([&] { followers_.on_withdrawn(name); });
 }
 

@@ -31,7 +31,7 @@ struct Export {
 /// On the event loop's thread, as are those that it tells.
 class Registry {
  public:
-  /// Who has to know of names that come and go.
+  /// Those that are told of names that come and go.
   class Followers {
    public:
     virtual void on_exported(Connection& server, const std::string& name) = 0;

@@ -118,7 +118,7 @@ void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) no
   }
 }
 
-/// By another link of this machine, perhaps: the kernel is asked at most once in kAskPause, whoever sends what.
+/// By another link of this machine, perhaps: the kernel is asked at most once in kAskPause, however much arrives.
 void ArpSender::claimed(const EthernetAddress& sender) noexcept {
   const Time now = host_.now();
   if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return;

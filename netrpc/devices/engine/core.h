@@ -122,7 +122,7 @@ struct UringEngine::Core {
   std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One a thread that has ever led.
   std::vector<std::shared_ptr<UringReceiver>> prepared;  ///< For threads that have not.
   bool no_more_rings = false;                            ///< But those.
-  /// For who has no ring. Made with the engine, so that an engine that is short of descriptors goes on receiving.
+  /// For threads without a ring. Made with the engine, so that one that is short of descriptors goes on receiving.
   std::unique_ptr<Receiver> epoll;
   std::uint64_t identifier = 0;  ///< Of the engine, in the threads' caches of rings.
 

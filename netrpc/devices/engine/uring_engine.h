@@ -1,4 +1,4 @@
-// The engine of real hosts: it waits on io_uring (or epoll where that is refused), and who waits, receives.
+// The engine of real hosts: it waits on io_uring (or epoll where that is refused), and the thread that waits receives.
 #pragma once
 
 #include <atomic>

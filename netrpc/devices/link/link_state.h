@@ -48,7 +48,7 @@ class LinkState {
   bool has_own_ = true;
 };
 
-/// For the log: one line, in words for whoever runs the host. `name`: the link's before the change.
+/// For the log: one line, in words for the person who runs the host. `name`: the link's before the change.
 [[nodiscard]] std::string describe(const LinkChange& change, const std::string& name, const LinkState& now);
 
 }  // namespace lrpc::netrpc

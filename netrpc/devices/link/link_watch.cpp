@@ -37,9 +37,10 @@ void LinkWatch::look() noexcept {
   ask();
 }
 
-/// One question at a time. Whoever asks while one is under way may have a later reason: then it is asked again after
-/// the answer. What the kernel has told meanwhile may be newer than its answer: then that counts for nothing, and it is
-/// asked again. An answer for which there was no memory never comes: it is not waited for longer than kLongestQuestion.
+/// One question at a time. A caller that asks while one is under way may have a later reason: then it is asked again
+/// after the answer. What the kernel has told meanwhile may be newer than its answer: then that counts for nothing, and
+/// it is asked again. An answer for which there was no memory never comes: it is not waited for longer than
+/// kLongestQuestion.
 void LinkWatch::ask() noexcept {
   if (asking_ && host_.now() < asking_until_) {
     ask_again_ = true;

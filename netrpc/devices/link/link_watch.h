@@ -11,7 +11,7 @@
 
 namespace lrpc::netrpc {
 
-/// Who has to know.
+/// Is told of changes of the link.
 class LinkUser {
  public:
   /// The link is as LinkWatch::link() says now. Inside the monitor.

@@ -126,7 +126,7 @@ void TcpSession::ready(std::uint32_t events) noexcept {
   flush();
   if (input && !receiving_) receive();
   if (done(2)) return end();  // the protocol's two
-  // Who is receiving watches again. Until then a connection that has ended would be reported over and over.
+  // The thread that is receiving watches again. Until then a connection that has ended would be reported over and over.
   if (!input || !receiving_) watch();
 }
 
@@ -160,7 +160,7 @@ void TcpSession::receive() noexcept {
       }
       if (state == RecordReader::State::more) break;
       Message message = Message::copy_of_long(all.host().pool(), reader_.record());
-      if (!message.allocated()) {  // who waits for an answer is to know that there will be none
+      if (!message.allocated()) {  // a call that waits for the answer then ends
         ++all.counted.refused;
         return end();
       }

@@ -1,4 +1,4 @@
-// The protocol: who has a session, and who is accepted.
+// The protocol: which peers have a session, and which are accepted.
 #include "netrpc/devices/tcp/tcp.h"
 
 #include <netinet/tcp.h>

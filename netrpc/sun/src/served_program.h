@@ -1,5 +1,5 @@
 // A name exported on this machine as a version of a Sun RPC program: each remote host has a binding of its own to the
-// server, which knows by that who calls. Nothing but the declaration that the server has exported is needed.
+// server, which tells by it which host calls. Only the declaration that the server has exported is needed.
 #pragma once
 
 #include <atomic>

@@ -127,7 +127,7 @@ class UserService {
 
   void Close(CallContext& /*context*/, const std::shared_ptr<Attached>& process) { process->end(); }
 
-  /// The binding has ended: whoever waits in Await would wait for ever.
+  /// The binding has ended: a thread that waits in Await would wait for ever.
   void unbound(std::uint64_t binding) noexcept {
     std::shared_ptr<Attached> process;
     {
