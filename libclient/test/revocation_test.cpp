@@ -1,0 +1,104 @@
+// How a program is told that a binding is revoked: by a descriptor and by functions.
+#include "lrpc/client/import/revocation.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::client {
+namespace {
+
+bool readable(int fd) {
+  pollfd one{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&one, 1, 0) == 1;
+}
+
+TEST(RevocationNews, the_signal_makes_the_descriptor_readable_for_good) {
+  std::atomic<bool> revoked{false};
+  RevocationNews news;
+  const int fd = news.descriptor(revoked).value();
+  EXPECT_FALSE(readable(fd));
+  EXPECT_EQ(news.descriptor(revoked).value(), fd) << "there is one";
+  revoked = true;
+  news.signal();
+  EXPECT_TRUE(readable(fd));
+  news.signal();
+  EXPECT_TRUE(readable(fd));
+}
+
+TEST(RevocationNews, a_descriptor_made_after_the_end_is_readable) {
+  const std::atomic<bool> revoked{true};
+  RevocationNews news;
+  news.signal();  // there is none yet
+  EXPECT_TRUE(readable(news.descriptor(revoked).value()));
+}
+
+TEST(RevocationNews, the_descriptor_is_closed_with_the_binding) {
+  const std::atomic<bool> revoked{false};
+  int fd = -1;
+  {
+    RevocationNews news;
+    fd = news.descriptor(revoked).value();
+    EXPECT_GE(::fcntl(fd, F_GETFD), 0);
+    EXPECT_EQ(::fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  }
+  EXPECT_LT(::fcntl(fd, F_GETFD), 0);
+}
+
+TEST(RevocationNews, a_fork_child_gets_a_readable_descriptor_of_its_own) {
+  const std::atomic<bool> revoked{false};
+  RevocationNews news;
+  news.forget_after_fork();  // without one nothing is made
+  const int fd = news.descriptor(revoked).value();
+  const UniqueFd parents(::dup(fd));  // stands for the parent's, which is the same file
+  news.forget_after_fork();
+  EXPECT_TRUE(readable(fd));
+  EXPECT_FALSE(readable(parents.get()));
+  EXPECT_EQ(::fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+TEST(RevocationNews, functions_are_called_in_their_order_and_once) {
+  RevocationNews news;
+  std::string called;
+  news.call([&] { called += 'a'; });
+  news.call([&] { called += 'b'; });
+  EXPECT_EQ(called, "");
+  news.tell();
+  EXPECT_EQ(called, "ab");
+  news.tell();
+  EXPECT_EQ(called, "ab");
+  news.call([&] { called += 'c'; });
+  EXPECT_EQ(called, "abc") << "one that comes later is called at once";
+}
+
+TEST(RevocationNews, a_function_that_throws_does_not_stop_the_others) {
+  RevocationNews news;
+  bool called = false;
+  news.call([] { throw std::runtime_error("thrown by a test"); });
+  news.call([&] { called = true; });
+  news.tell();
+  EXPECT_TRUE(called);
+}
+
+TEST(RevocationNews, a_function_may_destroy_the_binding_and_add_others) {
+  auto news = std::make_unique<RevocationNews>();
+  std::string called;
+  news->call([&] {
+    news->call([&] { called += "added "; });
+    news.reset();
+    called += "destroyed ";
+  });
+  news->call([&] { called += "next"; });
+  news->tell();
+  EXPECT_EQ(called, "added destroyed next");
+}
+
+}  // namespace
+}  // namespace lrpc::client
