@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 
@@ -84,29 +85,17 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
     session = *known;
   } else {
     Protocol** const high = enabled_.resolve(key.protocol);
-    if (high == nullptr) {
-      ++counted.no_session;
-      return;
-    }
+    if (high == nullptr) return dropped(counted.no_session);
     if (sessions_.size() >= kMaxOfPeers) sweep();
-    if (sessions_.size() >= kMaxOfPeers) {
-      ++counted.refused;
-      return;
-    }
+    if (sessions_.size() >= kMaxOfPeers) return dropped(counted.refused);
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory a simulation ends
     session = SessionRef(new SimDeviceSession(*this, **high, participants));
-    if ((*high)->open_done(*session, session->participants()) != Errc::ok) {
-      ++counted.refused;
-      return;
-    }
+    if ((*high)->open_done(*session, session->participants()) != Errc::ok) return dropped(counted.refused);
     sessions_.bind(key, session);
     if (!idle_.waiting()) host().events().schedule(idle_, kIdleTime);
   }
   Message message = Message::copy_of_long(host().pool(), {data, size});
-  if (!message.allocated()) {
-    ++counted.refused;
-    return;
-  }
+  if (!message.allocated()) return dropped(counted.refused);
   ++counted.received;
   session->high().demux(*session, std::move(message));
 }
@@ -328,10 +317,8 @@ void SimUdp::receive(const std::byte* bytes, std::size_t size) noexcept {
   if (participants.protocol == 0 && before() != nullptr) return static_cast<SimUdp*>(before())->receive(bytes, size);
   Key key{0, participants.protocol};
   if (to != host().address() || reader.get<std::uint32_t>() != check_of(bytes, size) || participants.remote.port == 0 ||
-      complete(participants, key.remote) != Errc::ok) {
-    ++counted.malformed;
-    return;
-  }
+      complete(participants, key.remote) != Errc::ok)
+    return dropped(counted.malformed);
   arrived(key, participants, bytes + kHeader, size - kHeader);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "netrpc/devices/device/interface.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 
@@ -151,26 +152,17 @@ DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer
 
 void Device::arrived(Port& port, Message message, std::span<const std::byte> from) noexcept {
   DevicePeer peer;
-  if (!accept(port.number(), message, from, peer)) {
-    ++counted.malformed;
-    return;
-  }
+  if (!accept(port.number(), message, from, peer)) return dropped(counted.malformed);
   SessionRef session(find(port.number(), peer.number));
   if (!session) {
     const Participant remote = participant_of(peer);
     // One that was opened may be looking for it.
     if (remote.host.known()) found(remote.host);
     session = SessionRef(find(port.number(), peer.number));
-    if (!session && !port.enabled) {
-      ++counted.no_session;
-      return;
-    }
+    if (!session && !port.enabled) return dropped(counted.no_session);
     if (session) return heard(session, std::move(message));
     DeviceSession* const made = make_session(port, port.high(), peer, remote, true);
-    if (made == nullptr) {
-      ++counted.refused;
-      return;
-    }
+    if (made == nullptr) return dropped(counted.refused);
     session = SessionRef(made);
     if (port.high().open_done(*session, session->participants()) != Errc::ok) {
       sessions_.unbind({seed_, port.number(), peer.number});

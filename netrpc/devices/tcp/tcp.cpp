@@ -14,6 +14,7 @@
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 namespace tcp {
@@ -145,10 +146,8 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
     if (static_cast<TcpSession&>(*last).passive_) static_cast<TcpSession&>(*last).end();
   }
   // Whom this host has called at that very port it knows by another connection.
-  if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr) {
-    ++counted.refused;
-    return;
-  }
+  if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr)
+    return dropped(counted.refused);
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ParticipantSet participants{number_, {}, remote};

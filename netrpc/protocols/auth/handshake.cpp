@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "netrpc/protocols/auth/peer.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::auth {
 
@@ -86,24 +87,15 @@ void Peer::challenge(const Challenge& challenge) noexcept {
   Association* const association = sending();
   Salt named{};
   if (association != nullptr) WireWriter(reinterpret_cast<std::byte*>(named.data())).put(association->remote());
-  if (association == nullptr || !equal(challenge.echo, named)) {
-    ++counted_.duplicates;
-    return;
-  }
+  if (association == nullptr || !equal(challenge.echo, named)) return dropped(counted_.duplicates);
   association->doubted = true;
   if (known(challenge.challenge)) known_challenge_ = challenge.challenge;
   begin_handshake();
 }
 
 void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
-  if (!running_ || !equal(reply.echo, hello_.salt)) {
-    ++counted_.duplicates;
-    return;
-  }
-  if (reply.hello.association == 0) {
-    ++counted_.malformed;
-    return;
-  }
+  if (!running_ || !equal(reply.echo, hello_.salt)) return dropped(counted_.duplicates);
+  if (reply.hello.association == 0) return dropped(counted_.malformed);
   heard(reply.hello.boot_id);
   // While the peer is sought, all HELLOs have gone to its address. What comes from elsewhere moves nothing: whoever has
   // passed on our HELLO, and passes on the reply, is not the peer.
@@ -185,10 +177,7 @@ bool Peer::accepted(const Hello& hello) const noexcept { return known(accepted_)
 
 void Peer::hello(const Hello& hello, Session& lower) noexcept {
   last_used = self_.host().now();
-  if (hello.association == 0 || hello.boot_id == 0) {
-    ++counted_.malformed;
-    return;
-  }
+  if (hello.association == 0 || hello.boot_id == 0) return dropped(counted_.malformed);
   if (accepted(hello)) {  // our reply got lost
     ++counted_.duplicates;
     std::array<std::byte, HelloReply::kSize> packet;

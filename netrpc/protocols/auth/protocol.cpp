@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "netrpc/src/dropped.h"
+
 namespace lrpc::netrpc::auth {
 
 namespace {
@@ -159,10 +161,7 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<kLeast> head;
   message.pop(head);
   const std::optional<Prefix> prefix = head ? decode_prefix(head.bytes) : std::nullopt;
-  if (!prefix || !prefix->ends.sender.known()) {
-    ++counted.malformed;
-    return;
-  }
+  if (!prefix || !prefix->ends.sender.known()) return dropped(counted.malformed);
   if (prefix->version != kVersion) {
     ++counted.refused;
     host().notice([&] {
@@ -173,10 +172,8 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   }
   // Who the layer below says it is must be who it says it is, where that layer knows; or its key says it.
   const HostAddress sender = prefix->ends.sender;
-  if (prefix->ends.receiver != host().address() || (elsewhere(lower, sender) && !options_.settings.anywhere)) {
-    ++counted.refused;
-    return;
-  }
+  if (prefix->ends.receiver != host().address() || (elsewhere(lower, sender) && !options_.settings.anywhere))
+    return dropped(counted.refused);
   if (prefix->type == Type::data) {
     data(lower, head.bytes, std::move(message));
     return;
@@ -206,32 +203,20 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
                                                             : HelloReply::kSize;
   std::array<std::byte, HelloReply::kSize> packet;
   std::ranges::copy(head, packet.begin());
-  if (rest.copy_to(std::span(packet).first(size).subspan(kLeast)) != size - kLeast) {
-    ++counted.malformed;
-    return;
-  }
+  if (rest.copy_to(std::span(packet).first(size).subspan(kLeast)) != size - kLeast) return dropped(counted.malformed);
   if (prefix.type == Type::hello) {
     const auto hello = decode_hello(packet.data(), key.mac);
     if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
-    if (peer == nullptr) {
-      ++counted.refused;
-      return;
-    }
+    if (peer == nullptr) return dropped(counted.refused);
     // A repetition from where the peer is not: the answer is no shorter.
-    if (peer->accepted(*hello) && !peer->sends_through(lower) && !may_nudge()) {
-      ++counted.duplicates;
-      return;
-    }
+    if (peer->accepted(*hello) && !peer->sends_through(lower) && !may_nudge()) return dropped(counted.duplicates);
     peer->hello(*hello, lower);
     return;
   }
   // The others are answers: without a peer there was no question.
   std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(prefix.ends.sender));
-  if (peer == nullptr) {
-    ++counted.refused;
-    return;
-  }
+  if (peer == nullptr) return dropped(counted.refused);
   if (prefix.type == Type::challenge) {
     if (const auto challenge = decode_challenge(packet.data(), key.mac)) {
       (*peer)->challenge(*challenge);
@@ -257,10 +242,7 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
     return;
   }
   Peer& peer = **known;
-  if (elsewhere(lower, sender) && !peer.key().of_one_host()) {
-    ++counted.refused;
-    return;
-  }
+  if (elsewhere(lower, sender) && !peer.key().of_one_host()) return dropped(counted.refused);
   if (peer.open(*association, header, head, message, lower)) deliver(peer, std::move(message));
 }
 
@@ -299,10 +281,7 @@ bool AuthProtocol::may_nudge() noexcept {
 void AuthProtocol::deliver(Peer& peer, Message message) {
   Message::Header<sizeof(ProtocolNumber)> packet;
   message.pop(packet);
-  if (!packet) {
-    ++counted.malformed;
-    return;
-  }
+  if (!packet) return dropped(counted.malformed);
   const auto number = WireReader(packet.bytes).get<ProtocolNumber>();
   if (number == 0) return;  // a confirmation, with no message
   ParticipantSet participants;
@@ -313,17 +292,11 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
   SessionRef session(sessions_.find(key));
   if (!session) {
     Protocol* const* const high = enabled_.resolve(number);
-    if (high == nullptr) {
-      ++counted.no_session;
-      return;
-    }
+    if (high == nullptr) return dropped(counted.no_session);
     Protocol& invited = **high;
     auto* const made = new AuthSession(*this, invited, participants, key, peer);
     session = SessionRef(made);
-    if (!sessions_.add(*made)) {
-      ++counted.refused;
-      return;
-    }
+    if (!sessions_.add(*made)) return dropped(counted.refused);
     if (invited.open_done(*made, participants) != Errc::ok) {
       sessions_.remove(*made);
       ++counted.refused;

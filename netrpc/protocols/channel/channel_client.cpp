@@ -1,5 +1,6 @@
 // The client's half of CHANNEL.
 #include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -240,10 +241,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     (void)protocol.heard(peer_, header.boot_id);  // when that is confirmed, this call fails with all others
     return;
   }
-  if (header.boot_id != peer_.boot_id) [[unlikely]] {
-    ++protocol.counted.refused;
-    return;
-  }
+  if (header.boot_id != peer_.boot_id) [[unlikely]]
+    return dropped(protocol.counted.refused);
   switch (header.flags) {
     case flags::kReply: {
       more_in_reply_ = peer_.more_packets(message.size());

@@ -1,6 +1,7 @@
 // What arrives at CHANNEL: everything in it was written by somebody else, and is checked here before anything is
 // changed.
 #include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -9,15 +10,11 @@ namespace flags = channel_flags;
 void ChannelProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<ChannelHeader::kSize> raw;
   message.pop(raw);
-  if (!raw) [[unlikely]] {
-    ++counted.malformed;
-    return;
-  }
+  if (!raw) [[unlikely]]
+    return dropped(counted.malformed);
   const ChannelHeader header = ChannelHeader::decode(raw.bytes);
-  if (header.length > message.size() || header.boot_id == 0) [[unlikely]] {
-    ++counted.malformed;
-    return;
-  }
+  if (header.length > message.size() || header.boot_id == 0) [[unlikely]]
+    return dropped(counted.malformed);
   if (header.length != message.size()) [[unlikely]]
     message.truncate(header.length);
 
@@ -33,19 +30,15 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
     case flags::kLacking:
     case flags::kBootAnswer: {
       // Meant for a life of this host that is over: its channels are others'.
-      if (header.peer_boot_id != host().boot_id()) [[unlikely]] {
-        ++counted.refused;
-        return;
-      }
+      if (header.peer_boot_id != host().boot_id()) [[unlikely]]
+        return dropped(counted.refused);
       if (header.channel == 0 && header.flags == flags::kBootAnswer) [[unlikely]] {
         answered(lower, header);
         return;
       }
       ClientChannel** const client = clients_.resolve(key(&lower, header.channel, header.protocol));
-      if (client == nullptr) [[unlikely]] {
-        ++counted.no_session;
-        return;
-      }
+      if (client == nullptr) [[unlikely]]
+        return dropped(counted.no_session);
       ++counted.received;
       (*client)->pop(header, std::move(message));
       return;
@@ -84,10 +77,8 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
 
 /// The first request of a channel that is not known, or of another life of the client.
 void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
-  if (host().short_of_memory()) {  // as if it had been lost: the client sends it again, and may find memory then
-    ++counted.refused;
-    return;
-  }
+  if (host().short_of_memory())
+    return dropped(counted.refused);  // as if it had been lost: the client sends it again, and may find memory then
   if (peers_.resolve(&lower) == nullptr && peers_.size() >= options_.peers) {
     ++counted.refused;
     answer(lower, header, flags::kFail, Errc::limit_reached);
@@ -97,10 +88,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
     // As if it had come by the way that the client came first: there is known what was executed. While nobody knows
     // that it is the same host it counts as lost.
-    if (!peer.same_host(*recorded, options_)) {
-      ++counted.refused;
-      return;
-    }
+    if (!peer.same_host(*recorded, options_)) return dropped(counted.refused);
     if (header.flags == flags::kRequest) recorded->other_way = SessionRef(&lower);
     return input_request(*recorded->lower, header, std::move(message));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -246,10 +247,8 @@ void ChannelProtocol::question(ChannelPeer& peer) noexcept {
 
 void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noexcept {
   std::unique_ptr<ChannelPeer>* const known = peers_.resolve(&lower);
-  if (known == nullptr || (*known)->question == 0 || (*known)->question != header.sequence) {
-    ++counted.refused;
-    return;
-  }
+  if (known == nullptr || (*known)->question == 0 || (*known)->question != header.sequence)
+    return dropped(counted.refused);
   ChannelPeer& peer = **known;
   peer.question = 0;
   if (peer.boot_id != header.boot_id && may_begin(peer, header.boot_id)) believe(peer, header.boot_id);

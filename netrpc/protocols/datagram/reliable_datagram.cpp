@@ -4,6 +4,7 @@
 
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/protocols/select/channel_pool.h"
+#include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
@@ -192,29 +193,17 @@ void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
 bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
   Message::Header<kHeader> raw;
   message.pop(raw);
-  if (!raw) {
-    ++counted.malformed;
-    return false;
-  }
+  if (!raw) return dropped(counted.malformed), false;
   // Hosts of which nothing is known but the device they came through would all have the same session.
-  if (!lower.peer().known()) {
-    ++counted.refused;
-    return false;
-  }
+  if (!lower.peer().known()) return dropped(counted.refused), false;
   const Key whole = key(lower.peer(), WireReader(raw.bytes).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;
   } else {
     Protocol** const high = enabled_.resolve(key({}, whole.protocol));
-    if (high == nullptr) {
-      ++counted.no_session;
-      return false;
-    }
-    if (sessions_.size() >= options_.sessions) {
-      ++counted.refused;
-      return false;
-    }
+    if (high == nullptr) return dropped(counted.no_session), false;
+    if (sessions_.size() >= options_.sessions) return dropped(counted.refused), false;
     ParticipantSet participants;
     participants.protocol = whole.protocol;
     participants.local.host = host().address();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lrpc/netrpc/host.h"
+#include "netrpc/src/dropped.h"
 #include "transparent_layer.h"
 
 namespace lrpc::netrpc {
@@ -101,10 +102,7 @@ class Fault final : public TransparentProtocol {
 
   /// The draws are made in the same order for every message, so that one seed gives one run.
   void disturb(TransparentSession& session, Message message, Direction direction) noexcept {
-    if (chance(settings_.loss)) {
-      ++counted.refused;
-      return;
-    }
+    if (chance(settings_.loss)) return dropped(counted.refused);
     if (chance(settings_.duplicate)) {
       Message copy = message.share();
       if (copy.size() == message.size()) {
@@ -149,10 +147,7 @@ class Fault final : public TransparentProtocol {
   }
 
   Held* hold(TransparentSession& session, Message message, Direction direction, Duration delay) noexcept {
-    if (held_ == settings_.most) {
-      ++counted.refused;
-      return nullptr;
-    }
+    if (held_ == settings_.most) return dropped(counted.refused), nullptr;
     if (free_ == nullptr) {
       all_.push_back(std::make_unique<Held>(*this));
       all_.back()->next_free = std::exchange(free_, all_.back().get());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "netrpc/protocols/fragment/protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::fragment {
 
@@ -22,10 +23,8 @@ Reassembly::Reassembly(FragmentProtocol& protocol) : silence([this, &protocol] {
 void FragmentProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> bytes;
   message.pop(bytes);
-  if (!bytes) [[unlikely]] {
-    ++counted.malformed;
-    return;
-  }
+  if (!bytes) [[unlikely]]
+    return dropped(counted.malformed);
   // A message in one fragment, from whom the last one through `lower` came: nothing but comparisons.
   auto* const session = static_cast<FragmentSession*>(lower.above);
   if (session != nullptr && std::memcmp(bytes.bytes, session->incoming_.data(), Header::kPrefix) == 0) [[likely]] {
@@ -44,17 +43,12 @@ void FragmentProtocol::demux(Session& lower, Message message) noexcept {
 }
 
 void FragmentProtocol::demux_slowly(Session& lower, const Header& header, Message message) noexcept {
-  if (header.type != kData && header.type != kRequest && header.type != kAgain) {
-    ++counted.malformed;
-    return;
-  }
+  if (header.type != kData && header.type != kRequest && header.type != kAgain) return dropped(counted.malformed);
   if (header.type != kRequest &&
       (header.len > message.size() || header.num_frag == 0 || header.num_frag > Header::kMaxFragments ||
        !std::has_single_bit(header.frag_mask) || std::bit_width(header.frag_mask) > header.num_frag ||
-       (header.num_frag > 1 ? header.len == 0 : header.type == kAgain))) {
-    ++counted.malformed;
-    return;
-  }
+       (header.num_frag > 1 ? header.len == 0 : header.type == kAgain)))
+    return dropped(counted.malformed);
   FragmentSession* const session = session_of(lower, header);
   if (session == nullptr) return;
   session->used = true;
@@ -75,39 +69,25 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
   HostAddress peer = peer_host(lower, lower.participants());
   // A peer whose host nobody below knows is who it says, if there is no device address to tell it by.
   if (!peer.known() && !lower.participants().remote.ethernet.known()) peer = header.clnt_host;
-  if (peer.known() && header.clnt_host != peer) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (peer.known() && header.clnt_host != peer) return dropped(counted.refused), nullptr;
   const PeerKey key = peer_key(host(), peer, lower.participants(), header.protocol_num);
   if (auto* const known = static_cast<FragmentSession*>(sessions_.find(key))) {
-    if (header.svr_host != known->local_ || header.clnt_host != known->remote_) {
-      ++counted.refused;
-      return nullptr;
-    }
+    if (header.svr_host != known->local_ || header.clnt_host != known->remote_)
+      return dropped(counted.refused), nullptr;
     known->lower_.hear(lower);
     return known;
   }
   Protocol** const high = enabled_.resolve(header.protocol_num);
-  if (high == nullptr || header.type == kRequest) {
-    ++counted.no_session;
-    return nullptr;
-  }
+  if (high == nullptr || header.type == kRequest) return dropped(counted.no_session), nullptr;
   ParticipantSet participants = lower.participants();
   participants.protocol = header.protocol_num;
   participants.local.host = header.svr_host;
   participants.remote.host = peer;
   control::LocalHost local;
   if (control::ask(lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
-  if (header.svr_host != local.host) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (header.svr_host != local.host) return dropped(counted.refused), nullptr;
   auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
-  if (!made) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (!made) return dropped(counted.refused), nullptr;
   FragmentSession* const session = *made;
   if ((*high)->open_done(*session, participants) != Errc::ok) {
     sessions_.remove(*session);
@@ -135,15 +115,9 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   if (reassembly == nullptr) {
     if (finished_before(header.sequence_num)) return duplicate_arrived(header);
     reassembly = all.begin(*this, header);
-    if (reassembly == nullptr) {
-      ++all.counted.refused;
-      return;
-    }
+    if (reassembly == nullptr) return dropped(all.counted.refused);
   }
-  if (reassembly->num_frag != header.num_frag) {
-    ++all.counted.malformed;
-    return;
-  }
+  if (reassembly->num_frag != header.num_frag) return dropped(all.counted.malformed);
   if ((reassembly->received & header.frag_mask) != 0) return duplicate_arrived(header);
   // All fragments but the last are of one size, and the last is not larger: else the sender does not mean one message.
   const auto index = static_cast<unsigned>(std::countr_zero(header.frag_mask));
@@ -152,14 +126,8 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   const bool fits =
       is_last ? reassembly->fragment_size == 0 || size <= reassembly->fragment_size
               : (reassembly->fragment_size == 0 || size == reassembly->fragment_size) && size >= reassembly->last_size;
-  if (!fits) {
-    ++all.counted.malformed;
-    return;
-  }
-  if (!all.make_room(*reassembly, size)) {
-    ++all.counted.refused;
-    return;
-  }
+  if (!fits) return dropped(all.counted.malformed);
+  if (!all.make_room(*reassembly, size)) return dropped(all.counted.refused);
   (is_last ? reassembly->last_size : reassembly->fragment_size) = size;
   reassembly->bytes += size;
   all.incomplete_bytes_ += size;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "netrpc/protocols/fragment/protocol.h"
+#include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::fragment {
@@ -131,18 +132,14 @@ SavedMessage* FragmentSession::find_saved(std::uint32_t sequence) noexcept {
 void FragmentSession::request_arrived(const Header& header) noexcept {
   FragmentProtocol& all = fragments();
   if (header.num_frag < 2 || header.num_frag > Header::kMaxFragments || header.frag_mask == 0 || header.len != 0 ||
-      std::bit_width(header.frag_mask) > header.num_frag) {
-    ++all.counted.malformed;
-    return;
-  }
+      std::bit_width(header.frag_mask) > header.num_frag)
+    return dropped(all.counted.malformed);
   const Time now = all.host().now();
   SavedMessage* const saved = find_saved(header.sequence_num);
   // Where this host has stood still the timer is late. The receiver may have forgotten what it has had of the message.
   const bool kept = saved != nullptr && now < saved->expires;
-  if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers) {
-    ++all.counted.refused;
-    return;
-  }
+  if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers)
+    return dropped(all.counted.refused);
   if (saved->answered++ == 0) request_time_.sample(now - saved->sent_at);
   saved->expires = now + std::max(kPatience * request_time_.timeout(), kLeastPatience);
   saved_.remove(*saved);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -184,10 +185,7 @@ void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
       acknowledge_reply(*idle, header.fragments, all_of(header.fragments));
     return;
   }
-  if (!well_formed(header)) {
-    ++mrpc_.counters().malformed;
-    return;
-  }
+  if (!well_formed(header)) return dropped(mrpc_.counters().malformed);
   const Time now = mrpc_.host().now();
   if (header.fragments > 1) return on_fragment(*channel, header, std::move(message), now);
   ++mrpc_.counters().received;
@@ -238,10 +236,8 @@ void ClientPeer::acknowledge_reply(const ClientChannel& channel, std::uint16_t f
 /// The server has part of the request, or all of it and is at work.
 void ClientPeer::on_ack(const Header& header) noexcept {
   ClientChannel* const channel = outstanding(header);
-  if (channel == nullptr || header.boot_id != boot_id_ || header.fragments != channel->request.fragments) {
-    ++mrpc_.counters().duplicates;
-    return;
-  }
+  if (channel == nullptr || header.boot_id != boot_id_ || header.fragments != channel->request.fragments)
+    return dropped(mrpc_.counters().duplicates);
   const Time now = mrpc_.host().now();
   const std::uint16_t all = all_of(header.fragments);
   const Duration give_up = mrpc_.settings().give_up;

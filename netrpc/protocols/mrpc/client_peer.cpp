@@ -1,6 +1,7 @@
 // The client's rarer business: calls that wait for a channel or for the peer's boot identifier, reboots, cancelling.
 #include "netrpc/protocols/mrpc/client.h"
 #include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -106,10 +107,7 @@ void ClientPeer::query(Time now) noexcept {
 }
 
 void ClientPeer::on_life(const Header& header) noexcept {
-  if (!querying_ || header.sequence != query_number_) {
-    ++mrpc_.counters().duplicates;
-    return;
-  }
+  if (!querying_ || header.sequence != query_number_) return dropped(mrpc_.counters().duplicates);
   const Keep keep(*this);
   querying_ = false;
   if (query_tries_ == 1) round_trips_[0].sample(mrpc_.host().now() - query_began_);
@@ -120,10 +118,7 @@ void ClientPeer::on_life(const Header& header) noexcept {
 }
 
 void ClientPeer::on_rebooted(const Header& header) noexcept {
-  if (outstanding(header) == nullptr || header.boot_id == boot_id_) {
-    ++mrpc_.counters().duplicates;
-    return;
-  }
+  if (outstanding(header) == nullptr || header.boot_id == boot_id_) return dropped(mrpc_.counters().duplicates);
   const Keep keep(*this);
   mrpc_.host().peers().heard(host_, header.boot_id);
   rebooted(header.boot_id);

@@ -1,6 +1,7 @@
 #include "netrpc/protocols/mrpc/monolithic.h"
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -95,15 +96,9 @@ Protocol* Monolithic::server_of(std::uint16_t command) noexcept {
 void Monolithic::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> bytes;
   message.pop(bytes);
-  if (!bytes) {
-    ++counted.malformed;
-    return;
-  }
+  if (!bytes) return dropped(counted.malformed);
   const Header header = decode(bytes.bytes);
-  if (message.size() < header.size || header.boot_id == 0) {
-    ++counted.malformed;
-    return;
-  }
+  if (message.size() < header.size || header.boot_id == 0) return dropped(counted.malformed);
   message.truncate(header.size);
   switch (header.type) {
     case Type::request:
@@ -119,19 +114,10 @@ void Monolithic::demux(Session& lower, Message message) noexcept {
 
 void Monolithic::demux_to_client(Session& lower, const Header& header, Message&& message) noexcept {
   // What is not for this life of this host is for nobody.
-  if (header.client != host().address() || header.peer_boot_id != host().boot_id()) {
-    ++counted.no_session;
-    return;
-  }
-  if (lower.peer() != header.server && lower.peer().known()) {
-    ++counted.refused;
-    return;
-  }
+  if (header.client != host().address() || header.peer_boot_id != host().boot_id()) return dropped(counted.no_session);
+  if (lower.peer() != header.server && lower.peer().known()) return dropped(counted.refused);
   auto* const peer = peers_.resolve({host().hash_seed(), header.server});
-  if (peer == nullptr) {
-    ++counted.no_session;
-    return;
-  }
+  if (peer == nullptr) return dropped(counted.no_session);
   if (header.type == Type::reply) [[likely]]
     return (*peer)->on_reply(header, std::move(message));
   if (header.type == Type::request_ack) return (*peer)->on_ack(header);
@@ -140,14 +126,8 @@ void Monolithic::demux_to_client(Session& lower, const Header& header, Message&&
 }
 
 void Monolithic::demux_to_server(Session& lower, const Header& header, Message&& message) noexcept {
-  if (header.server != host().address()) {
-    ++counted.no_session;
-    return;
-  }
-  if (lower.peer() != header.client && lower.peer().known()) {
-    ++counted.refused;
-    return;
-  }
+  if (header.server != host().address()) return dropped(counted.no_session);
+  if (lower.peer() != header.client && lower.peer().known()) return dropped(counted.refused);
   if (header.type == Type::query || header.peer_boot_id != host().boot_id()) return answer_query(lower, header);
   // Only who names this life makes records. That keeps out what was meant for an earlier one; it proves nothing about
   // who sends: this life is told to whoever asks, and the addresses are the sender's to write.

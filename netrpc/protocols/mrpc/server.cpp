@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -33,26 +34,18 @@ Server::~Server() {
 
 void Server::on_request(Session& lower, const Header& header, Message&& message) noexcept {
   const bool probe = header.mask == 0 && header.size == 0 && header.fragments <= kMaxFragments && header.fragments != 0;
-  if ((!probe && !well_formed(header)) || header.channel >= kMaxChannels) [[unlikely]] {
-    ++mrpc_.counters().malformed;
-    return;
-  }
+  if ((!probe && !well_formed(header)) || header.channel >= kMaxChannels) [[unlikely]]
+    return dropped(mrpc_.counters().malformed);
   Client* const client = client_of(lower, header);
   if (client == nullptr) return;
   auto& slot = client->channels[header.channel];
   if (slot == nullptr) [[unlikely]] {
-    if (mrpc_.host().short_of_memory()) {
-      ++mrpc_.counters().refused;
-      return;
-    }
+    if (mrpc_.host().short_of_memory()) return dropped(mrpc_.counters().refused);
     slot = std::make_unique<ServerChannel>(*client, header.channel);
   }
   ServerChannel& channel = *slot;
   if (channel.state != ServerChannel::State::unused && !newer(header.sequence, channel.sequence)) [[unlikely]] {
-    if (header.sequence != channel.sequence) {
-      ++mrpc_.counters().duplicates;
-      return;
-    }
+    if (header.sequence != channel.sequence) return dropped(mrpc_.counters().duplicates);
     channel.last_active = client->last_active = sweeps_;
     return on_known(channel, header, std::move(message));
   }
@@ -75,10 +68,8 @@ Client* Server::client_of(Session& lower, const Header& header) noexcept {
   const HostKey key{mrpc_.host().hash_seed(), header.client};
   auto* slot = clients_.resolve(key);
   if (slot == nullptr) [[unlikely]] {
-    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory()) {
-      ++mrpc_.counters().refused;
-      return nullptr;
-    }
+    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory())
+      return dropped(mrpc_.counters().refused), nullptr;
     slot = &clients_.bind(key, std::make_unique<Client>());
     (*slot)->host = header.client;
     (*slot)->boot_id = header.boot_id;
@@ -105,16 +96,10 @@ bool Server::begin_life(Client& client, BootId boot_id) noexcept {
   Client::DeadLife* free = nullptr;
   for (Client::DeadLife& life : client.dead) {
     if (life.boot_id != 0 && outlived(life.died)) life = {};
-    if (life.boot_id == boot_id) {
-      ++mrpc_.counters().duplicates;
-      return false;
-    }
+    if (life.boot_id == boot_id) return dropped(mrpc_.counters().duplicates), false;
     if (life.boot_id == 0) free = &life;
   }
-  if (free == nullptr) {
-    ++mrpc_.counters().refused;
-    return false;
-  }
+  if (free == nullptr) return dropped(mrpc_.counters().refused), false;
   *free = {client.boot_id, sweeps_};
   for (const auto& channel : client.channels)
     if (channel != nullptr) forget(*channel);
@@ -140,10 +125,7 @@ Header Server::header(const ServerChannel& channel, Type type) const noexcept {
 /// A packet of the request that the channel is at.
 void Server::on_known(ServerChannel& channel, const Header& header, Message&& message) noexcept {
   const bool please_ack = (header.bits & kPleaseAck) != 0;
-  if (header.fragments != channel.fragments) {
-    ++mrpc_.counters().malformed;
-    return;
-  }
+  if (header.fragments != channel.fragments) return dropped(mrpc_.counters().malformed);
   if (channel.state == ServerChannel::State::receiving) {
     if (header.mask == 0) return acknowledge_request(channel, channel.request.mask());
     return on_fragment(channel, header, std::move(message));
@@ -164,10 +146,7 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
 /// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused.
 bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
   if (channel.state == ServerChannel::State::executing) [[unlikely]] {
-    if (*channel.client.abandoned >= kMaxChannels) {
-      ++mrpc_.counters().refused;
-      return false;
-    }
+    if (*channel.client.abandoned >= kMaxChannels) return dropped(mrpc_.counters().refused), false;
     abandon(channel);
   }
   let_go(channel);
@@ -181,10 +160,7 @@ bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
 }
 
 void Server::on_fragment(ServerChannel& channel, const Header& header, Message&& message) noexcept {
-  if (!has_room(channel.client, kFragmentCost)) {
-    ++mrpc_.counters().refused;
-    return;
-  }
+  if (!has_room(channel.client, kFragmentCost)) return dropped(mrpc_.counters().refused);
   switch (channel.request.add(header, std::move(message))) {
     case Incoming::Added::contradiction: ++mrpc_.counters().malformed; return;
     case Incoming::Added::duplicate:
@@ -315,16 +291,11 @@ void Server::on_reply_ack(const Header& header) noexcept {
   ServerChannel* const channel =
       client == nullptr || header.channel >= kMaxChannels ? nullptr : (*client)->channels[header.channel].get();
   if (channel == nullptr || (*client)->boot_id != header.boot_id || channel->sequence != header.sequence ||
-      channel->state != ServerChannel::State::replied || channel->acknowledged) {
-    ++mrpc_.counters().duplicates;
-    return;
-  }
+      channel->state != ServerChannel::State::replied || channel->acknowledged)
+    return dropped(mrpc_.counters().duplicates);
   channel->last_active = (*client)->last_active = sweeps_;
   if (channel->error != Errc::ok) return send_reply(*channel, 1, false);
-  if (header.fragments != channel->reply.fragments) {
-    ++mrpc_.counters().malformed;
-    return;
-  }
+  if (header.fragments != channel->reply.fragments) return dropped(mrpc_.counters().malformed);
   const auto missing = static_cast<std::uint16_t>(all_of(header.fragments) & ~header.mask);
   if (missing == 0) {
     channel->acknowledged = true;

@@ -1,5 +1,6 @@
 // The client's end: sends a request, receives its reply.
 #include "netrpc/protocols/paired/protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::paired {
 
@@ -52,19 +53,14 @@ void ClientEnd::start() noexcept {
 }
 
 void ClientEnd::pop(const Header& header, Message&& message) noexcept {
-  if (header.call_number != call_) {
-    ++paired().counted.duplicates;
-    return;
-  }
+  if (header.call_number != call_) return dropped(paired().counted.duplicates);
   const SessionRef keep(this);
   used = true;
   if (header.conversation != conversation_) [[unlikely]] {
     // The server's answer to who does not know it, or means a former life: the conversation to go on with.
     const bool answer = header.has(bits::kProbe) && header.has(bits::kAck) && header.conversation != 0;
-    if (!answer || state_ == State::idle || life_of(header.conversation) == life_of(conversation_)) {
-      ++paired().counted.refused;
-      return;
-    }
+    if (!answer || state_ == State::idle || life_of(header.conversation) == life_of(conversation_))
+      return dropped(paired().counted.refused);
     conversation_ = header.conversation;
     if (state_ == State::calling) return finish(Errc::call_failed, {});
     measure();

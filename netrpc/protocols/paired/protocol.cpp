@@ -3,6 +3,7 @@
 
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/most_of_one.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 
@@ -82,17 +83,11 @@ void PairedProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> raw;
   message.pop(raw);
   const std::optional<Header> header = raw ? Header::decode(raw.bytes, message.size()) : std::nullopt;
-  if (!header) {
-    ++counted.malformed;
-    return;
-  }
+  if (!header) return dropped(counted.malformed);
   message.truncate(header->length);
   if (!header->has(bits::kFromServer)) return input_request(lower, *header, std::move(message));
   auto* const client = clients_.resolve({host().hash_seed(), &lower, header->protocol, header->channel});
-  if (client == nullptr) {
-    ++counted.no_session;
-    return;
-  }
+  if (client == nullptr) return dropped(counted.no_session);
   ++counted.received;
   (*client)->pop(*header, std::move(message));
 }
@@ -108,15 +103,9 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
   SessionRef* const known = servers_.resolve(key);
   auto* end = known == nullptr ? nullptr : static_cast<ServerEnd*>(known->get());
   const std::int32_t newer = end == nullptr ? 1 : ahead(meeting, meeting_of(end->conversation()));
-  if (newer < 0) {  // of a client's former life, or of a call that it has given up
-    ++counted.refused;
-    return;
-  }
+  if (newer < 0) return dropped(counted.refused);  // of a client's former life, or of a call that it has given up
   if (newer > 0) {
-    if (!header.data() || header.segment != 1) {
-      ++counted.no_session;
-      return;
-    }
+    if (!header.data() || header.segment != 1) return dropped(counted.no_session);
     if (end != nullptr) drop(key, *end);
     end = accept(lower, header);
     if (end == nullptr) return;
@@ -127,10 +116,7 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
 
 /// Answers whoever does not know this life, with the number of a new conversation. Nothing is kept for it.
 void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
-  if (enabled_.resolve(header.protocol) == nullptr) {
-    ++counted.no_session;
-    return;
-  }
+  if (enabled_.resolve(header.protocol) == nullptr) return dropped(counted.no_session);
   Message message(host().pool());
   std::byte* const to = message.push(Header::kSize);
   if (to == nullptr) return;

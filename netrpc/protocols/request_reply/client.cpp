@@ -1,5 +1,6 @@
 // The client's end.
 #include "netrpc/protocols/request_reply/protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::request_reply {
 
@@ -91,10 +92,7 @@ void ClientEnd::expired() noexcept {
 }
 
 void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
-  if (&lower != lower_.get()) {  // somebody else's, by chance or by intent
-    ++owner().counted.refused;
-    return;
-  }
+  if (&lower != lower_.get()) return dropped(owner().counted.refused);  // somebody else's, by chance or by intent
   if (transaction_ == nullptr) {  // the second reply to the last call: none of the two copies had been lost
     ++owner().counted.duplicates;
     round_trip_.needless(took_, true);
@@ -110,10 +108,7 @@ void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
 }
 
 void ClientEnd::lost(Session& lower) noexcept {
-  if (&lower != lower_.get() || transaction_ == nullptr) {
-    ++owner().counted.refused;
-    return;
-  }
+  if (&lower != lower_.get() || transaction_ == nullptr) return dropped(owner().counted.refused);
   const SessionRef keep(this);
   fail(Errc::call_lost);
 }

@@ -3,6 +3,7 @@
 
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/most_of_one.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 
@@ -88,24 +89,15 @@ void RequestReplyProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> raw;
   message.pop(raw);
   const std::optional<Header> header = raw ? Header::decode(raw.bytes) : std::nullopt;
-  if (!header) {
-    ++counted.malformed;
-    return;
-  }
+  if (!header) return dropped(counted.malformed);
   if (header->type == Type::call) return serve(lower, header->xid, std::move(message));
   ClientEnd** const call = calls_.resolve(header->xid);
-  if (call == nullptr) {  // a second reply, or one too late
-    ++counted.duplicates;
-    return;
-  }
+  if (call == nullptr) return dropped(counted.duplicates);  // a second reply, or one too late
   header->type == Type::lost ? (*call)->lost(lower) : (*call)->pop(lower, std::move(message));
 }
 
 void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& request) noexcept {
-  if (server_ == nullptr) {
-    ++counted.no_session;
-    return;
-  }
+  if (server_ == nullptr) return dropped(counted.no_session);
   ParticipantSet participants{kBelow.protocol, {}, lower.participants().remote};
   participants.local.host = host().address();
   participants.remote.host = peer_host(lower, lower.participants());
@@ -115,10 +107,7 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
   const bool room = has < options_.calls_per_host && shim::one_may_take(1, has, requests_.in_use(), options_.calls);
   ServerEnd* const end =
       !room || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
-  if (end == nullptr) {
-    ++counted.refused;
-    return;
-  }
+  if (end == nullptr) return dropped(counted.refused);
   ++(count != nullptr ? *count : of_hosts_.bind(of, 0));
   ++counted.received;
   const SessionRef keep(end);

@@ -5,6 +5,7 @@
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/viphosts/header.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
 
@@ -123,15 +124,9 @@ void VipHostsProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<Advertisement::kSize> bytes;
   message.pop(bytes);
   const EthernetAddress ethernet = lower.participants().remote.ethernet;
-  if (!bytes || !ethernet.known()) {
-    ++counted.malformed;
-    return;
-  }
+  if (!bytes || !ethernet.known()) return dropped(counted.malformed);
   const Advertisement said = Advertisement::decode(bytes.bytes);
-  if (said.version != kVersion || !said.host.known()) {
-    ++counted.malformed;
-    return;
-  }
+  if (said.version != kVersion || !said.host.known()) return dropped(counted.malformed);
   if (said.host == host().address()) return;  // one's own, come back, or somebody's mistake
   ++counted.received;
   believe(lower, said, ethernet);
@@ -150,10 +145,8 @@ bool VipHostsProtocol::arp_says(HostAddress host, const EthernetAddress& etherne
 void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const EthernetAddress& ethernet) noexcept {
   Entry* entry = find(said.host);
   // Who is known moves to another Ethernet address, or goes, only if ARP says so too.
-  if (entry != nullptr && entry->ethernet != ethernet && !arp_says(said.host, ethernet)) {
-    ++counted.refused;
-    return;
-  }
+  if (entry != nullptr && entry->ethernet != ethernet && !arp_says(said.host, ethernet))
+    return dropped(counted.refused);
   if (said.lifetime_ms == 0) {
     if (entry != nullptr) forget(said.host);
     return;
@@ -163,10 +156,7 @@ void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const 
   const auto full = [this] { return table_.size() >= options_.hosts || host().short_of_memory(); };
   if (fresh && full()) {
     if (host().now() >= search_again_) forget_expired();
-    if (full()) {
-      ++counted.refused;
-      return;
-    }
+    if (full()) return dropped(counted.refused);
   }
   const bool came_back = !fresh && entry->said.boot_id != said.boot_id;
   if (!fresh && entry->ethernet != ethernet) release(entry->ethernet, said.host);
