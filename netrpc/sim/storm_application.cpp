@@ -223,8 +223,7 @@ void StormApplication::next(Caller& caller) {
       } else {
         ledger_.ended(caller.call, opened.code(), false);
         caller.starting = false;
-        host().events().schedule(caller.again, Duration(1 + host().random() % 10'000'000));
-        return;
+        return host().events().schedule(caller.again, Duration(1 + host().random() % 10'000'000));
       }
     }
     caller.session = sessions_[place];

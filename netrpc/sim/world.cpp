@@ -146,8 +146,7 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
   if (from.group_ != to.group_) {
     ++counters_.cut;
     if (traced()) note_packet("cut off, loses", packet);
-    queue_.free(packet);
-    return;
+    return queue_.free(packet);
   }
   const bool one_segment = from.segment() == to.segment();
   const auto travel = [&](Packet& traveller, bool& twice) {
@@ -160,8 +159,7 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
       if (crosses(*hop, fragments, delay, traveller)) continue;
       ++counters_.lost;
       if (traced()) note_packet("loses", traveller);
-      queue_.free(traveller);
-      return;
+      return queue_.free(traveller);
     }
     queue_.put(traveller, now_ + delay);
   };
@@ -177,10 +175,7 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
   bool twice = false;
   travel(packet, twice);
   if (copy == nullptr) return;
-  if (!twice) {
-    queue_.free(*copy);
-    return;
-  }
+  if (!twice) return queue_.free(*copy);
   ++counters_.duplicated;
   copy->number = ++packet_number_;
   if (traced()) note_packet("doubles", *copy);
@@ -189,10 +184,8 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
 
 void SimWorld::deliver(Packet& packet) {
   SimHost& to = *hosts_[packet.to];
-  if (to.paused_until_ > now_) {  // it waits in the device, behind those that have come before it
-    queue_.put(packet, to.paused_until_);
-    return;
-  }
+  if (to.paused_until_ > now_)  // it waits in the device, behind those that have come before it
+    return queue_.put(packet, to.paused_until_);
   SimDevice* const device = to.up() ? to.life_->devices[packet.medium] : nullptr;
   if (hosts_[packet.from]->group_ != to.group_) {
     ++counters_.cut;

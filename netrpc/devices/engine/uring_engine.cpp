@@ -178,8 +178,7 @@ void UringEngine::send(SocketId id, Message message, std::span<const std::byte> 
   try {
     core_->outgoing.emplace_back();
   } catch (const std::bad_alloc&) {
-    core_->send_failed(id, ENOBUFS);
-    return;
+    return core_->send_failed(id, ENOBUFS);
   }
   Outgoing& out = core_->outgoing.back();
   out.socket = id;
@@ -188,8 +187,7 @@ void UringEngine::send(SocketId id, Message message, std::span<const std::byte> 
     std::array<iovec, kOutgoingSlices> parts{};
     if (out.message.describe(parts) == 0 && !out.message.flatten()) {
       core_->outgoing.pop_back();
-      core_->send_failed(id, ENOBUFS);
-      return;
+      return core_->send_failed(id, ENOBUFS);
     }
   }
   std::memcpy(out.to.data(), to.data(), std::min(to.size(), kAddressRoom));

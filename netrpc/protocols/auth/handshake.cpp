@@ -79,8 +79,7 @@ void Peer::challenge(const Challenge& challenge) noexcept {
     if (!known(challenge.challenge) || equal(challenge.challenge, hello_.challenge) || ++challenges_ > kChallenges)
       return;
     known_challenge_ = hello_.challenge = challenge.challenge;
-    send_hello();
-    return;
+    return send_hello();
   }
   // "I do not know this association": believed only about one that we would send with, so that an old packet does
   // nothing. Even then it is kept until the handshake has shown that there is a better one: only the messages wait.
@@ -105,10 +104,7 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
   known_challenge_ = reply.hello.challenge;
   unanswered_ = 0;
   end_handshake();
-  if (association == nullptr) {
-    drop_pending();
-    return;
-  }
+  if (association == nullptr) return drop_pending();
   if (tries_ == 0) {  // Karn: the answer to a HELLO that was sent once
     handshake_time_.sample(now - sent_at_);
     round_trip_ = {handshake_time_.smoothed(), std::clamp(handshake_time_.bound(), kLeastTimeout, kLongestTimeout)};

@@ -174,15 +174,11 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   const HostAddress sender = prefix->ends.sender;
   if (prefix->ends.receiver != host().address() || (elsewhere(lower, sender) && !options_.settings.anywhere))
     return dropped(counted.refused);
-  if (prefix->type == Type::data) {
-    data(lower, head.bytes, std::move(message));
-    return;
-  }
+  if (prefix->type == Type::data) return data(lower, head.bytes, std::move(message));
   const Key* const key = keys_.find(sender);
   if (key == nullptr) {
     ++counted.refused;
-    notice(host(), sender, "wants to be heard, and there is no key for it here");
-    return;
+    return notice(host(), sender, "wants to be heard, and there is no key for it here");
   }
   if (elsewhere(lower, sender) && !key->of_one_host()) {
     ++counted.refused;
@@ -211,20 +207,15 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
     if (peer == nullptr) return dropped(counted.refused);
     // A repetition from where the peer is not: the answer is no shorter.
     if (peer->accepted(*hello) && !peer->sends_through(lower) && !may_nudge()) return dropped(counted.duplicates);
-    peer->hello(*hello, lower);
-    return;
+    return peer->hello(*hello, lower);
   }
   // The others are answers: without a peer there was no question.
   std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(prefix.ends.sender));
   if (peer == nullptr) return dropped(counted.refused);
   if (prefix.type == Type::challenge) {
-    if (const auto challenge = decode_challenge(packet.data(), key.mac)) {
-      (*peer)->challenge(*challenge);
-      return;
-    }
+    if (const auto challenge = decode_challenge(packet.data(), key.mac)) return (*peer)->challenge(*challenge);
   } else if (const auto reply = decode_hello_reply(packet.data(), key.mac)) {
-    (*peer)->hello_reply(*reply, lower);
-    return;
+    return (*peer)->hello_reply(*reply, lower);
   }
   ++counted.refused;
 }

@@ -121,8 +121,7 @@ void ClientChannel::expired() noexcept {
     ++channels().counted.failed;
     cancel(transaction);
     if (state_ != State::idle) arm(now);
-    transaction.completed(Errc::call_aborted, {});
-    return;
+    return transaction.completed(Errc::call_aborted, {});
   }
   silence_.timer_came(now, timer_.due());
   if (now < send_due_) return arm(now);
@@ -256,8 +255,7 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
       state_ = State::executing;
-      silence_.ends(protocol.host().now(), protocol.options_.give_up);
-      return;
+      return silence_.ends(protocol.host().now(), protocol.options_.give_up);
     case flags::kLacking: return lacking(protocol.host().now());
     default:  // in-progress
       silence_.ends(protocol.host().now(), protocol.options_.give_up);

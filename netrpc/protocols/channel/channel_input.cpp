@@ -32,16 +32,13 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
       // Meant for a life of this host that is over: its channels are others'.
       if (header.peer_boot_id != host().boot_id()) [[unlikely]]
         return dropped(counted.refused);
-      if (header.channel == 0 && header.flags == flags::kBootAnswer) [[unlikely]] {
-        answered(lower, header);
-        return;
-      }
+      if (header.channel == 0 && header.flags == flags::kBootAnswer) [[unlikely]]
+        return answered(lower, header);
       ClientChannel** const client = clients_.resolve(key(&lower, header.channel, header.protocol));
       if (client == nullptr) [[unlikely]]
         return dropped(counted.no_session);
       ++counted.received;
-      (*client)->pop(header, std::move(message));
-      return;
+      return (*client)->pop(header, std::move(message));
     }
     case flags::kBootQuery:
       // Nothing is kept for who only asks. A peer that asks from a new life is asked itself, before it has the answer:
@@ -49,28 +46,21 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
       if (auto* const known = header.channel != 0 ? peers_.resolve(&lower) : nullptr;
           known != nullptr && (*known)->boot_id != 0 && (*known)->boot_id != header.boot_id)
         question(**known);
-      answer(lower, header, flags::kBootAnswer, Errc::ok);
-      return;
+      return answer(lower, header, flags::kBootAnswer, Errc::ok);
     default: ++counted.malformed;
   }
 }
 
 void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
   // Who does not know this life of the host cannot be executed in it.
-  if (header.peer_boot_id != host().boot_id()) [[unlikely]] {
-    answer(lower, header, flags::kRebooted, Errc::call_failed);
-    return;
-  }
+  if (header.peer_boot_id != host().boot_id()) [[unlikely]]
+    return answer(lower, header, flags::kRebooted, Errc::call_failed);
   SessionRef* const known = servers_.resolve(key(&lower, header.channel, header.protocol));
-  if (known == nullptr) [[unlikely]] {
-    accept(lower, header, std::move(message));
-    return;
-  }
+  if (known == nullptr) [[unlikely]]
+    return accept(lower, header, std::move(message));
   auto& channel = static_cast<ServerChannel&>(**known);
-  if (channel.peer_->boot_id != header.boot_id) [[unlikely]] {  // another life of the client
-    accept(lower, header, std::move(message));
-    return;
-  }
+  if (channel.peer_->boot_id != header.boot_id) [[unlikely]]  // another life of the client
+    return accept(lower, header, std::move(message));
   ++counted.received;
   channel.pop(header, std::move(message));
 }
@@ -81,8 +71,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     return dropped(counted.refused);  // as if it had been lost: the client sends it again, and may find memory then
   if (peers_.resolve(&lower) == nullptr && peers_.size() >= options_.peers) {
     ++counted.refused;
-    answer(lower, header, flags::kFail, Errc::limit_reached);
-    return;
+    return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
   ChannelPeer& peer = *find_peer(lower);
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
@@ -94,21 +83,17 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   if (!heard(peer, header.boot_id)) return;  // late: as if it had been lost
   if (header.flags == flags::kDoYouHave) return answer(lower, header, flags::kLacking, Errc::ok);
-  if (header.flags != flags::kRequest) {  // a probe for what has never arrived, or has been forgotten
-    answer(lower, header, flags::kFail, Errc::call_failed);
-    return;
-  }
+  if (header.flags != flags::kRequest)  // a probe for what has never arrived, or has been forgotten
+    return answer(lower, header, flags::kFail, Errc::call_failed);
   Protocol** const high = enabled_.resolve(header.protocol);
   if (high == nullptr) {
     ++counted.no_session;
-    answer(lower, header, flags::kFail, Errc::not_supported);
-    return;
+    return answer(lower, header, flags::kFail, Errc::not_supported);
   }
   // A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
   if (peer.servers.size() >= options_.channels_per_peer) {
     ++counted.refused;
-    answer(lower, header, flags::kFail, Errc::limit_reached);
-    return;
+    return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
   ParticipantSet participants;
   participants.protocol = header.protocol;
@@ -126,8 +111,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   if ((*high)->open_done(*channel, participants) != Errc::ok) {
     ++counted.refused;
     if (channel->peer_ != nullptr) drop(*channel);
-    answer(lower, header, flags::kFail, Errc::limit_reached);
-    return;
+    return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
   ++counted.received;
   if (channel->peer_ != nullptr) channel->pop(header, std::move(message));

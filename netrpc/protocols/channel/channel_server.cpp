@@ -28,27 +28,20 @@ void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   if (newer > 0 && header.flags != flags::kPleaseAck) [[likely]] {
     // Executing both would make a server work for one channel without bound, and mix up the two replies. It has not
     // been accepted, so it will be sent again.
-    if (state_ == State::executing) {
-      channels().answer(*peer_->lower, header, flags::kInProgress, Errc::ok);
-      return;
-    }
+    if (state_ == State::executing) return channels().answer(*peer_->lower, header, flags::kInProgress, Errc::ok);
     if (header.flags == flags::kDoYouHave) return channels().answer(*peer_->lower, header, flags::kLacking, Errc::ok);
-    execute(header.sequence, std::move(message));
-    return;
+    return execute(header.sequence, std::move(message));
   }
   ++channels().counted.duplicates;
   if (newer < 0) return;  // so old that nobody waits for it
-  if (newer > 0) {        // a probe for a request that has not arrived: the client has given it up
-    channels().answer(*peer_->lower, header, flags::kFail, Errc::call_failed);
-    return;
-  }
+  if (newer > 0)          // a probe for a request that has not arrived: the client has given it up
+    return channels().answer(*peer_->lower, header, flags::kFail, Errc::call_failed);
   switch (state_) {
     case State::executing: send(flags::kAck, Errc::ok); return;
     case State::answered:
       channels().unlist(*this);
       channels().list(*this);
-      send_reply();
-      return;
+      return send_reply();
     case State::too_long: send(flags::kFail, Errc::message_too_long); return;
     default: send(flags::kFail, Errc::call_failed);
   }

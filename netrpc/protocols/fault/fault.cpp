@@ -46,18 +46,12 @@ class Fault final : public TransparentProtocol {
                  Duration timeout) noexcept override {
     if (settings_.on_push && chance(settings_.loss)) {
       ++counted.refused;
-      transaction.completed(Errc::call_failed, {});
-      return;
+      return transaction.completed(Errc::call_failed, {});
     }
-    if (!settings_.on_push || settings_.delay <= Duration::zero()) {
-      TransparentProtocol::pass_call(session, std::move(request), transaction, timeout);
-      return;
-    }
+    if (!settings_.on_push || settings_.delay <= Duration::zero())
+      return TransparentProtocol::pass_call(session, std::move(request), transaction, timeout);
     Held* const held = hold(session, std::move(request), Direction::call, settings_.delay);
-    if (held == nullptr) {
-      transaction.completed(Errc::limit_reached, {});
-      return;
-    }
+    if (held == nullptr) return transaction.completed(Errc::limit_reached, {});
     held->transaction = &transaction;
     held->timeout = timeout;
     // Its time is over before it is sent.
@@ -66,8 +60,7 @@ class Fault final : public TransparentProtocol {
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
     for (const std::unique_ptr<Held>& held : all_) {
       if (held->transaction != &transaction || held->session.get() != &session) continue;
-      release(*held);
-      return;
+      return release(*held);
     }
     TransparentProtocol::pass_cancel(session, transaction);
   }

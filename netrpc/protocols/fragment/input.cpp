@@ -35,8 +35,7 @@ void FragmentProtocol::demux(Session& lower, Message message) noexcept {
       if (len != message.size()) message.truncate(len);
       session->used = true;
       ++counted.received;
-      session->pop(std::move(message));
-      return;
+      return session->pop(std::move(message));
     }
   }
   demux_slowly(lower, Header::decode(bytes.bytes), std::move(message));
@@ -52,15 +51,9 @@ void FragmentProtocol::demux_slowly(Session& lower, const Header& header, Messag
   FragmentSession* const session = session_of(lower, header);
   if (session == nullptr) return;
   session->used = true;
-  if (header.type == kRequest) {
-    session->request_arrived(header);
-    return;
-  }
+  if (header.type == kRequest) return session->request_arrived(header);
   message.truncate(header.len);
-  if (header.num_frag > 1) {
-    session->fragment_arrived(header, std::move(message));
-    return;
-  }
+  if (header.num_frag > 1) return session->fragment_arrived(header, std::move(message));
   ++counted.received;
   session->pop(std::move(message));
 }
@@ -143,8 +136,7 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
     all.finish(*reassembly);
     if (!joined) return;  // out of memory: as if lost
     ++all.counted.received;
-    pop(std::move(whole));
-    return;
+    return pop(std::move(whole));
   }
   look_for_gaps(*reassembly, header);
 }
@@ -201,8 +193,7 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly, const Header& header
   if (lost != 0 && reordering_ == Duration::zero()) {
     events.schedule(reassembly.silence, answer_time_.timeout());
     if ((lost & reassembly.asked) != 0) guessed_ = reassembly.sequence;
-    ask_for(reassembly, lost);
-    return;
+    return ask_for(reassembly, lost);
   }
   // Wait as long as the next fragment may be late; if an answer is due, until it is.
   Duration wait = answer_time_.lateness();
@@ -297,13 +288,11 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
     if (session.reordering_ < kShortest) session.reordering_ = Duration::zero();
     const int highest = std::bit_width(reassembly.received) - 1;
     host().events().schedule(reassembly.silence, session.answer_time_.timeout());
-    session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));
-    return;
+    return session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));
   }
   if (reassembly.requests >= options_.requests) {
     ++counted.failed;
-    finish(reassembly);
-    return;
+    return finish(reassembly);
   }
   if ((reassembly.asked & missing) != 0) session.asked_again_ = reassembly.sequence;
   // Other messages do not wait longer for that: it is more likely lost than late.

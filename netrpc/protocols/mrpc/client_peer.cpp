@@ -71,8 +71,7 @@ void ClientPeer::cancel(Transaction& transaction) noexcept {
   for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
     if (at != &transaction) continue;
     unlink(before, transaction);
-    transaction.waiting_request.clear();
-    return;
+    return transaction.waiting_request.clear();
   }
   for (const auto& channel : channels_) {
     if (channel == nullptr || channel->transaction != &transaction) continue;

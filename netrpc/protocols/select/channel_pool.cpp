@@ -50,10 +50,8 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
   Errc outcome = Errc::ok;
   // Who waits already comes first.
   Slot* const slot = first_waiting_ == nullptr ? take_slot(outcome) : nullptr;
-  if (slot != nullptr) [[likely]] {
-    start(*slot, std::move(request), transaction, deadline);
-    return;
-  }
+  if (slot != nullptr) [[likely]]
+    return start(*slot, std::move(request), transaction, deadline);
   if (outcome == Errc::ok && waiting_ >= queue_ + (slots_.size() - in_use_)) outcome = Errc::limit_reached;
   if (outcome != Errc::ok) return transaction.completed(outcome, {});
   transaction.waiting_request = std::move(request);
@@ -172,8 +170,7 @@ void ChannelPool::cancel(Transaction& transaction) noexcept {
   for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
     if (at != &transaction) continue;
     unlink_waiting(before, transaction);
-    transaction.waiting_request.clear();
-    return;
+    return transaction.waiting_request.clear();
   }
 }
 

@@ -171,8 +171,7 @@ void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
   if (session == nullptr) [[unlikely]] {
     ++counted.refused;
     request.clear();
-    lower.reply(Message(host().pool()));
-    return;
+    return lower.reply(Message(host().pool()));
   }
   const SessionRef keep(session);
   if (server == nullptr) [[unlikely]]

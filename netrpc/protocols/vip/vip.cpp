@@ -117,10 +117,7 @@ Errc VipSession::choose() {
 }
 
 void VipSession::attach(Session& lower) {
-  if (&lower.protocol() != &vip().ways().ethernet) {
-    ip_.take(SessionRef(&lower));
-    return;
-  }
+  if (&lower.protocol() != &vip().ways().ethernet) return ip_.take(SessionRef(&lower));
   proven_ = true;
   use_ethernet(SessionRef(&lower));
 }
