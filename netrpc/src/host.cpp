@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include "lrpc/shim/system/identifier.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -18,10 +18,7 @@ void Peers::heard(HostAddress host, BootId boot_id) {
   BootId* const known = boots_.resolve({hash_seed_, host});
   if (known == nullptr) {
     if (boots_.size() >= kMost) return;
-    try {
-      boots_.bind({hash_seed_, host}, boot_id);
-    } catch (const std::bad_alloc&) {  // as if not heard
-    }
+    attempt([&] { boots_.bind({hash_seed_, host}, boot_id); });  // without memory as if not heard
     return;
   }
   if (*known == boot_id) return;
@@ -47,11 +44,7 @@ void Peers::set_mtu(HostAddress host, std::size_t mtu) noexcept {
     return;
   }
   if (mtus_.size() >= kMost) return;
-  try {
-    mtus_.bind({hash_seed_, host}, mtu);
-    path_changed(host);
-  } catch (const std::bad_alloc&) {  // as if it had not said so
-  }
+  if (attempt([&] { mtus_.bind({hash_seed_, host}, mtu); })) path_changed(host);
 }
 
 std::uint32_t Peers::path_changes(HostAddress host) noexcept {
@@ -68,11 +61,7 @@ void Peers::path_changed(HostAddress host) noexcept {
     *own = path_changes_;
     return;
   }
-  try {
-    of_one_.bind({hash_seed_, host}, path_changes_);
-  } catch (const std::bad_alloc&) {
-    path_changed();
-  }
+  if (!attempt([&] { of_one_.bind({hash_seed_, host}, path_changes_); })) path_changed();
 }
 
 void Peers::path_changed() noexcept {

@@ -1,7 +1,8 @@
 #include "netrpc/devices/arp/arp_policy.h"
 
 #include <algorithm>
-#include <new>
+
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::arp {
 
@@ -44,11 +45,7 @@ Confirmations::Poll Confirmations::doubted(HostAddress host, Time now) noexcept 
   Doubt* doubt = doubts_.resolve({hash_seed_, host});
   if (doubt == nullptr) {
     if (doubts_.size() >= kRemembered) doubts_.clear();
-    try {
-      doubt = &doubts_.bind({hash_seed_, host}, {});
-    } catch (const std::bad_alloc&) {
-      return Poll::none;
-    }
+    if (!attempt([&] { doubt = &doubts_.bind({hash_seed_, host}, {}); })) return Poll::none;
   } else if (now - doubt->last >= kForgotten) {
     *doubt = {};
   } else if (now - doubt->last < doubt->pause) {

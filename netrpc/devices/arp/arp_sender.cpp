@@ -10,7 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
+
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -77,10 +78,7 @@ void ArpSender::begin() noexcept {
 
 /// Without memory nothing more is sent until the next begin().
 void ArpSender::tick_after(Duration pause) noexcept {
-  try {
-    host_.events().schedule(tick_, pause);
-  } catch (const std::bad_alloc&) {
-  }
+  attempt([&] { host_.events().schedule(tick_, pause); });
 }
 
 void ArpSender::tick() noexcept {
@@ -123,14 +121,13 @@ void ArpSender::claimed(const EthernetAddress& sender) noexcept {
   const Time now = host_.now();
   if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return;
   may_ask_ = now + kAskPause;
-  try {
+  attempt([&] {  // else the next packet says so again
     watch_.ask_whether_ours(sender, [this, sender](bool ours) {
       if (!ours) return claimed_by_another(sender);
       ours_ = sender;
       ours_until_ = host_.now() + kOursFor;
     });
-  } catch (const std::bad_alloc&) {  // the next packet says so again
-  }
+  });
 }
 
 void ArpSender::arrived(Message message, std::span<const std::byte> /*from*/) noexcept {

@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "netrpc/src/attempt.h"
+
 namespace lrpc::netrpc {
 
 Result<std::unique_ptr<Asker>> Asker::make(Host& host, UringEngine& engine) {
@@ -48,18 +50,9 @@ void Asker::run() noexcept {
     questions_.pop_front();
     lock.unlock();
     Answer answer;
-    try {
-      answer = question(kernel_);
-    } catch (const std::bad_alloc&) {  // as if the kernel had not answered
-    }
+    attempt([&] { answer = question(kernel_); });  // without memory as if the kernel had not answered
     lock.lock();
-    if (!answer) continue;
-    try {
-      answers_.push_back(std::move(answer));
-    } catch (const std::bad_alloc&) {
-      continue;
-    }
-    wake();
+    if (answer && attempt([&] { answers_.push_back(std::move(answer)); })) wake();
   }
 }
 
@@ -75,12 +68,7 @@ void Asker::arrived(Message /*message*/, std::span<const std::byte> /*from*/) no
     const std::lock_guard lock(mutex_);
     answers.swap(answers_);
   }
-  for (const Answer& answer : answers) {
-    try {
-      answer();
-    } catch (const std::bad_alloc&) {
-    }
-  }
+  for (const Answer& answer : answers) attempt(answer);
 }
 
 }  // namespace lrpc::netrpc

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "netrpc/devices/arp/rtnetlink.h"
 #include "netrpc/devices/device/internet_address.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -110,13 +110,12 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
     ethernet = known->ethernet;
     return Errc::ok;
   }
-  try {
+  attempt([&] {  // else the next message asks
     Silent* silent = silent_.resolve(host.value);
     if (silent == nullptr && silent_.size() >= kRemembered) forget_silent();
     if (silent == nullptr) silent = &silent_.bind(host.value, {});
     ask_for(host, silent->question);
-  } catch (const std::bad_alloc&) {  // the next message asks
-  }
+  });
   return Errc::host_unreachable;
 }
 
@@ -139,14 +138,13 @@ bool Neighbours::routed_here(HostAddress host) noexcept {
 void Neighbours::ask_for(HostAddress host, Question& question) noexcept {
   if (host_.now() < question.again) return;
   question = {.again = host_.now() + kRetry, .number = ++questions_};
-  try {
+  attempt([&] {  // without memory as if the answer were lost
     (void)asker_.ask([this, host, number = question.number, interface = interface_](rtnetlink::Requests& kernel) {
       return [this, host, number, answer = find(kernel, host, interface)] {
         if (answer) found(host, number, *answer);
       };
     });
-  } catch (const std::bad_alloc&) {  // as if the answer were lost
-  }
+  });
 }
 
 void Neighbours::found(HostAddress host, std::uint64_t question, const Found& found) noexcept {
@@ -166,10 +164,8 @@ void Neighbours::found(HostAddress host, std::uint64_t question, const Found& fo
 
 void Neighbours::leave_to_routes(HostAddress host) noexcept {
   forget(host);
-  try {
-    silent_.bind(host.value, {.question = {.again = host_.now() + kRetry}, .absent = true, .away = true});
-  } catch (const std::bad_alloc&) {  // it is asked for again with the next message
-  }
+  const Silent away{.question = {.again = host_.now() + kRetry}, .absent = true, .away = true};
+  attempt([&] { silent_.bind(host.value, away); });  // else it is asked for again with the next message
   host_.peers().path_changed(host);
 }
 
@@ -205,15 +201,14 @@ void Neighbours::ask_for_all() noexcept {
   if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;
   told_of_.clear();
-  try {
+  attempt([&] {
     asking_for_all_ = asker_.ask([this](rtnetlink::Requests& kernel) {
       return [this, table = all(kernel)] {
         asking_for_all_ = false;
         found_all(table);
       };
     });
-  } catch (const std::bad_alloc&) {
-  }
+  });
 }
 
 void Neighbours::found_all(const Table& table) noexcept {
@@ -226,10 +221,9 @@ void Neighbours::found_all(const Table& table) noexcept {
 
 void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {
   if (neighbour.interface != interface_ || !neighbour.host.known()) return;
-  try {
-    if (asking_for_all_ && told_of_.size() < kRemembered) told_of_.push_back(neighbour.host);
-  } catch (const std::bad_alloc&) {  // an address that is no longer right is found out by ARP, as the host falls silent
-  }
+  if (asking_for_all_ && told_of_.size() < kRemembered)
+    // Else an address that is no longer right is found out by ARP, as the host falls silent.
+    attempt([&] { told_of_.push_back(neighbour.host); });
   if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
   const bool failed = (neighbour.state & NUD_FAILED) != 0;
   if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
@@ -255,11 +249,10 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
   Known known = before != nullptr ? *before : Known{};
   known.ethernet = ethernet;
   if (before != nullptr && fresh) forget(host);
-  try {
+  attempt([&] {
     hosts_.bind(host.value, known);
     ethernets_.bind(ethernet.number(), host);
-  } catch (const std::bad_alloc&) {
-  }
+  });
   no_longer_silent(host);
   if (fresh && resolved) resolved(host);
 }

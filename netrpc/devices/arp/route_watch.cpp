@@ -1,8 +1,7 @@
 #include "netrpc/devices/arp/route_watch.h"
 
-#include <new>
-
 #include "netrpc/devices/arp/rtnetlink_requests.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -26,10 +25,7 @@ void RouteWatch::arrived(Message message, std::span<const std::byte> from) noexc
 
 void RouteWatch::any_changed() noexcept {
   tell({});
-  try {
-    host_.events().schedule(again_, kRemoval);
-  } catch (const std::bad_alloc&) {  // the next news tells
-  }
+  attempt([&] { host_.events().schedule(again_, kRemoval); });  // else the next news tells
 }
 
 }  // namespace lrpc::netrpc

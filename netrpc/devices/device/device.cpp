@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <chrono>
 #include <limits>
-#include <new>
 #include <string>
 
 #include "netrpc/devices/device/interface.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
@@ -207,10 +207,7 @@ void Device::address_again(DeviceSession& session) noexcept {
   if (known == nullptr || known->get() != &session) return;
   sessions_.unbind(old);
   if (sessions_.resolve(found) != nullptr) return;
-  try {
-    sessions_.bind(found, keep);
-  } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
-  }
+  attempt([&] { sessions_.bind(found, keep); });  // else those above have it; what the peer sends makes another one
 }
 
 DeviceSession* Device::find(ProtocolNumber number, std::uint64_t peer) noexcept {
@@ -238,10 +235,7 @@ Errc Device::keep_until_found(DeviceSession& session, Message message) noexcept 
     session.waiting_.clear();
     return Errc::host_unreachable;
   }
-  try {
-    if (session.waiting_.size() < kWaiting) session.waiting_.push_back(std::move(message));
-  } catch (const std::bad_alloc&) {
-  }
+  if (session.waiting_.size() < kWaiting) attempt([&] { session.waiting_.push_back(std::move(message)); });
   return Errc::ok;
 }
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <new>
 
 #include "netrpc/devices/engine/uring_receiver.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -33,21 +33,12 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   if (!arrival.message.allocated()) return lost(id);
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
-  try {
-    arrivals.push_back(std::move(arrival));
-  } catch (const std::bad_alloc&) {
-    return lost(id);
-  }
+  if (!attempt([&] { arrivals.push_back(std::move(arrival)); })) return lost(id);
   add_one(counts.received);
 }
 
 bool UringEngine::Core::readable(SocketId id) noexcept {
-  try {
-    arrivals.emplace_back().socket = id;
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  return attempt([&] { arrivals.emplace_back().socket = id; });
 }
 
 void UringEngine::Core::send_failed(SocketId id, int error) noexcept {
@@ -175,11 +166,7 @@ int UringEngine::descriptor(SocketId id) const noexcept {
 }
 
 void UringEngine::send(SocketId id, Message message, std::span<const std::byte> to) noexcept {
-  try {
-    core_->outgoing.emplace_back();
-  } catch (const std::bad_alloc&) {
-    return core_->send_failed(id, ENOBUFS);
-  }
+  if (!attempt([&] { core_->outgoing.emplace_back(); })) return core_->send_failed(id, ENOBUFS);
   Outgoing& out = core_->outgoing.back();
   out.socket = id;
   out.message = std::move(message);

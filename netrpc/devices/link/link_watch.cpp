@@ -4,7 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
+
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -48,7 +49,7 @@ void LinkWatch::ask() noexcept {
   }
   ask_again_ = false;
   asking_until_ = host_.now() + kLongestQuestion;
-  try {
+  attempt([&] {  // else the next look finds out
     asking_ = asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
       return [this, news, answer = find(kernel, link, own)] {
         asking_ = false;
@@ -57,8 +58,7 @@ void LinkWatch::ask() noexcept {
         if (!newest || ask_again_) ask();
       };
     });
-  } catch (const std::bad_alloc&) {  // the next look finds out
-  }
+  });
 }
 
 /// The link by its index; if none has that any more, by its name.
@@ -157,10 +157,7 @@ void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexce
 void LinkWatch::receive_failed(int /*error*/) noexcept {
   believes_from_ = host_.now() + rtnetlink::kOldNews;
   look();
-  try {
-    host_.events().schedule(again_, rtnetlink::kOldNews);
-  } catch (const std::bad_alloc&) {  // the next look finds out
-  }
+  attempt([&] { host_.events().schedule(again_, rtnetlink::kOldNews); });  // else the next look finds out
 }
 
 }  // namespace lrpc::netrpc

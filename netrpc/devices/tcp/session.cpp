@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::tcp {
 namespace {
@@ -88,11 +88,7 @@ Errc TcpSession::push(Message message) noexcept {
   }
   if (!socket_)
     if (const Errc connects = connect(); connects != Errc::ok) return connects;
-  try {
-    waiting_.push_back({std::move(message), footprint});
-  } catch (const std::bad_alloc&) {
-    return Errc::limit_reached;
-  }
+  if (!attempt([&] { waiting_.push_back({std::move(message), footprint}); })) return Errc::limit_reached;
   footprint_ += footprint;
   all.footprint_ += footprint;
   ++all.counted.sent;
@@ -150,10 +146,7 @@ void TcpSession::receive() noexcept {
     std::span<const std::byte> bytes(area.data(), static_cast<std::size_t>(count));
     while (!bytes.empty() && id_ == connection && socket_) {
       RecordReader::State state = RecordReader::State::wrong;
-      try {
-        state = reader_.feed(bytes);
-      } catch (const std::bad_alloc&) {
-      }
+      attempt([&] { state = reader_.feed(bytes); });
       if (state == RecordReader::State::wrong) {
         ++all.counted.malformed;
         return end();

@@ -14,6 +14,7 @@
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
@@ -130,11 +131,7 @@ void TcpProtocol::accept() noexcept {
     Participant remote;
     remote.host = {ntohl(from.sin_addr.s_addr)};
     remote.port = ntohs(from.sin_port);
-    try {
-      admit(std::move(socket), remote);
-    } catch (const std::bad_alloc&) {
-      ++counted.refused;
-    }
+    if (!attempt([&] { admit(std::move(socket), remote); })) ++counted.refused;
   }
   if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
 }
