@@ -1,31 +1,18 @@
 #include "netrpc/devices/arp/arp_sender.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
 namespace {
-
-sockaddr_ll address_on(int index, const EthernetAddress& to) noexcept {
-  sockaddr_ll address{};
-  address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(ETH_P_ARP);
-  address.sll_ifindex = index;
-  address.sll_halen = static_cast<unsigned char>(to.bytes.size());
-  std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
-  return address;
-}
 
 /// The kernel hands over only packets whose sender claims `own`: all others on the link cost nothing here.
 bool take_claims_only(int fd, HostAddress own) noexcept {
@@ -49,7 +36,7 @@ Result<std::unique_ptr<ArpSender>> ArpSender::make(Host& host, UringEngine& engi
   UniqueFd socket(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket && (errno == EPERM || errno == EACCES)) return made;
   if (!socket) return system_error("socket(AF_PACKET)", errno);
-  const sockaddr_ll address = address_on(watch.link().index, {});
+  const sockaddr_ll address = link_address(watch.link().index, ETH_P_ARP);
   if (!take_claims_only(socket.get(), host.address()) ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return system_error("bind(AF_PACKET)", errno);
@@ -61,7 +48,7 @@ Result<std::unique_ptr<ArpSender>> ArpSender::make(Host& host, UringEngine& engi
 
 void ArpSender::link_changed(const LinkChange& change) noexcept {
   if (change.back || change.ethernet) {
-    const sockaddr_ll address = address_on(watch_.link().index, {});
+    const sockaddr_ll address = link_address(watch_.link().index, ETH_P_ARP);
     (void)::bind(engine_.descriptor(socket_), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }
   // Neighbours that remember another Ethernet address of this host hear of it by the announcement.
@@ -93,7 +80,7 @@ void ArpSender::send(const arp::Packet& packet, const EthernetAddress& to) noexc
   std::byte* const at = message.push(arp::kPacket);
   if (at == nullptr) return;  // as if it were lost
   arp::encode(packet, at);
-  const sockaddr_ll address = address_on(watch_.link().index, to);
+  const sockaddr_ll address = link_address(watch_.link().index, ETH_P_ARP, to);
   engine_.send(socket_, std::move(message), std::as_bytes(std::span(&address, 1)));
 }
 

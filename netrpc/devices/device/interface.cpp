@@ -105,6 +105,16 @@ Result<Interface> find_interface_of(HostAddress host) {
   return Error{Errc::name_unknown, "no interface has the address " + to_string(host)};
 }
 
+sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& to) noexcept {
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(type);
+  address.sll_ifindex = index;
+  address.sll_halen = static_cast<unsigned char>(to.bytes.size());
+  std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
+  return address;
+}
+
 namespace {
 
 /// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.

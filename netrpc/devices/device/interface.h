@@ -1,6 +1,8 @@
 // The machine's network interfaces, as the devices need to know them.
 #pragma once
 
+#include <linux/if_packet.h>
+
 #include <chrono>
 #include <string>
 
@@ -24,6 +26,9 @@ Result<Interface> find_interface(const std::string& name);
 
 /// The interface that has the address `host`, if it has ARP. Errors: name_unknown (there is none), system_error.
 Result<Interface> find_interface_of(HostAddress host);
+
+/// Of `to`, or of nobody, on the interface `index`, for packet sockets under the ethertype `type`.
+[[nodiscard]] sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& to = {}) noexcept;
 
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;

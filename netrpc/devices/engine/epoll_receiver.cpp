@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/engine/core.h"
 
 namespace lrpc::netrpc {
@@ -13,19 +14,14 @@ namespace lrpc::netrpc {
 class EpollReceiver final : public Receiver {
  public:
   explicit EpollReceiver(UringEngine& engine) : engine_(engine) {}
-  EpollReceiver(const EpollReceiver&) = delete;
-  EpollReceiver& operator=(const EpollReceiver&) = delete;
-  ~EpollReceiver() override {
-    if (epoll_ >= 0) ::close(epoll_);
-  }
 
   Status open() {
-    epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-    if (epoll_ < 0) return system_error("epoll_create1", errno);
+    epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return system_error("epoll_create1", errno);
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = kKick;
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, engine_.core_->kick_event, &event) != 0)
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, engine_.core_->kick_event, &event) != 0)
       return system_error("epoll_ctl", errno);
     return {};
   }
@@ -63,7 +59,8 @@ class EpollReceiver final : public Receiver {
       time.tv_sec = left.count() / 1'000'000'000;
       time.tv_nsec = left.count() % 1'000'000'000;
     }
-    return ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), until ? &time : nullptr, nullptr);
+    return ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), until ? &time : nullptr,
+                          nullptr);
   }
 
   void add_sockets() noexcept {
@@ -75,7 +72,7 @@ class EpollReceiver final : public Receiver {
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.u64 = static_cast<std::uint64_t>(socket.generation) << 32 | index;
-      if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket.fd, &event) == 0) added_[index] = socket.generation;
+      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.fd, &event) == 0) added_[index] = socket.generation;
     }
   }
 
@@ -107,7 +104,7 @@ class EpollReceiver final : public Receiver {
   }
 
   UringEngine& engine_;
-  int epoll_ = -1;
+  UniqueFd epoll_;
   std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the set.
   /// Untouched, and so next to free, until the first datagram: where there are rings nobody may ever come here.
   const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);

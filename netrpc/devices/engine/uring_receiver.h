@@ -42,15 +42,7 @@ class UringReceiver final : public Receiver {
   /// for long datagrams costs one page until a long one comes.
   static constexpr std::size_t kAreaSize = 69632;
   static constexpr int kAreaGroup = 1;
-  enum class Kind : std::uint64_t {
-    receive = 1,
-    kick = 2,
-    send = 3,
-    timer = 4,
-    timer_change = 5,
-    cancel = 6,
-    ready = 7
-  };
+  enum class Kind : std::uint64_t { receive = 1, kick, send, timer, timer_change, cancel, ready };
   /// Datagrams in a row from one socket until a thread that polls receives from it past the ring.
   static constexpr std::uint32_t kBusy = 16;
 

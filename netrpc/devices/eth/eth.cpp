@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <linux/if_packet.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -64,7 +63,7 @@ class Eth final : public Device, private LinkUser {
     if (!socket) return system_error("socket(AF_PACKET)", errno);
     const int yes = 1;
     ::setsockopt(socket.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
-    const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(type));
+    const sockaddr_ll address = link_address(link().index, static_cast<std::uint16_t>(type));
     if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       return system_error("bind(AF_PACKET)", errno);
     return socket.release();
@@ -151,7 +150,7 @@ class Eth final : public Device, private LinkUser {
       // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its
       // index and only another Ethernet address. Binding a socket needs no privilege, only making it did.
       each_socket([this](ProtocolNumber number, int fd) {
-        const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
+        const sockaddr_ll address = link_address(link().index, static_cast<std::uint16_t>(types_ + number));
         (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
       });
     }
@@ -163,19 +162,10 @@ class Eth final : public Device, private LinkUser {
     for (std::size_t i = 0; i < 6; ++i) ethernet.bytes[i] = static_cast<std::uint8_t>(peer.number >> (8 * (5 - i)));
     return ethernet;
   }
-  [[nodiscard]] sockaddr_ll address_of(const EthernetAddress& to, std::uint16_t type) const noexcept {
-    sockaddr_ll address{};
-    address.sll_family = AF_PACKET;
-    address.sll_protocol = htons(type);
-    address.sll_ifindex = link().index;
-    address.sll_halen = static_cast<unsigned char>(to.bytes.size());
-    std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
-    return address;
-  }
   [[nodiscard]] DevicePeer peer_at(const EthernetAddress& ethernet, std::uint16_t type) const noexcept {
     DevicePeer peer;
-    for (const std::uint8_t byte : ethernet.bytes) peer.number = peer.number << 8 | byte;
-    peer.set_address(address_of(ethernet, type));
+    peer.number = ethernet.number();
+    peer.set_address(link_address(link().index, type, ethernet));
     return peer;
   }
 
