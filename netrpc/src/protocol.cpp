@@ -54,11 +54,7 @@ void Protocol::call_demux(Session& lower, Message request) noexcept {
 }
 
 Errc Protocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    return Errc::ok;
-  }
-  return Errc::not_supported;
+  return control::answered(request, counted) ? Errc::ok : Errc::not_supported;
 }
 
 }  // namespace lrpc::netrpc

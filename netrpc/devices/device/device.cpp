@@ -273,9 +273,8 @@ Errc Device::control(control::Request& request) noexcept {
   if (control::answered(request, control::OptimumMessage{optimum({})})) return Errc::ok;
   if (control::answered(request, control::LocalHost{local().host})) return Errc::ok;
   if (told_statistics(request, sessions_.size(), ports_.size())) return Errc::ok;
-  if (!std::holds_alternative<control::DropIdle>(request)) return Errc::not_supported;
-  drop_unused(true);
-  return Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) return drop_unused(true), Errc::ok;
+  return Errc::not_supported;
 }
 
 Errc DeviceSession::push(Message message) noexcept {

@@ -232,9 +232,8 @@ Errc TcpProtocol::control(control::Request& request) noexcept {
   if (control::answered(request, control::OptimumMessage{options_.longest})) return Errc::ok;
   if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
   if (told_statistics(request, sessions_.size(), connections_.size())) return Errc::ok;
-  if (!std::holds_alternative<control::DropIdle>(request)) return Errc::not_supported;
-  drop_unused(true);
-  return Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) return drop_unused(true), Errc::ok;
+  return Errc::not_supported;
 }
 
 }  // namespace tcp

@@ -98,8 +98,7 @@ Errc Peer::send(std::span<const std::byte> packet) noexcept {
 Session* Peer::lower() noexcept {
   if (lower_) [[likely]]
     return lower_.get();
-  ParticipantSet participants;
-  participants.protocol = protocol_numbers::kAuth;
+  ParticipantSet participants{protocol_numbers::kAuth, {}, {}};
   participants.local.host = self_.host().address();
   participants.remote.host = host_;
   auto opened = below_.open(self_, participants);

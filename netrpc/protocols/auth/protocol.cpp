@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::auth {
 
@@ -22,10 +23,13 @@ bool elsewhere(const Session& lower, HostAddress sender) noexcept {
   return lower.peer().known() && lower.peer() != sender;
 }
 
-/// What goes through AUTH when `size` bytes go through the layer below.
-std::size_t without_overhead(std::size_t size) noexcept {
-  size = std::min(size, Message::kMaxContiguous);
-  return size > kOverhead ? size - kOverhead : 0;
+/// For the layer below's answer `outcome` to `request`: what goes through AUTH is less. Returns `outcome`.
+Errc without_overhead(Errc outcome, control::Request& request) noexcept {
+  if (outcome != Errc::ok) return outcome;
+  const auto most = [](std::size_t& size) { size = std::min(size, Message::kMaxContiguous); };
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) most(maximum->size);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) most(optimum->size);
+  return less_header(outcome, request, kOverhead);
 }
 }  // namespace
 
@@ -61,15 +65,12 @@ Errc AuthSession::control(control::Request& request) noexcept {
     return Errc::ok;
   }
   if (control::answered(request, peer_.round_trip())) return Errc::ok;
-  auto* const maximum = std::get_if<control::MaximumMessage>(&request);
-  auto* const optimum = std::get_if<control::OptimumMessage>(&request);
-  if (maximum == nullptr && optimum == nullptr) return Session::control(request);
+  if (!std::holds_alternative<control::MaximumMessage>(request) &&
+      !std::holds_alternative<control::OptimumMessage>(request))
+    return Session::control(request);
   Session* const lower = peer_.lower();
   const Errc known = lower != nullptr ? lower->control(request) : Errc::host_unreachable;
-  if (known != Errc::ok) return protocol().control(request);
-  if (maximum != nullptr) maximum->size = without_overhead(maximum->size);
-  if (optimum != nullptr) optimum->size = without_overhead(optimum->size);
-  return Errc::ok;
+  return known == Errc::ok ? without_overhead(known, request) : protocol().control(request);
 }
 
 // ---- the protocol ----
@@ -84,15 +85,10 @@ AuthProtocol::AuthProtocol(Host& host, std::string name, Protocol& below, AuthOp
       sweep_([this] { sweep(false); }),
       sessions_(host, options_.sessions, options_.idle) {}
 
-AuthProtocol::~AuthProtocol() {
-  ParticipantSet participants;
-  participants.protocol = protocol_numbers::kAuth;
-  below_.open_disable(*this, participants);
-}
+AuthProtocol::~AuthProtocol() { below_.open_disable(*this, {protocol_numbers::kAuth, {}, {}}); }
 
 Status AuthProtocol::enable_below() {
-  ParticipantSet participants;
-  participants.protocol = protocol_numbers::kAuth;
+  ParticipantSet participants{protocol_numbers::kAuth, {}, {}};
   participants.local.host = host().address();
   return below_.open_enable(*this, participants);
 }
@@ -151,10 +147,8 @@ Peer* AuthProtocol::peer_of(HostAddress remote, const Key& key) {
   if (peers_.size() >= options_.peers || host().short_of_memory()) return nullptr;
   auto made = std::make_unique<Peer>(*this, below_, counted, options_.settings, remote, key);
   made->last_used = host().now();
-  Peer* const peer = made.get();
-  peers_.bind(key_of(remote), std::move(made));
   if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle / 4);
-  return peer;
+  return peers_.bind(key_of(remote), std::move(made)).get();
 }
 
 void AuthProtocol::demux(Session& lower, Message message) noexcept {
@@ -275,8 +269,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
   if (!packet) return dropped(counted.malformed);
   const auto number = WireReader(packet.bytes).get<ProtocolNumber>();
   if (number == 0) return;  // a confirmation, with no message
-  ParticipantSet participants;
-  participants.protocol = number;
+  ParticipantSet participants{number, {}, {}};
   participants.local.host = host().address();
   participants.remote.host = peer.host();
   const PeerKey key = peer_key(host(), peer.host(), participants, number);
@@ -300,11 +293,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
 
 Errc AuthProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), peers_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    sessions_.drop_idle();
-    sweep(true);
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return sessions_.drop_idle(), sweep(true), Errc::ok;
   if (auto* const shares = std::get_if<control::SharesKey>(&request)) {
     shares->has_key = keys_.find(shares->host) != nullptr;
     const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));
@@ -320,18 +309,9 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
     reread(std::move(keys).value());
     return Errc::ok;
   }
-  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-    if (advertised_ == 0) return Errc::not_supported;
-    advertised->size = advertised_ + kOverhead;
-    return Errc::ok;
-  }
-  const Errc known = below_.control(request);
-  if (known != Errc::ok) return known;
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
-    maximum->size = without_overhead(maximum->size);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
-    optimum->size = without_overhead(optimum->size);
-  return known;
+  if (advertised_ == 0 && std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
+  if (control::answered(request, control::AdvertisedMaximum{advertised_ + kOverhead})) return Errc::ok;
+  return without_overhead(below_.control(request), request);
 }
 
 void AuthProtocol::reread(KeyRing keys) {

@@ -95,8 +95,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
-  ParticipantSet participants;
-  participants.protocol = header.protocol;
+  ParticipantSet participants{header.protocol, {}, {}};
   participants.local.host = host().address();
   participants.remote.host = peer.host;
   participants.remote.channel = header.channel;

@@ -168,11 +168,8 @@ Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& partic
   if (Protocol** const known = enabled_.resolve(participants.protocol); known != nullptr && *known != &high)
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
-  if (enabled_.empty()) {
-    ParticipantSet below;
-    below.protocol = protocol_numbers::kChannel;
-    if (Status status = below_.open_enable(*this, below); !status) return status;
-  }
+  if (enabled_.empty())
+    if (Status status = below_.open_enable(*this, {protocol_numbers::kChannel, {}, {}}); !status) return status;
   enabled_.bind(participants.protocol, &high);
   return {};
 }
@@ -181,10 +178,7 @@ void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& partici
   Protocol** const known = enabled_.resolve(participants.protocol);
   if (known == nullptr || *known != &high) return;
   enabled_.unbind(participants.protocol);
-  if (!enabled_.empty()) return;
-  ParticipantSet below;
-  below.protocol = protocol_numbers::kChannel;
-  below_.open_disable(*this, below);
+  if (enabled_.empty()) below_.open_disable(*this, {protocol_numbers::kChannel, {}, {}});
 }
 
 ChannelPeer* ChannelProtocol::find_peer(Session& lower) {

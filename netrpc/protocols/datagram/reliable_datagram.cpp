@@ -71,8 +71,7 @@ class ReliableDatagram final : public Protocol {
   };
 
   [[nodiscard]] ParticipantSet below_participants(HostAddress to) const noexcept {
-    ParticipantSet participants;
-    participants.protocol = protocol_numbers::kReliableDatagram;
+    ParticipantSet participants{protocol_numbers::kReliableDatagram, {}, {}};
     participants.local.host = host().address();
     participants.remote.host = to;
     return participants;
@@ -204,8 +203,7 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     Protocol** const high = enabled_.resolve(key({}, whole.protocol));
     if (high == nullptr) return dropped(counted.no_session), false;
     if (sessions_.size() >= options_.sessions) return dropped(counted.refused), false;
-    ParticipantSet participants;
-    participants.protocol = whole.protocol;
+    ParticipantSet participants{whole.protocol, {}, {}};
     participants.local.host = host().address();
     participants.remote.host = whole.host;
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)

@@ -154,20 +154,15 @@ std::size_t FragmentProtocol::uncut() const noexcept {
 
 Errc FragmentProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), saved_.size() + incomplete_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request)) {
-    sessions_.drop_idle();
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request))
+    return sessions_.drop_idle(), Errc::ok;
   const std::size_t room = std::min<std::size_t>(uncut(), 65535);
   const std::size_t cut =
       options_.fragment_size != 0 ? std::min(options_.fragment_size, room - Header::kSize) : room - Header::kSize;
   if (control::answered(request, control::MaximumMessage{cut * options_.fragments})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{cut})) return Errc::ok;
-  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-    // It cuts to what goes uncut below, so that VIP need not keep IP ready for it (RPC in the x-Kernel §3.1).
-    advertised->size = cut + Header::kSize;
-    return Errc::ok;
-  }
+  // It cuts to what goes uncut below, so that VIP need not keep IP ready for it (RPC in the x-Kernel §3.1).
+  if (control::answered(request, control::AdvertisedMaximum{cut + Header::kSize})) return Errc::ok;
   return lower_.control(request);
 }
 

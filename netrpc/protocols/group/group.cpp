@@ -26,10 +26,8 @@ class GroupProtocol final : public Protocol {
     below_.open_disable(high, participants);
   }
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
-    auto* const asked = std::get_if<control::Members>(&request);
-    if (asked == nullptr) return below_.control(request);
-    *asked = {address_, host().groups().members(address_)};
-    return Errc::ok;
+    const control::Members members{address_, host().groups().members(address_)};
+    return control::answered(request, members) ? Errc::ok : below_.control(request);
   }
 
  private:

@@ -255,20 +255,12 @@ void PairedProtocol::sweep(bool at_once) noexcept {
 }
 
 Errc PairedProtocol::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = clients_.size() + servers_.size();
-  } else if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    maximum->size = options_.max_message;
-  } else if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    optimum->size = kSegment;
-  } else if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-    advertised->size = kSegment + Header::kSize;
-  } else {
-    if (std::holds_alternative<control::DropIdle>(request)) sweep(true);
-    return below_.control(request);
-  }
-  return Errc::ok;
+  if (told_statistics(request, clients_.size() + servers_.size())) return Errc::ok;
+  if (control::answered(request, control::MaximumMessage{options_.max_message})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{kSegment})) return Errc::ok;
+  if (control::answered(request, control::AdvertisedMaximum{kSegment + Header::kSize})) return Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) sweep(true);
+  return below_.control(request);
 }
 
 }  // namespace paired

@@ -11,8 +11,7 @@ ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber numbe
 Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
   const HostKey key{high_.host().hash_seed(), host, port};
   if (auto* const known = pools_.resolve(key)) return known->get();
-  ParticipantSet participants;
-  participants.protocol = number_;
+  ParticipantSet participants{number_, {}, {}};
   participants.local.host = high_.host().address();
   participants.remote.host = host;
   participants.remote.port = port;

@@ -109,11 +109,7 @@ SelectProtocol::SelectProtocol(Host& host, std::string name, Protocol& below, co
       pools_(*this, below, number, options, unwrap, counted.sent) {}
 
 SelectProtocol::~SelectProtocol() {
-  if (enabled_below_) {
-    ParticipantSet participants;
-    participants.protocol = number_;
-    below_.open_disable(*this, participants);
-  }
+  if (enabled_below_) below_.open_disable(*this, {number_, {}, {}});
 }
 
 Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& participants) {
@@ -130,9 +126,7 @@ Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& pa
 
 Status SelectProtocol::enable_below() {
   if (enabled_below_) return {};
-  ParticipantSet below;
-  below.protocol = number_;
-  if (Status status = below_.open_enable(*this, below); !status) return status;
+  if (Status status = below_.open_enable(*this, {number_, {}, {}}); !status) return status;
   enabled_below_ = true;
   return {};
 }
@@ -201,10 +195,7 @@ Errc SelectProtocol::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::Commit>(request)) return settle(request);
   if (told_statistics(request, sessions_.size() + requests_.in_use(), pools_.size())) return Errc::ok;
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;  // asked from below
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    pools_.drop_unused(true);
-    return below_.control(request);
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return pools_.drop_unused(true), below_.control(request);
   return less_header(below_.control(request), request, SelectHeader::kSize);
 }
 

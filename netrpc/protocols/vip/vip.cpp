@@ -139,20 +139,13 @@ Errc VipSession::push_over_ip(Message message) noexcept {
 
 Errc VipSession::control(control::Request& request) noexcept {
   look_at_ethernet();
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-    if (!ip_ && ethernet_bound_ != 0) {
-      maximum->size = ethernet_bound_ - 1;
-      return Errc::ok;
-    }
+  const std::size_t over_ethernet = ethernet_bound_ - 1;  // if any message goes over it
+  if (ethernet_bound_ != 0 && !ip_ && control::answered(request, control::MaximumMessage{over_ethernet}))
+    return Errc::ok;
+  if (ethernet_bound_ != 0 && control::answered(request, control::OptimumMessage{over_ethernet})) return Errc::ok;
+  if (std::holds_alternative<control::MaximumMessage>(request) ||
+      std::holds_alternative<control::OptimumMessage>(request))
     return ip_ ? ip_->control(request) : Errc::host_unreachable;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
-    if (ethernet_bound_ != 0) {
-      optimum->size = ethernet_bound_ - 1;
-      return Errc::ok;
-    }
-    return ip_ ? ip_->control(request) : Errc::host_unreachable;
-  }
   if (std::holds_alternative<control::LocalHost>(request) || std::holds_alternative<control::RoundTrip>(request)) {
     Session* const lower = ethernet_bound_ != 0 || !ip_ ? ethernet_.get() : ip_.get();
     return lower != nullptr ? lower->control(request) : Errc::host_unreachable;

@@ -228,10 +228,7 @@ Errc VipHostsProtocol::control(control::Request& request) noexcept {
     return Errc::ok;
   }
   if (told_statistics(request, 0, table_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    forget_expired();
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return forget_expired(), Errc::ok;
   return Protocol::control(request);
 }
 
