@@ -39,9 +39,8 @@ Status Core::begin() {
   if (auto begun = peers_.begin(); !begun) return begun;
   begin_allocator();
   if (auto begun = policy_.begin([this] { on_new_policy(); }); !begun) return begun;
-  for (const ExtraWatch& extra : options_.extra_watches) {
+  for (const ExtraWatch& extra : options_.extra_watches)
     if (auto done = watch_extra(extra); !done) return done;
-  }
   if (options_.stop_fd < 0) return {};
   auto stopping = loop_.watch(options_.stop_fd, {.readable = true}, [this](Readiness) { loop_.stop(); });
   if (!stopping) return stopping.error();
@@ -74,9 +73,8 @@ void Core::on_message(Connection& peer, shim::BinderMessage message) {
       [&](auto&& body) {
         using Body = std::remove_cvref_t<decltype(body)>;
         if constexpr (kTakesMemory<Body>) {
-          if (peers_.short_of_memory()) {
+          if (peers_.short_of_memory())
             return peers_.fail(peer, message.request, {Errc::limit_reached, "the nameserver is short of memory"});
-          }
         }
         if constexpr (kForRegistry<Body>) {
           registry_.on(peer, message.request, std::forward<decltype(body)>(body));
@@ -121,9 +119,8 @@ void Core::share_page(Connection& server) {
 }
 
 void Core::wake_allocator(Connection& peer, std::uint32_t request) {
-  if (!allocator_ || !allocator_->has(peer.serial)) {
+  if (!allocator_ || !allocator_->has(peer.serial))
     return peers_.protocol_error(peer, request, "WakeAllocator: this peer shares no page with the allocator");
-  }
   allocator_->wake();
 }
 

@@ -46,9 +46,8 @@ Result<std::unique_ptr<Nameserver>> Nameserver::start(NameserverOptions options)
   Parts& parts = *(*opened)->parts_;
   const auto body = [](void* argument) -> void* {
     Parts& running = *static_cast<Parts*>(argument);
-    if (auto ended = running.loop->run(); !ended && running.options.log) {
+    if (auto ended = running.loop->run(); !ended && running.options.log)
       running.options.log(LogLevel::warning, "the nameserver has ended: " + ended.error().message());
-    }
     return nullptr;
   };
   if (auto started = parts.thread.start({.name = "lrpc-nameserver"}, body, &parts); !started) return started.error();

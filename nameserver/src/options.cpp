@@ -37,26 +37,23 @@ Status check_options(const NameserverOptions& options) {
       {"Limits::max_fds_in_flight", limits.max_fds_in_flight},
       {"Limits::max_region_bytes", limits.max_region_bytes},
   };
-  for (const auto& [name, count] : counts) {
+  for (const auto& [name, count] : counts)
     if (Status sound = shim::check_count(name, count); !sound) return sound;
-  }
   const std::initializer_list<std::pair<const char*, milliseconds>> spans = {
       {"NameserverOptions::bind_timeout", options.bind_timeout},
       {"NameserverOptions::unread_timeout", options.unread_timeout},
       {"NameserverOptions::allocator_tick", options.allocator_tick},
   };
-  for (const auto& [name, span] : spans) {
+  for (const auto& [name, span] : spans)
     if (Status sound = shim::check_span(name, span); !sound) return sound;
-  }
   return {};
 }
 
 void cut_to_what_the_clock_can_tell(NameserverOptions& options) noexcept {
   constexpr milliseconds kYear = std::chrono::hours(24 * 365);
   options.bind_timeout = std::min(options.bind_timeout, kYear);
-  for (milliseconds* const span : {&options.unread_timeout, &options.allocator_tick}) {
+  for (milliseconds* const span : {&options.unread_timeout, &options.allocator_tick})
     if (!(*span == kNoLimit)) *span = std::min(*span, kYear);
-  }
 }
 
 }  // namespace lrpc::nameserver

@@ -172,9 +172,8 @@ void Allocator::withdraw_useless() {
 /// none without asking.
 void Allocator::rule_over_newcomers() {
   std::vector<Entry*> newcomers;
-  for (Entry& one : domains_) {
+  for (Entry& one : domains_)
     if (one.second.active_ticks + one.second.quiet_ticks > 0 && !one.second.granted) newcomers.push_back(&one);
-  }
   std::ranges::stable_sort(newcomers, std::ranges::greater(), [](const Entry* one) { return one->second.score; });
   std::uint32_t held = granted();
   for (Entry* one : newcomers) {

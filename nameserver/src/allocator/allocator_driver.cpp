@@ -43,9 +43,8 @@ std::vector<Allocator::Look> AllocatorDriver::look() const {
   for (const auto& [id, server] : servers_) {
     Allocator::Look one{.id = id, .counters = shim::copy_counters(server->page->counters), .processor_time = {}};
     timespec used{};
-    if (server->clock && ::clock_gettime(*server->clock, &used) == 0) {
+    if (server->clock && ::clock_gettime(*server->clock, &used) == 0)
       one.processor_time = std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-    }
     looks.push_back(one);
   }
   return looks;

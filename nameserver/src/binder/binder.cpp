@@ -35,10 +35,9 @@ Status Binder::may_import(const Connection& client, const std::string& name, con
 /// Whether it may be put in line for its name. Errors: what its client is told.
 Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
   const std::string& name = wanted.name;
-  if (name.find('@') != std::string::npos) {
+  if (name.find('@') != std::string::npos)
     return Error{Errc::remote_unavailable,
                  "'" + name + "' is on another host: the network domain is to be asked for it, not the nameserver"};
-  }
   if (!shim::valid_name(name)) return Error{Errc::invalid_argument, "'" + name + "' is no name that could be exported"};
   if (peer.imports.size() >= options_.limits.max_imports_per_connection)
     return Error{Errc::limit_reached, "this connection has too many imports under way"};
@@ -65,9 +64,8 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
   import.client = &peer;
   import.request = request;
   import.wanted = std::move(body);
-  if (import.wanted.timeout_ms != shim::ImportRequest::kForever) {
+  if (import.wanted.timeout_ms != shim::ImportRequest::kForever)
     import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
-  }
   peers_.accounts().take(peer.peer.uid, Quota::imports);
   wait_for_name(id, import);
   serve_waiting(std::string(import.wanted.name));
@@ -351,9 +349,8 @@ void Binder::on_new_policy() {
   std::vector<std::pair<ImportId, Error>> refused;
   for (const auto& [name, ids] : waiting_) {
     const Connection* const server = registry_.server_of(name);
-    for (const ImportId id : ids) {
+    for (const ImportId id : ids)
       if (auto may = may_import(*imports_.at(id).client, name, server); !may) refused.emplace_back(id, may.error());
-    }
   }
   for (const auto& [id, why] : refused) answer_import(id, why);
 }

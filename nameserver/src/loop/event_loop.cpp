@@ -119,9 +119,8 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
     if (found == watches_.end()) continue;  // forgotten by an earlier handler of this round
     const auto watch = found->second;       // keeps the handler alive while it forgets itself
     (void)as_memory_allows([&] { watch->handler(event.readiness); });  // so much for this event
-    if (find(event.id) != nullptr) {
+    if (find(event.id) != nullptr)
       if (auto status = handled(event.id, *watch); !status) return status;
-    }
   }
   return {};
 }

@@ -26,10 +26,9 @@ namespace {
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path || path.find('\0') != std::string::npos) {
+  if (path.empty() || path.size() >= sizeof address.sun_path || path.find('\0') != std::string::npos)
     return Error{Errc::invalid_argument, "a socket path has 1 to " + std::to_string(sizeof address.sun_path - 1) +
                                              " bytes; this one has " + std::to_string(path.size()) + ": " + path};
-  }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
@@ -48,9 +47,8 @@ Status make_directory(const std::string& path) {
   if (!opened || ::fstat(opened.get(), &found) != 0)
     return system_error("cannot open the directory " + directory, errno);
   const bool others_write = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (found.st_mode & S_ISVTX) == 0;
-  if (others_write || (found.st_uid != ::geteuid() && found.st_uid != 0)) {
+  if (others_write || (found.st_uid != ::geteuid() && found.st_uid != 0))
     return Error{Errc::not_permitted, directory + " is writable by other users, who could replace the socket in it"};
-  }
   return {};
 }
 
@@ -192,9 +190,8 @@ Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode, int stop_
   ListenSocket made;
   made.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.socket_) return system_error("socket", errno);
-  if (::bind(made.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+  if (::bind(made.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
     return system_error("cannot bind " + path, errno);
-  }
   made.path_ = std::move(path);
   struct stat found {};
   // Nobody can connect before listen(), so nobody gets in before the mode is right.

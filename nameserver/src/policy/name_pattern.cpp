@@ -37,9 +37,8 @@ std::optional<Element> bracket(std::string_view pattern, std::size_t at, char c)
 
 Element element(std::string_view pattern, std::size_t at, char c) noexcept {
   if (pattern[at] == '?') return {true, at + 1};
-  if (pattern[at] == '[') {
+  if (pattern[at] == '[')
     if (const auto list = bracket(pattern, at, c)) return *list;
-  }
   if (pattern[at] == '\\' && at + 1 < pattern.size()) return {pattern[at + 1] == c, at + 2};
   return {pattern[at] == c, at + 1};
 }

@@ -28,18 +28,15 @@ std::string version_of(const shim::OwnedInterfaceId& interface) {
 
 /// Everything that can be said against an export but its size, before it is asked whether the name is taken.
 Status Registry::may_export(const Connection& peer, const shim::ExportRequest& body) {
-  if (!shim::valid_name(body.name)) {
+  if (!shim::valid_name(body.name))
     return Error{Errc::invalid_argument, "'" + body.name + "' cannot be exported: a name is 1 to " +
                                              std::to_string(shim::kMaxNameLength) +
                                              " printable ASCII characters without space, '@' and '/'"};
-  }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
-  if (!std::ranges::all_of(body.text, declares)) {
+  if (!std::ranges::all_of(body.text, declares))
     return Error{Errc::invalid_argument, "the interface's declaration has other characters than printable ASCII"};
-  }
-  if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
+  if (!may_have_name(peer.peer.uid, body.name, ::geteuid()))
     return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc's own daemons: root or the nameserver's user"};
-  }
   Status may = policy_->may_export(WholePeer(peer).get(), body.name);
   if (!may) peers_.log_refusal(peer.peer, may.error());
   return may;
@@ -49,9 +46,8 @@ Status Registry::may_export(const Connection& peer, const shim::ExportRequest& b
 Status Registry::room_for_export(const Connection& peer, const shim::ExportRequest& body) {
   const std::size_t bytes = body.text.size() + body.descriptors.size();
   if (peer.exports.size() >= limits_.max_exports_per_connection ||
-      peer.export_bytes + bytes > limits_.max_export_bytes_per_connection) {
+      peer.export_bytes + bytes > limits_.max_export_bytes_per_connection)
     return Error{Errc::limit_reached, "this connection exports too much"};
-  }
   if (auto room = peers_.accounts().room(peer.peer.uid, Quota::names); !room) return room;
   return peers_.accounts().room(peer.peer.uid, Quota::declaration_bytes, bytes);
 }
@@ -62,19 +58,17 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   if (auto room = room_for_export(peer, body); !room) return peers_.fail(peer, request, room.error());
   auto layout = shim::RegionLayout::of(body.classes);
   if (!layout) return peers_.fail(peer, request, layout.error());
-  if (layout->size() > limits_.max_region_bytes) {
+  if (layout->size() > limits_.max_region_bytes)
     return peers_.fail(
         peer, request,
         {Errc::limit_reached, "a binding would take " + std::to_string(layout->size()) +
                                   " bytes, this nameserver allows " + std::to_string(limits_.max_region_bytes)});
-  }
   if (const auto held = exports_.find(body.name); held != exports_.end()) {
     Connection& holder = *held->second.server;
     // A server that restarts must not lose against its own hang-up that has not been heard yet.
-    if (&holder == &peer || !hung_up(holder.socket.get())) {
+    if (&holder == &peer || !hung_up(holder.socket.get()))
       return peers_.fail(peer, request,
                          {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
-    }
     peers_.doom(holder);
     on_end(holder);
   }
@@ -113,9 +107,8 @@ Status Registry::watch_process(Connection& server) {
 
 // B6
 void Registry::on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body) {
-  if (!peer.exports.contains(body.export_id)) {
+  if (!peer.exports.contains(body.export_id))
     return peers_.fail(peer, request, {Errc::invalid_argument, "this connection has no such export"});
-  }
   // Clerks that are being asked may still answer: the client came before the withdrawal.
   remove_export(peer, body.export_id);
   peers_.send(peer, request, shim::Withdrawn{});
@@ -160,9 +153,8 @@ void Registry::on(Connection& peer, std::uint32_t request, const shim::ListReque
 
 void Registry::on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body) {
   const auto found = exports_.find(body.name);
-  if (found == exports_.end()) {
+  if (found == exports_.end())
     return peers_.fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
-  }
   peers_.send(peer, request, shim::Described{found->second.interface, found->second.text, found->second.descriptors});
 }
 

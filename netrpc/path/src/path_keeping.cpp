@@ -100,10 +100,9 @@ std::vector<std::uint64_t> PathService::ping() {
   for_each_host(by_host.size(), [&](std::size_t i) {
     auto& [host, paths] = by_host[i];
     std::vector<std::uint64_t> of_host;
-    for (const auto& path : paths) {
+    for (const auto& path : paths)
       if (path->ended.load(std::memory_order_acquire) && path->local_binding != 0)
         of_host.push_back(path->local_binding);
-    }
     const auto more = ping_host(host, std::move(paths), usual);
     std::lock_guard lock(mutex_);
     ended.insert(ended.end(), of_host.begin(), of_host.end());

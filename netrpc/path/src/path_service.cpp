@@ -104,10 +104,9 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   }
   const auto address = resolve(host.str());
   if (!address) return raise(refusal(address.error()));
-  if (options_.own_address != 0 && *address == options_.own_address) {
+  if (options_.own_address != 0 && *address == options_.own_address)
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
-  }
   const std::string at = "host '" + host.str() + "'";
   if (Status met = agree_with(*address, at, needed, kAgreePatience); !met) return raise(refusal(met.error()));
   // Before the other host binds: where there is no memory for it afterwards, that host is told.

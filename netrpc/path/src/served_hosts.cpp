@@ -128,9 +128,8 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   };
   // What is not exported to the network is not there for it, whatever this machine has.
   if (!shim::valid_name(message.name) || message.name == shim::kNetworkName || !options_.exported ||
-      !options_.exported(message.name)) {
+      !options_.exported(message.name))
     return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
-  }
   if (options_.short_of_memory()) return refused({Errc::limit_reached, "it is short of memory"});
   const Error restarted{Errc::peer_gone, "the host has restarted meanwhile"};
   Bindings gone;

@@ -159,9 +159,8 @@ void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uin
   peer.clients.pop_back();
   peer.called = epoch_;
   // A number from below next_number only: others have been asked for, and may be again.
-  if (gone.channel < peer.next_number || peer.next_number == 0) {
+  if (gone.channel < peer.next_number || peer.next_number == 0)
     if (peer.free_numbers.size() < 0xffff) peer.free_numbers.push_back(gone.channel);
-  }
 }
 
 Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
