@@ -1,8 +1,6 @@
 // A policy from a file, once it has been compiled: deciding and explaining.
 #include "lrpc/nameserver/policy_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "name_pattern.h"
@@ -31,18 +29,16 @@ const char* describe_who(Who who) noexcept {
 }
 
 void append_subjects(std::string& text, const char* kind, const std::vector<FilePolicy::Subject>& subjects) {
-  for (const auto& subject : subjects) {
+  for (const auto& subject : subjects)
     text.append(text.empty() ? "" : ", ").append(kind).append(" ").append(subject.spelled);
-  }
 }
 
 }  // namespace
 
 std::string FilePolicy::Rule::describe() const {
   std::string patterns;
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     patterns.append(patterns.empty() ? "" : ", ").append("'").append(name).append("'");
-  }
   std::string who;
   if (everybody) who = "everybody";
   append_subjects(who, "user", users);
@@ -61,9 +57,8 @@ FilePolicy::Decision FilePolicy::decide(Action action, const Peer& who, std::str
         rule.everybody || std::ranges::any_of(rule.users, [&](const Subject& user) { return user.id == who.uid; }) ||
         std::ranges::any_of(rule.groups, [&](const Subject& group) { return who.is_member_of(group.id); });
     if (!about) continue;
-    if (std::ranges::any_of(rule.names, [&](const std::string& pattern) { return matches(pattern, name); })) {
+    if (std::ranges::any_of(rule.names, [&](const std::string& pattern) { return matches(pattern, name); }))
       return {rule.allow, &rule, false};
-    }
   }
   const Who allowed = otherwise(action).who;
   const bool own = who.uid == 0 || who.uid == own_user_;
@@ -112,7 +107,7 @@ UserQuota FilePolicy::QuotaChange::applied_to(UserQuota quota) const {
   for (std::size_t i = 0; i < kQuotas; ++i) {
     const auto which = static_cast<Quota>(i);
     if (const auto found = values.find(name_of(which).key); found != values.end())
-      set_limit(quota, which, found->second);
+      quota.*name_of(which).limit = found->second;
   }
   return quota;
 }
@@ -154,9 +149,8 @@ std::string FilePolicy::describe(const UserQuota& standard) const {
   }
   for (const auto& [user, own] : users_) {
     text.append("  but user ").append(own.first).append(":");
-    for (const auto& [key, limit] : own.second.values) {
+    for (const auto& [key, limit] : own.second.values)
       text.append(" ").append(key).append(" = ").append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
-    }
     text.append("\n");
   }
   return text;

@@ -8,13 +8,13 @@ namespace lrpc::nameserver {
 namespace {
 
 constexpr std::array<QuotaName, kQuotas> kNames{{
-    {"connections", "connections to the nameserver"},
-    {"names", "names exported"},
-    {"declaration_bytes", "bytes of declarations exported"},
-    {"imports", "imports under way"},
-    {"region_bytes", "bytes of regions being bound"},
-    {"descriptors_in_flight", "descriptors that it has not read yet"},
-    {"binds", "imports that servers are being asked about"},
+    {"connections", "connections to the nameserver", &UserQuota::connections},
+    {"names", "names exported", &UserQuota::names},
+    {"declaration_bytes", "bytes of declarations exported", &UserQuota::declaration_bytes},
+    {"imports", "imports under way", &UserQuota::imports},
+    {"region_bytes", "bytes of regions being bound", &UserQuota::region_bytes},
+    {"descriptors_in_flight", "descriptors that it has not read yet", &UserQuota::descriptors_in_flight},
+    {"binds", "imports that servers are being asked about", &UserQuota::binds},
 }};
 
 std::size_t index(Quota which) noexcept { return static_cast<std::size_t>(which); }
@@ -23,30 +23,7 @@ std::size_t index(Quota which) noexcept { return static_cast<std::size_t>(which)
 
 const QuotaName& name_of(Quota quota) noexcept { return kNames[index(quota)]; }
 
-std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept {
-  switch (which) {
-    case Quota::connections: return quota.connections;
-    case Quota::names: return quota.names;
-    case Quota::declaration_bytes: return quota.declaration_bytes;
-    case Quota::imports: return quota.imports;
-    case Quota::region_bytes: return quota.region_bytes;
-    case Quota::descriptors_in_flight: return quota.descriptors_in_flight;
-    case Quota::binds: return quota.binds;
-  }
-  return 0;
-}
-
-void set_limit(UserQuota& quota, Quota which, std::uint64_t limit) noexcept {
-  switch (which) {
-    case Quota::connections: quota.connections = limit; break;
-    case Quota::names: quota.names = limit; break;
-    case Quota::declaration_bytes: quota.declaration_bytes = limit; break;
-    case Quota::imports: quota.imports = limit; break;
-    case Quota::region_bytes: quota.region_bytes = limit; break;
-    case Quota::descriptors_in_flight: quota.descriptors_in_flight = limit; break;
-    case Quota::binds: quota.binds = limit; break;
-  }
-}
+std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept { return quota.*name_of(which).limit; }
 
 /// What each user gets for certain, while no more than 64 have any: enough for one who exports a few names, or imports.
 Supplies supplies_of(const Limits& limits) noexcept {

@@ -32,10 +32,10 @@ inline constexpr std::size_t kQuotas = 7;
 struct QuotaName {
   const char* key;
   const char* what;
+  std::uint64_t UserQuota::*limit;
 };
 [[nodiscard]] const QuotaName& name_of(Quota quota) noexcept;
 [[nodiscard]] std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept;
-void set_limit(UserQuota& quota, Quota which, std::uint64_t limit) noexcept;
 
 /// What there is of each for all users together.
 using Supplies = std::array<Supply, kQuotas>;

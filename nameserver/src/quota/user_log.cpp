@@ -48,10 +48,6 @@ UserLog::Budget& UserLog::budget_of(LogLevel level, uid_t user, Clock::time_poin
   return budgets_.emplace(key, Budget{kBurst, kPerSecond, now}).first->second;
 }
 
-UserLog::Budget& UserLog::budget_of_all(LogLevel level, bool cause_little, Clock::time_point now) {
-  return all_.try_emplace({level, cause_little}, Budget{kAllBurst, kAllPerSecond, now}).first->second;
-}
-
 void UserLog::write(LogLevel level, uid_t user, std::string_view line, Clock::time_point now) {
   if (!sink_) return;
   if (level == LogLevel::debug) return sink_(level, line);
@@ -69,7 +65,7 @@ void UserLog::write(LogLevel level, uid_t user, std::string_view line, Clock::ti
 void UserLog::write_within_all(LogLevel level, uid_t user, std::string_view line, bool causes_little,
                                Clock::time_point now) {
   if (user == 0) return sink_(level, line);
-  Budget& all = budget_of_all(level, causes_little, now);
+  Budget& all = all_.try_emplace({level, causes_little}, Budget{kAllBurst, kAllPerSecond, now}).first->second;
   const Verdict verdict = all.spend(now);
   if (verdict == Verdict::leave_out) return;
   if (verdict == Verdict::begin_to_leave_out)

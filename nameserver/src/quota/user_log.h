@@ -59,7 +59,6 @@ class UserLog {
     Verdict spend(Clock::time_point now) noexcept;
   };
   Budget& budget_of(LogLevel level, uid_t user, Clock::time_point now);
-  Budget& budget_of_all(LogLevel level, bool cause_little, Clock::time_point now);
   void forget_the_quiet(Clock::time_point now);
   void tell_what_was_left_out(LogLevel level, uid_t user, Budget& budget, Clock::time_point now);
   void write_within_all(LogLevel level, uid_t user, std::string_view line, bool causes_little, Clock::time_point now);
