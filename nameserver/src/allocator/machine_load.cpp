@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "lrpc/shim/binder/binder_protocol.h"

@@ -1,7 +1,6 @@
 #include "netrpc/devices/device/device.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <limits>
 #include <string>

@@ -3,7 +3,6 @@
 #include <net/if.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "netrpc/src/attempt.h"
 

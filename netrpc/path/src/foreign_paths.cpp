@@ -2,7 +2,6 @@
 // keeps nothing of its clients.
 #include <algorithm>
 #include <array>
-#include <string>
 #include <thread>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // Which members of groups are bound, and why others are not: for the users whose bindings these are, and for root.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,7 +1,6 @@
 // CHANNEL's own objects. Private to this folder.
 #pragma once
 
-#include <cassert>
 #include <vector>
 
 #include "lrpc/netrpc/host.h"
