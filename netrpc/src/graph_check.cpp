@@ -42,20 +42,16 @@ std::string with_path(std::string_view path, std::string_view errors) {
 
 int check_graph_file(const std::string& path, const ProtocolKinds& kinds, std::ostream& out, GraphPicture picture,
                      const GraphRules& rules) {
+  const auto wrong = [&out](std::string_view what) {
+    out << what;
+    return 1;
+  };
   const Result<std::string> text = read_graph_file(path);
-  if (!text) {
-    out << text.error().message() << '\n';
-    return 1;
-  }
+  if (!text) return wrong(text.error().message() + '\n');
   const Result<GraphDescription> description = GraphDescription::parse(text.value(), kinds);
-  if (!description) {
-    out << with_path(path, description.error().text);
-    return 1;
-  }
-  if (const Status fits = rules ? rules(description.value()) : Status(); !fits) {
-    out << with_path(path, fits.error().message());
-    return 1;
-  }
+  if (!description) return wrong(with_path(path, description.error().text));
+  if (const Status fits = rules ? rules(description.value()) : Status(); !fits)
+    return wrong(with_path(path, fits.error().message()));
   const std::size_t count = description.value().instances().size();
   switch (picture) {
     case GraphPicture::none:
@@ -64,10 +60,7 @@ int check_graph_file(const std::string& path, const ProtocolKinds& kinds, std::o
     case GraphPicture::text: out << description.value().draw_text(); break;
     case GraphPicture::svg: {
       const std::string svg = description.value().draw_svg();
-      if (svg.empty()) {
-        out << path << ": too large to draw, ask for the text\n";
-        return 1;
-      }
+      if (svg.empty()) return wrong(path + ": too large to draw, ask for the text\n");
       out << svg;
       break;
     }

@@ -94,11 +94,8 @@ class Checker {
       instance.many_ports_below = check_ports(statement, *kind);
       instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) ||
                             (instance.many_ports_below && !kind->identifies_hosts);
-      needs_port = kind->needs_port || std::ranges::any_of(statement.below, [&](const GraphStatement::Lower& lower) {
-                     const auto known = known_.find(lower.name);
-                     return known != known_.end() && known->second.needs_port;
-                   });
-      instance.repeats = kind->repeats || stands_on_repeating(statement);
+      needs_port = kind->needs_port || any_below(statement, &Known::needs_port);
+      instance.repeats = kind->repeats || any_below(statement, &Known::repeats);
       if (inside) {
         gives = inside->gives;
         instance.repeats = inside->repeats;
@@ -244,10 +241,11 @@ class Checker {
     return many;
   }
 
-  bool stands_on_repeating(const GraphStatement& statement) {
+  /// Whether one of those that the instance stands on is known to be so.
+  [[nodiscard]] bool any_below(const GraphStatement& statement, bool Known::*so) const {
     return std::ranges::any_of(statement.below, [&](const GraphStatement::Lower& lower) {
       const auto known = known_.find(lower.name);
-      return known != known_.end() && known->second.repeats;
+      return known != known_.end() && known->second.*so;
     });
   }
 

@@ -110,18 +110,13 @@ std::string Options::text(std::string_view name, std::string_view fallback) cons
 }
 
 std::uint64_t Options::number(std::string_view name, std::uint64_t fallback) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? fallback : parse_number(found->second).value_or(fallback);
+  return parse_number(text(name)).value_or(fallback);
 }
 
-double Options::rate(std::string_view name, double fallback) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? fallback : parse_rate(found->second).value_or(fallback);
-}
+double Options::rate(std::string_view name, double fallback) const { return parse_rate(text(name)).value_or(fallback); }
 
 Duration Options::duration(std::string_view name, Duration fallback) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? fallback : parse_duration(found->second).value_or(fallback);
+  return parse_duration(text(name)).value_or(fallback);
 }
 
 }  // namespace lrpc::netrpc

@@ -120,6 +120,12 @@ class Parser {
   void advance() noexcept {
     if (now().kind != GraphToken::Kind::end) ++at_;
   }
+  /// Goes past it. False: it is not there.
+  bool take(char symbol) noexcept {
+    if (!now().is(symbol)) return false;
+    advance();
+    return true;
+  }
   [[nodiscard]] std::string found() const {
     if (now().kind == GraphToken::Kind::end) return "the end of the description";
     return now().kind == GraphToken::Kind::text ? "a quoted text" : "'" + now().value + "'";
@@ -143,9 +149,7 @@ class Parser {
     return true;
   }
   bool symbol(char wanted, std::string_view after) {
-    if (!now().is(wanted)) return fail(fmt::format("found {} after {}, put a '{}' there", found(), after, wanted));
-    advance();
-    return true;
+    return take(wanted) || fail(fmt::format("found {} after {}, put a '{}' there", found(), after, wanted));
   }
 
   bool parse(GraphStatement& statement) {
@@ -158,10 +162,7 @@ class Parser {
     if (now().is('(') && !options(statement.options)) return false;
     if (now().is('{') && !inside(statement.inside.emplace())) return false;
     if (now().kind == GraphToken::Kind::word && now().value == "over" && !below(statement)) return false;
-    if (now().is(';')) {
-      advance();
-      return true;
-    }
+    if (take(';')) return true;
     // Mostly forgotten at the end of a line: the next line is understood nevertheless.
     const int line = tokens_[at_ - 1].line;
     errors_.add(line, fmt::format("found {} after the definition of '{}', end it with a ';'", found(), instance));
@@ -171,10 +172,7 @@ class Parser {
 
   bool options(std::vector<GraphStatement::Option>& into) {
     advance();
-    if (now().is(')')) {
-      advance();
-      return true;
-    }
+    if (take(')')) return true;
     for (;;) {
       GraphStatement::Option option;
       option.line = now().line;
@@ -190,12 +188,8 @@ class Parser {
                                 option.name));
       }
       into.push_back(std::move(option));
-      if (now().is(')')) {
-        advance();
-        return true;
-      }
-      if (!now().is(',')) return fail(fmt::format("found {} among the options, put a ',' or a ')' there", found()));
-      advance();
+      if (take(')')) return true;
+      if (!take(',')) return fail(fmt::format("found {} among the options, put a ',' or a ')' there", found()));
     }
   }
 
@@ -206,32 +200,27 @@ class Parser {
   /// From its '['.
   bool list(GraphStatement::Option& option) {
     auto& items = option.list.emplace();
-    for (advance(); !now().is(']');) {
+    for (advance(); !take(']');) {
       if (!is_value())
         return fail(
             fmt::format("found {} in the list '{}', write {} = [value, ...]", found(), option.name, option.name));
       items.push_back(now().value);
       advance();
-      if (now().is(',')) {
-        advance();
-      } else if (!now().is(']')) {
+      if (!take(',') && !now().is(']'))
         return fail(fmt::format("found {} in the list '{}', put a ',' or a ']' there", found(), option.name));
-      }
     }
-    advance();
     return true;
   }
 
   bool inside(std::vector<GraphStatement::Micro>& into) {
-    for (advance(); !now().is('}'); advance()) {
+    for (advance(); !take('}');) {
       GraphStatement::Micro micro;
       micro.line = now().line;
       if (!name(micro.kind, "the name of a micro-protocol", "NAME(option = value, ...);")) return false;
       if (now().is('(') && !options(micro.options)) return false;
-      if (!now().is(';')) return fail(fmt::format("found {} after {}, put a ';' there", found(), micro.kind));
+      if (!symbol(';', micro.kind)) return false;
       into.push_back(std::move(micro));
     }
-    advance();
     return true;
   }
 
