@@ -44,8 +44,9 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   Time deadline = Time::max();
   if (!(timeout == kNoLimit)) {
-    deadline = deadline_after(high_.host().now(), timeout);
-    arm(deadline);
+    const Time now = high_.host().now();
+    deadline = deadline_after(now, timeout);
+    timer_.run_by(high_.host().events(), now, deadline);
   }
   Errc outcome = Errc::ok;
   // Who waits already comes first.
@@ -162,9 +163,10 @@ void ChannelPool::cancel(Transaction& transaction) noexcept {
   for (const auto& slot : slots_) {
     if (slot->user != &transaction) continue;
     (void)abandon(*slot);
+    if (free_ == nullptr || first_waiting_ == nullptr) return;
     // Not here: a call that is started may be completed at once, and who is told may cancel again.
-    if (free_ != nullptr && first_waiting_ != nullptr) arm(high_.host().now());
-    return;
+    const Time now = high_.host().now();
+    return timer_.run_by(high_.host().events(), now, now);
   }
   Transaction* before = nullptr;
   for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
@@ -172,14 +174,6 @@ void ChannelPool::cancel(Transaction& transaction) noexcept {
     unlink_waiting(before, transaction);
     return transaction.waiting_request.clear();
   }
-}
-
-void ChannelPool::arm(Time deadline) noexcept {
-  // Left running when the call is done: calls that follow each other do not touch it.
-  if (timer_.waiting() && timer_due_ <= deadline) return;
-  if (deadline == Time::max()) return;
-  timer_due_ = deadline;
-  high_.host().events().schedule(timer_, deadline - high_.host().now());
 }
 
 Transaction* ChannelPool::take_expired(Time now) noexcept {
@@ -206,7 +200,7 @@ void ChannelPool::expired() noexcept {
     if (slot->user != nullptr) next = std::min(next, slot->user_deadline);
   for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting)
     next = std::min(next, at->deadline);
-  arm(next);
+  timer_.run_by(high_.host().events(), high_.host().now(), next);
   --entered_;
 }
 

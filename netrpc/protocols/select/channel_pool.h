@@ -7,6 +7,7 @@
 
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
+#include "netrpc/src/lazy_event.h"
 
 namespace lrpc::netrpc {
 
@@ -89,7 +90,6 @@ class ChannelPool {
   void serve_waiting() noexcept;
   void unlink_waiting(Transaction* before, Transaction& transaction) noexcept;
   [[nodiscard]] Transaction* take_expired(Time now) noexcept;
-  void arm(Time deadline) noexcept;
   void expired() noexcept;
 
   Protocol& high_;
@@ -107,8 +107,7 @@ class ChannelPool {
   std::size_t waiting_ = 0;
   bool serving_ = false;
   int entered_ = 0;
-  Time timer_due_{};
-  Event timer_;
+  LazyEvent timer_;
 };
 
 }  // namespace lrpc::netrpc
