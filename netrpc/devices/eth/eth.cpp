@@ -201,7 +201,6 @@ ProtocolKind eth_kind() {
   ProtocolKind kind;
   kind.name = "ETH";
   kind.summary = "messages in Ethernet frames, to hosts on the same link; needs CAP_NET_RAW";
-  kind.gives = Service::datagram;
   kind.options = {
       {"interface", OptionType::text, "the network interface; default: that of the default route, or the only one"},
       {"types", OptionType::number, "the ethertype of protocol number 0; default 42752 (0xa700)", false, "0", "65535"},

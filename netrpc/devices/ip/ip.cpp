@@ -61,7 +61,6 @@ ProtocolKind ip_kind() {
   ProtocolKind kind;
   kind.name = "IP";
   kind.summary = "messages in IP datagrams, to any host; needs CAP_NET_RAW";
-  kind.gives = Service::datagram;
   kind.options = {
       {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"},
       {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"},

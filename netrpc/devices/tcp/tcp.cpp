@@ -258,7 +258,6 @@ ProtocolKind tcp_kind() {
   ProtocolKind kind;
   kind.name = "TCP";
   kind.summary = "messages as records in TCP's streams, for one protocol; a peer is a host and a port";
-  kind.gives = Service::datagram;
   kind.options = {
       {"port", OptionType::number, "where this host accepts connections; default: it only makes some", false, "1",
        "65535"},

@@ -110,7 +110,6 @@ ProtocolKind udp_kind() {
   ProtocolKind kind;
   kind.name = "UDP";
   kind.summary = "messages in UDP datagrams, to any host; needs no privilege";
-  kind.gives = Service::datagram;
   kind.options = udp_port_options();
   kind.options.push_back(
       {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"});

@@ -18,7 +18,6 @@ ProtocolKind auth_kind() {
   ProtocolKind kind;
   kind.name = "AUTH";
   kind.summary = "authentication and privacy: hosts without the key get nothing";
-  kind.gives = Service::datagram;
   kind.identifies_hosts = true;
   kind.below = {{"the protocol that carries sealed messages", Service::datagram}};
   kind.options = {

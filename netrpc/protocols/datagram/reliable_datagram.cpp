@@ -252,7 +252,6 @@ ProtocolKind reliable_datagram_kind() {
   ProtocolKind kind;
   kind.name = "RELIABLE_DATAGRAM";
   kind.summary = "messages delivered once, or the sender is told";
-  kind.gives = Service::datagram;
   kind.below = {{"the protocol whose channels carry the messages", Service::transaction}};
   kind.options = {
       {"channels", OptionType::number, "messages under way to one host, 1 to 1024; default 8"},

@@ -172,7 +172,6 @@ ProtocolKind fragment_kind() {
   ProtocolKind kind;
   kind.name = "FRAGMENT";
   kind.summary = "large messages in up to 16 fragments; what is lost is asked for";
-  kind.gives = Service::datagram;
   kind.below = {{"the protocol that carries the fragments", Service::datagram}};
   kind.options = {
       {"fragments", OptionType::number, "of one message at most, 1 to 16 (16)"},

@@ -168,7 +168,6 @@ ProtocolKind vip_kind() {
   ProtocolKind kind;
   kind.name = "VIP";
   kind.summary = "virtual IP: the Ethernet where the peer is local and the message fits, else IP; no header";
-  kind.gives = Service::datagram;
   kind.below = {
       {"the Ethernet", Service::datagram}, {"IP", Service::datagram}, {"the table of VIP hosts", Service::datagram}};
   kind.last_below_optional = true;

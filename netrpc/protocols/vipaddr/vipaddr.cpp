@@ -52,7 +52,6 @@ ProtocolKind vipaddr_kind() {
   ProtocolKind kind;
   kind.name = "VIPADDR";
   kind.summary = "chooses the Ethernet or IP at open and is not there afterwards";
-  kind.gives = Service::datagram;
   kind.below = {
       {"the Ethernet", Service::datagram}, {"IP", Service::datagram}, {"the table of VIP hosts", Service::datagram}};
   kind.last_below_optional = true;

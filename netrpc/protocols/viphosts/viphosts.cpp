@@ -250,7 +250,6 @@ ProtocolKind viphosts_kind() {
   ProtocolKind kind;
   kind.name = "VIPHOSTS";
   kind.summary = "the table of hosts on the Ethernet that speak VIP, kept by advertisement";
-  kind.gives = Service::datagram;
   kind.below = {{"the Ethernet", Service::datagram}};
   kind.options = {
       {"lifetime", OptionType::duration, "how long others believe what this host advertises, 10ms to 1h (90s)"},

@@ -194,7 +194,6 @@ ProtocolKind vipsize_kind() {
   ProtocolKind kind;
   kind.name = "VIPSIZE";
   kind.summary = "small messages by one protocol, large ones by another; no header";
-  kind.gives = Service::datagram;
   kind.below = {{"the protocol for small messages", Service::datagram},
                 {"the protocol for large messages", Service::datagram}};
   kind.options = {
