@@ -72,16 +72,9 @@ class TcpProtocol final : public Protocol {
 
  private:
   friend class TcpSession;
-  struct Peer {
-    std::uint64_t seed = 0;
-    HostAddress host;
-    std::uint16_t port = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, std::uint64_t{host.value} << 16 | port); }
-    friend bool operator==(const Peer&, const Peer&) = default;
-  };
   static constexpr std::uint64_t kListening = 0;
 
-  [[nodiscard]] Peer peer(const Participant& remote) const noexcept { return {seed_, remote.host, remote.port}; }
+  [[nodiscard]] HostKey peer(const Participant& remote) const noexcept { return {seed_, remote.host, remote.port}; }
   /// One protocol uses it. Errors: name_taken.
   [[nodiscard]] Status used_by(Protocol& high, ProtocolNumber number);
   [[nodiscard]] Status listen();
@@ -104,7 +97,7 @@ class TcpProtocol final : public Protocol {
   ProtocolNumber number_ = 0;
   bool enabled_ = false;
   UniqueFd listening_;
-  Map<Peer, SessionRef> sessions_;
+  Map<HostKey, SessionRef> sessions_;
   Map<std::uint64_t, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;
   std::size_t footprint_ = 0;  ///< Of what waits to be sent, to all peers.

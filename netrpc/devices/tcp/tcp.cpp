@@ -191,7 +191,7 @@ bool TcpProtocol::fits(HostAddress peer) noexcept {
   if (!peer.known()) return sessions_.size() < options_.peers;
   const std::size_t all = options_.peers - options_.peers / 4;
   std::size_t own = 0;
-  sessions_.for_each([&](const Peer& one, const SessionRef& session) {
+  sessions_.for_each([&](const HostKey& one, const SessionRef& session) {
     own += one.host == peer && static_cast<TcpSession&>(*session).passive_ ? 1U : 0U;
   });
   return own < std::max<std::size_t>(options_.peers / 4, 1) && shim::one_may_take(1, own, sessions_.size(), all);
@@ -200,7 +200,7 @@ bool TcpProtocol::fits(HostAddress peer) noexcept {
 /// Sessions that nobody refers to and that have no connection; `connected`: also those that this host has opened, if
 /// nothing waits to be sent.
 void TcpProtocol::drop_unused(bool connected) noexcept {
-  sessions_.unbind_if([&](const Peer&, const SessionRef& session) {
+  sessions_.unbind_if([&](const HostKey&, const SessionRef& session) {
     const auto& one = static_cast<TcpSession&>(*session);
     return one.references() == 1 && (!one.socket_ || (connected && !one.passive_ && one.waiting_.empty()));
   });
