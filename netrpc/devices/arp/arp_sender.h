@@ -17,8 +17,6 @@ class ArpSender final : private SocketReader {
   /// Opens its socket, and begins to probe for the own address with the engine's first events. Null: this process may
   /// not have packet sockets, or the host has no address of its own. `watch` outlives it. Errors: system_error.
   static Result<std::unique_ptr<ArpSender>> make(Host& host, UringEngine& engine, LinkWatch& watch);
-  ArpSender(const ArpSender&) = delete;
-  ArpSender& operator=(const ArpSender&) = delete;
   ~ArpSender() { engine_.remove(socket_); }
 
   /// The link has another index, another Ethernet address or the own address again, or is up again.

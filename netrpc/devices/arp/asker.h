@@ -27,8 +27,6 @@ class Asker final : private SocketReader {
 
   /// Errors: system_error.
   static Result<std::unique_ptr<Asker>> make(Host& host, UringEngine& engine);
-  Asker(const Asker&) = delete;
-  Asker& operator=(const Asker&) = delete;
   /// Waits for the kernel's answer to the question of now. Inside the monitor.
   ~Asker();
 

@@ -21,8 +21,6 @@ class Neighbours final : private SocketReader {
   /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
   /// Errors: system_error.
   static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, Asker& asker, int interface);
-  Neighbours(const Neighbours&) = delete;
-  Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours() { engine_.remove(news_); }
 
   /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or nobody knows yet). A host

@@ -15,8 +15,6 @@ class RouteWatch final : private SocketReader {
  public:
   /// Errors: system_error.
   static Result<std::unique_ptr<RouteWatch>> make(Host& host, UringEngine& engine);
-  RouteWatch(const RouteWatch&) = delete;
-  RouteWatch& operator=(const RouteWatch&) = delete;
   ~RouteWatch() { engine_.remove(news_); }
 
   /// Called with each route that has come, has changed or is gone; with the default route where any may have changed.

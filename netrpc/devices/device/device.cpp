@@ -28,8 +28,6 @@ class Device::Port final : public SocketReader {
  public:
   Port(Device& device, Protocol& high, ProtocolNumber number) noexcept
       : device_(device), high_(high), number_(number) {}
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
   ~Port() { device_.engine_.remove(socket); }
   void arrived(Message message, std::span<const std::byte> from) noexcept override {
     device_.arrived(*this, std::move(message), from);

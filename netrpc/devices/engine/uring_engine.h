@@ -23,9 +23,12 @@ enum class EngineKind : std::uint8_t {
   epoll,
 };
 
-/// A device's end of a socket. All calls come from the thread that is inside the monitor.
+/// A device's end of a socket, which the engine knows by its address. All calls come from the thread that is inside the
+/// monitor.
 class SocketReader {
  public:
+  SocketReader(const SocketReader&) = delete;
+  SocketReader& operator=(const SocketReader&) = delete;
   /// A datagram has arrived from the address `from`, which is as long as the kernel has made it.
   virtual void arrived(Message message, std::span<const std::byte> from) noexcept = 0;
   /// A message that was queued could not be sent (`error`: an errno). There is nobody to tell: to be counted.
@@ -37,6 +40,7 @@ class SocketReader {
   virtual void readable() noexcept {}
 
  protected:
+  SocketReader() = default;
   ~SocketReader() = default;
 };
 

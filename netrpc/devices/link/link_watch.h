@@ -28,8 +28,6 @@ class LinkWatch final : private SocketReader {
  public:
   /// `asker` outlives it but for its destruction: it gives no answers then. Errors: system_error.
   static Result<std::unique_ptr<LinkWatch>> make(Host& host, UringEngine& engine, Asker& asker, Interface link);
-  LinkWatch(const LinkWatch&) = delete;
-  LinkWatch& operator=(const LinkWatch&) = delete;
   ~LinkWatch() { engine_.remove(news_); }
 
   /// From now on `user`, which outlives this, is told.

@@ -21,8 +21,6 @@ class Readiness final : private SocketReader {
 
   /// Errors: system_error. Inside the monitor.
   static Result<std::unique_ptr<Readiness>> make(Host& host, UringEngine& engine, Ready ready);
-  Readiness(const Readiness&) = delete;
-  Readiness& operator=(const Readiness&) = delete;
   /// Inside the monitor.
   ~Readiness() { engine_.remove(watched_); }
 
