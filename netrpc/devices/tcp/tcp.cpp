@@ -147,8 +147,7 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
     return dropped(counted.refused);
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  ParticipantSet participants{number_, {}, remote};
-  participants.local.host = host().address();
+  const ParticipantSet participants{number_, {.host = host().address(), .ethernet = {}}, remote};
   const SessionRef session(new TcpSession(*this, *high_, participants, std::move(socket)));
   sessions_.bind(peer(remote), session);
   auto& accepted = static_cast<TcpSession&>(*session);

@@ -98,10 +98,8 @@ Errc Peer::send(std::span<const std::byte> packet) noexcept {
 Session* Peer::lower() noexcept {
   if (lower_) [[likely]]
     return lower_.get();
-  ParticipantSet participants{protocol_numbers::kAuth, {}, {}};
-  participants.local.host = self_.host().address();
-  participants.remote.host = host_;
-  auto opened = below_.open(self_, participants);
+  const Participant local{.host = self_.host().address(), .ethernet = {}};
+  auto opened = below_.open(self_, {protocol_numbers::kAuth, local, {.host = host_, .ethernet = {}}});
   if (!opened) return nullptr;
   lower_ = std::move(opened).value();
   place_ = Place::sought;

@@ -88,9 +88,7 @@ AuthProtocol::AuthProtocol(Host& host, std::string name, Protocol& below, AuthOp
 AuthProtocol::~AuthProtocol() { below_.open_disable(*this, {protocol_numbers::kAuth, {}, {}}); }
 
 Status AuthProtocol::enable_below() {
-  ParticipantSet participants{protocol_numbers::kAuth, {}, {}};
-  participants.local.host = host().address();
-  return below_.open_enable(*this, participants);
+  return below_.open_enable(*this, {protocol_numbers::kAuth, {.host = host().address(), .ethernet = {}}, {}});
 }
 
 Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& participants) {
@@ -269,9 +267,8 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
   if (!packet) return dropped(counted.malformed);
   const auto number = WireReader(packet.bytes).get<ProtocolNumber>();
   if (number == 0) return;  // a confirmation, with no message
-  ParticipantSet participants{number, {}, {}};
-  participants.local.host = host().address();
-  participants.remote.host = peer.host();
+  const ParticipantSet participants{
+      number, {.host = host().address(), .ethernet = {}}, {.host = peer.host(), .ethernet = {}}};
   const PeerKey key = peer_key(host(), peer.host(), participants, number);
   SessionRef session(sessions_.find(key));
   if (!session) {

@@ -70,11 +70,11 @@ class ReliableDatagram final : public Protocol {
     ReliableDatagram& protocol_;
   };
 
+  [[nodiscard]] ParticipantSet between(ProtocolNumber number, HostAddress remote) const noexcept {
+    return {number, {.host = host().address(), .ethernet = {}}, {.host = remote, .ethernet = {}}};
+  }
   [[nodiscard]] ParticipantSet below_participants(HostAddress to) const noexcept {
-    ParticipantSet participants{protocol_numbers::kReliableDatagram, {}, {}};
-    participants.local.host = host().address();
-    participants.remote.host = to;
-    return participants;
+    return between(protocol_numbers::kReliableDatagram, to);
   }
   [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
     return {to, protocol, host().hash_seed()};
@@ -203,9 +203,7 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     Protocol** const high = enabled_.resolve(key({}, whole.protocol));
     if (high == nullptr) return dropped(counted.no_session), false;
     if (sessions_.size() >= options_.sessions) return dropped(counted.refused), false;
-    ParticipantSet participants{whole.protocol, {}, {}};
-    participants.local.host = host().address();
-    participants.remote.host = whole.host;
+    const ParticipantSet participants = between(whole.protocol, whole.host);
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = SessionRef(new DatagramSession(*this, **high, participants));
     sessions_.bind(whole, session);

@@ -11,10 +11,8 @@ ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber numbe
 Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
   const HostKey key{high_.host().hash_seed(), host, port};
   if (auto* const known = pools_.resolve(key)) return known->get();
-  ParticipantSet participants{number_, {}, {}};
-  participants.local.host = high_.host().address();
-  participants.remote.host = host;
-  participants.remote.port = port;
+  const Participant local{.host = high_.host().address(), .ethernet = {}};
+  const ParticipantSet participants{number_, local, {.host = host, .ethernet = {}, .port = port}};
   auto pool =
       std::make_unique<ChannelPool>(high_, below_, participants, options_.channels, options_.queue, unwrap_, sent_);
   if (Status status = pool->open_first(); !status) return status.error();
