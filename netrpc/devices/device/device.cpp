@@ -163,8 +163,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
     session = SessionRef(made);
     if (port.high().open_done(*session, session->participants()) != Errc::ok) {
       sessions_.unbind({seed_, port.number(), peer.number});
-      ++counted.refused;
-      return;
+      return dropped(counted.refused);
     }
   }
   heard(session, std::move(message));

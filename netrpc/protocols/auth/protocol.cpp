@@ -280,8 +280,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
     if (!sessions_.add(*made)) return dropped(counted.refused);
     if (invited.open_done(*made, participants) != Errc::ok) {
       sessions_.remove(*made);
-      ++counted.refused;
-      return;
+      return dropped(counted.refused);
     }
   }
   ++counted.received;

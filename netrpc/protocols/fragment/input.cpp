@@ -84,8 +84,7 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
   FragmentSession* const session = *made;
   if ((*high)->open_done(*session, participants) != Errc::ok) {
     sessions_.remove(*session);
-    ++counted.refused;
-    return nullptr;
+    return dropped(counted.refused), nullptr;
   }
   return session;
 }

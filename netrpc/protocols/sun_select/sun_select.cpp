@@ -125,14 +125,10 @@ Errc SunRequest::control(control::Request& request) noexcept {
   auto& owner = static_cast<SunSelect&>(protocol());
   if (auto* const refuse = std::get_if<control::Refuse>(&request)) {
     ++owner.counted.refused;
-    finish(accept_stat(refuse->reason), {});
-    return Errc::ok;
+    return finish(accept_stat(refuse->reason), {}), Errc::ok;
   }
-  if (auto* const user = std::get_if<control::ClaimedUser>(&request)) {
-    if (!user_) return Errc::not_supported;
-    *user = *user_;
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::ClaimedUser>(request))
+    return user_ && control::answered(request, *user_) ? Errc::ok : Errc::not_supported;
   return lower_->control(request);
 }
 
