@@ -289,11 +289,8 @@ Errc SimUdp::send(SimDeviceSession& session, Message message) noexcept {
   if (receiver == nullptr) return Errc::host_unreachable;
   Packet& packet = packet_of(message, kHeader, kHeader);
   std::memset(packet.bytes(), 0, kHeader);
-  WireWriter(packet.bytes() + 12)
-      .put(host().address())
-      .put(receiver->address())
-      .put(ports_.local(between.protocol).value_or(0))
-      .put(between.remote.port);
+  const std::uint16_t port = ports_.local(between.protocol).value_or(0);
+  WireWriter(packet.bytes() + 12).put(host().address(), receiver->address(), port, between.remote.port);
   WireWriter(packet.bytes() + kCheckAt).put(check_of(packet.bytes(), packet.size));
   ++counted.sent;
   const std::size_t in_ip = message.size() + kHeader - SimIp::kHeader;

@@ -131,20 +131,15 @@ std::string FilePolicy::describe(const UserQuota& standard) const {
     text.append("  otherwise: ").append(describe_who(last.who)).append(" may ").append(verb(action));
     text.append(last.line != 0 ? " (line " + std::to_string(last.line) + ")\n" : " (built in)\n");
   }
-  text.append("  always: '")
-      .append(shim::kNetworkName)
-      .append("', '")
-      .append(shim::kDirectoryName)
-      .append("' and 'lrpc.user.*' are exported by root or lrpcd's own user, or not at all\n");
+  text.append("  always: '").append(shim::kNetworkName).append("', '").append(shim::kDirectoryName);
+  text.append("' and 'lrpc.user.*' are exported by root or lrpcd's own user, or not at all\n");
   const UserQuota quota = everybodys_.applied_to(standard);
   text.append("Each user may have at most:\n");
   for (std::size_t i = 0; i < kQuotas; ++i) {
     const auto which = static_cast<Quota>(i);
     const std::uint64_t limit = limit_of(quota, which);
-    text.append("  ")
-        .append(name_of(which).key)
-        .append(" = ")
-        .append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
+    text.append("  ").append(name_of(which).key).append(" = ");
+    text.append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
     text.append("  (").append(name_of(which).what).append(")\n");
   }
   for (const auto& [user, own] : users_) {

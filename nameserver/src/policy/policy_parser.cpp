@@ -113,11 +113,7 @@ class PolicyParser {
       text.append(":").append(std::to_string(one.column)).append(": ").append(one.what);
     }
     if (problems_.size() > kMostErrors)
-      text.append("\n")
-          .append(source_.path)
-          .append(": and ")
-          .append(std::to_string(problems_.size() - kMostErrors))
-          .append(" more errors");
+      text += "\n" + source_.path + ": and " + std::to_string(problems_.size() - kMostErrors) + " more errors";
     return text;
   }
 

@@ -10,13 +10,8 @@ namespace {
 
 void mix_in(crypto_generichash_state& state, const Hello& hello) noexcept {
   std::byte fields[21];
-  WireWriter(fields)
-      .put(hello.ends.sender)
-      .put(hello.ends.receiver)
-      .put(hello.boot_id)
-      .put(hello.association)
-      .put(hello.generation)
-      .put(hello.ciphers);
+  WireWriter(fields).put(hello.ends.sender, hello.ends.receiver, hello.boot_id, hello.association, hello.generation,
+                         hello.ciphers);
   crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(fields), sizeof fields);
   crypto_generichash_update(&state, hello.key.data(), hello.key.size());
   crypto_generichash_update(&state, hello.salt.data(), hello.salt.size());
