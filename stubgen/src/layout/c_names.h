@@ -1,9 +1,13 @@
-// Names that are taken before the generated code begins: the C library's macros and globals, and those in lrpc.
+// Names that are taken before the generated code begins: C++'s keywords, the C library's macros and globals, and those
+// in lrpc.
 #pragma once
 
 #include <string_view>
 
 namespace lrpc::stubgen {
+
+/// True for a word of C++.
+[[nodiscard]] bool is_keyword(std::string_view name);
 
 /// True for a macro that the generated headers bring along, or that a program's other headers often do. Wherever the
 /// generated code has such a name, the preprocessor replaces it.

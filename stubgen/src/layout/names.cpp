@@ -11,102 +11,6 @@
 namespace lrpc::stubgen {
 namespace {
 
-constexpr std::string_view kKeywords[] = {"alignas",
-                                          "alignof",
-                                          "and",
-                                          "and_eq",
-                                          "asm",
-                                          "auto",
-                                          "bitand",
-                                          "bitor",
-                                          "bool",
-                                          "break",
-                                          "case",
-                                          "catch",
-                                          "char",
-                                          "char16_t",
-                                          "char32_t",
-                                          "char8_t",
-                                          "class",
-                                          "co_await",
-                                          "co_return",
-                                          "co_yield",
-                                          "compl",
-                                          "concept",
-                                          "const",
-                                          "const_cast",
-                                          "consteval",
-                                          "constexpr",
-                                          "constinit",
-                                          "continue",
-                                          "decltype",
-                                          "default",
-                                          "delete",
-                                          "do",
-                                          "double",
-                                          "dynamic_cast",
-                                          "else",
-                                          "enum",
-                                          "explicit",
-                                          "export",
-                                          "extern",
-                                          "false",
-                                          "float",
-                                          "for",
-                                          "friend",
-                                          "goto",
-                                          "if",
-                                          "import",
-                                          "inline",
-                                          "int",
-                                          "long",
-                                          "module",
-                                          "mutable",
-                                          "namespace",
-                                          "new",
-                                          "noexcept",
-                                          "not",
-                                          "not_eq",
-                                          "nullptr",
-                                          "operator",
-                                          "or",
-                                          "or_eq",
-                                          "private",
-                                          "protected",
-                                          "public",
-                                          "register",
-                                          "reinterpret_cast",
-                                          "requires",
-                                          "return",
-                                          "short",
-                                          "signed",
-                                          "sizeof",
-                                          "static",
-                                          "static_assert",
-                                          "static_cast",
-                                          "struct",
-                                          "switch",
-                                          "template",
-                                          "this",
-                                          "thread_local",
-                                          "throw",
-                                          "true",
-                                          "try",
-                                          "typedef",
-                                          "typeid",
-                                          "typename",
-                                          "typeof",
-                                          "union",
-                                          "unsigned",
-                                          "using",
-                                          "virtual",
-                                          "void",
-                                          "volatile",
-                                          "wchar_t",
-                                          "while",
-                                          "xor",
-                                          "xor_eq"};
-
 // What the generated code looks up in front of a '::', where only a type or a namespace can hide it.
 constexpr std::string_view kReached[] = {"lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",  "byte", "bytes",  "float32", "float64", "int16",  "int32",
@@ -123,7 +27,7 @@ bool contains(const std::string_view (&list)[N], std::string_view name) {
 std::string other_spelling(std::string_view macro) {
   std::string small(macro);
   for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (small != macro && !is_macro(small) && !contains(kKeywords, small)) return small;
+  if (small != macro && !is_macro(small) && !is_keyword(small)) return small;
   small.front() = static_cast<char>(small.front() - 'a' + 'A');  // no macro begins with '_' that comes here
   return small;
 }
@@ -141,7 +45,7 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
     return refuse(fmt::format("this name has {} characters; the limit is {}", text.size(), limits::kMaxNameLength),
                   "choose a shorter name");
   }
-  if (contains(kKeywords, text)) {
+  if (is_keyword(text)) {
     return refuse(fmt::format("'{}' is a word of C++ and cannot be a name in the generated code", text),
                   "choose another name, such as one that says more");
   }
