@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -12,13 +13,7 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/// The value of a digit in base 10 or 16; 255 if it is none.
-unsigned digit_value(char c, unsigned base) {
-  if (is_digit(c)) return static_cast<unsigned>(c - '0');
-  if (base == 16 && c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
-  if (base == 16 && c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
-  return 255;
-}
+bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 }  // namespace
 
@@ -122,34 +117,26 @@ void Lexer::identifier(Token& token) {
 
 void Lexer::integer(Token& token) {
   token.kind = TokenKind::integer;
-  unsigned base = 10;
+  int base = 10;
   if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X')) {
     base = 16;
     advance();
     advance();
   }
-  bool overflow = false;
-  bool any = false;
+  std::string digits;
   bool malformed = false;
-  while (is_letter(peek()) || is_digit(peek())) {
-    const char c = peek();
-    advance();
-    if (c == '_') continue;
-    const unsigned digit = digit_value(c, base);
-    if (digit >= base) {
+  for (; is_letter(peek()) || is_digit(peek()); advance()) {
+    if (peek() == '_') continue;
+    if (base == 16 ? is_hex_digit(peek()) : is_digit(peek())) {
+      digits += peek();
+    } else {
       malformed = true;
-      continue;
-    }
-    any = true;
-    constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-    if (token.value > (kMax - digit) / base) {
-      overflow = true;
-      token.value = kMax;
-    } else if (!overflow) {
-      token.value = token.value * base + digit;
     }
   }
-  if (malformed || !any) {
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), token.value, base);
+  const bool overflow = parsed.ec == std::errc::result_out_of_range;
+  if (overflow) token.value = std::numeric_limits<std::uint64_t>::max();
+  if (malformed || digits.empty()) {
     diagnostics_.error(token.at, "this is not a number");
     diagnostics_.note(token.at, "numbers look like 4096, 1_000_000 or 0x1000");
   } else if (overflow) {
