@@ -16,11 +16,7 @@ constexpr const char* kResultTooLong = "lrpc::Errc::result_too_long";
 std::string not_conforming(const Type& type, const std::string& value) {
   const Type* with_range = &type;
   while (with_range->kind == TypeKind::alias && !with_range->low && !with_range->high) with_range = with_range->target;
-  if (with_range->kind == TypeKind::alias) {
-    const IntegerKind& integer = with_range->resolved().integer;
-    return fmt::format("{} is not in {} .. {}", value, with_range->low.value_or(integer.lowest()).text(),
-                       with_range->high.value_or(integer.highest()).text());
-  }
+  if (with_range->kind == TypeKind::alias) return value + " is not in " + with_range->range_text(" .. ");
   switch (with_range->kind) {
     case TypeKind::enumeration: return fmt::format("{} is no value of {}", value, with_range->name);
     case TypeKind::array: {
@@ -32,8 +28,7 @@ std::string not_conforming(const Type& type, const std::string& value) {
   }
 }
 
-}  // namespace
-
+/// A parameter as the caller passes it.
 std::string declaration(const Parameter& parameter) {
   const Type& type = parameter.type->resolved();
   std::string spelled = cpp_type(*parameter.type);
@@ -48,8 +43,6 @@ std::string declaration(const Parameter& parameter) {
   }
   return fmt::format("{} {}", spelled, parameter.name);
 }
-
-namespace {
 
 /// An argument as what pushes it takes it: nothing of the caller's changes yet.
 std::string argument(const Parameter& parameter) {
@@ -66,12 +59,6 @@ std::string destination_type(const Parameter& parameter) {
 
 }  // namespace
 
-std::vector<const Parameter*> passed(const Procedure& procedure) {
-  std::vector<const Parameter*> all = procedure.arguments();
-  for (const Parameter* buffer : procedure.buffers()) all.push_back(buffer);
-  return all;
-}
-
 void CallStub::emit_procedure() {
   code_.open(fmt::format("struct {} {{", type_));
   code_.line("using Result_ = {};", result_type(procedure_));
@@ -86,8 +73,7 @@ void CallStub::emit_procedure() {
   check_arguments();
   if (!arguments.empty()) push_arguments(tail);
   take_results();
-  code_.close("};");
-  code_.line();
+  code_.end("};");
 }
 
 void CallStub::emit_call() {
@@ -119,7 +105,7 @@ void CallStub::emit_all() {
 void CallStub::forward(const std::string& type, std::string_view qualifiers, const std::string& call,
                        const std::string& object, bool results) {
   std::vector<std::string> parameters;
-  for (const Parameter* parameter : results ? passed(procedure_) : procedure_.arguments())
+  for (const Parameter* parameter : results ? given_parameters(procedure_) : procedure_.arguments())
     parameters.push_back(results ? declaration(*parameter) : argument(*parameter));
   std::vector<std::string> arguments{object};
   if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations("&"), ", ")));

@@ -11,11 +11,6 @@
 
 namespace lrpc::stubgen {
 
-/// A parameter as the caller passes it.
-[[nodiscard]] std::string declaration(const Parameter& parameter);
-/// What the caller passes: arguments, then the destinations of bytes results.
-[[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
-
 /// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/call/stub.h); here is what
 /// is its own.
 class CallStub {

@@ -120,9 +120,7 @@ void Code::function(std::string_view head, const std::vector<std::string>& param
 }
 
 void Code::list(std::string_view head, const std::vector<std::string>& items, std::string_view tail) {
-  std::string whole(head);
-  for (std::size_t i = 0; i < items.size(); ++i) whole.append(i == 0 ? "" : ", ").append(items[i]);
-  whole += tail;
+  const std::string whole = fmt::format("{}{}{}", head, fmt::join(items, ", "), tail);
   if (indent_ + whole.size() <= kWidth || items.empty()) return line(whole);
   line(head);
   indent_ += kContinuation;

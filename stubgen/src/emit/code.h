@@ -25,9 +25,23 @@ class Code {
   requires(sizeof...(T) > 0) void line(fmt::format_string<T...> format, T&&... arguments) {
     line(std::string_view(fmt::format(format, std::forward<T>(arguments)...)));
   }
+  /// The same, and an empty line behind it.
+  void last_line(std::string_view text) {
+    line(text);
+    line();
+  }
+  template <class... T>
+  requires(sizeof...(T) > 0) void last_line(fmt::format_string<T...> format, T&&... arguments) {
+    last_line(std::string_view(fmt::format(format, std::forward<T>(arguments)...)));
+  }
   /// A line that opens a block; close() ends it.
   void open(std::string_view text);
   void close(std::string_view text = "}");
+  /// The same, and an empty line behind it.
+  void end(std::string_view text = "}") {
+    close(text);
+    line();
+  }
   /// What follows is a block, opened by the line before.
   void indent() { indent_ += 2; }
   /// A block without braces ends.

@@ -48,8 +48,8 @@ void close_namespace(Code& code, const Interface& interface);
 
 /// `lrpc::Result<OpenResults, NotFound>`.
 [[nodiscard]] std::string result_type(const Procedure& procedure);
-/// What the procedure receives behind its context: arguments, then bytes results.
-[[nodiscard]] std::vector<const Parameter*> received_parameters(const Procedure& procedure);
+/// What the caller passes, and the procedure receives behind its context: arguments, then bytes results.
+[[nodiscard]] std::vector<const Parameter*> given_parameters(const Procedure& procedure);
 /// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
 [[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
 /// The procedure's doc comment, those of its parameters, and what it raises.

@@ -32,20 +32,16 @@ void emit_binding(Code& code, const Interface& interface) {
                 {fmt::format("lrpc::Binding::import_over(std::move(socket), {}, options)", pdl)}, ");");
   code.line();
   code.line("/// Takes over a binding that was made with this interface's {}.", pdl);
-  code.line("explicit {}(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {{}}", client);
-  code.line();
+  code.last_line("explicit {}(lrpc::Binding binding) noexcept : bound_(std::move(binding)) {{}}", client);
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.{}().Add(1, 2);`.",
             given.own("start"));
-  code.line("[[nodiscard]] Starter_ {}() noexcept {{ return Starter_(object_()); }}", given.own("start"));
-  code.line();
+  code.last_line("[[nodiscard]] Starter_ {}() noexcept {{ return Starter_(object_()); }}", given.own("start"));
   if (std::ranges::any_of(interface.procedures, collates)) {
     code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.{}().Add(1, 2);`.", given.own("all"));
-    code.line("[[nodiscard]] All_ {}() noexcept {{ return All_(object_()); }}", given.own("all"));
-    code.line();
+    code.last_line("[[nodiscard]] All_ {}() noexcept {{ return All_(object_()); }}", given.own("all"));
   }
   code.line("/// The binding that the calls go through. Owned by this {}.", client);
-  code.line("[[nodiscard]] lrpc::Binding& {}() noexcept {{ return bound_; }}", given.own("binding"));
-  code.line();
+  code.last_line("[[nodiscard]] lrpc::Binding& {}() noexcept {{ return bound_; }}", given.own("binding"));
 }
 
 void emit_serve_callbacks(Code& code, const Interface& interface) {
@@ -67,8 +63,7 @@ void emit_serve_callbacks(Code& code, const Interface& interface) {
       {"std::move(*offered)", in_callback(interface, "kPdl"),
        interface.given->own("Callback") + "::Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
       ");");
-  code.close();
-  code.line();
+  code.end();
 }
 
 /// A class whose functions are those of the procedures that are `offered`, each for one call to the same client.
@@ -77,12 +72,10 @@ void emit_for_one_call(Code& code, const Interface& interface, std::string_view 
                        const Emit& emit) {
   code.line("class {} : lrpc::client::ForOneCall_ {{", name);
   code.open(" public:");
-  code.line("using lrpc::client::ForOneCall_::ForOneCall_;");
-  code.line();
+  code.last_line("using lrpc::client::ForOneCall_::ForOneCall_;");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i)
     if (offered(interface.procedures[i])) emit(CallStub(code, interface, i));
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 /// class Starter_, without one-way procedures.
@@ -109,8 +102,7 @@ void emit_all(Code& code, const Interface& interface) {
 void emit_client_class(Code& code, const Interface& interface) {
   code.line(
       "// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:");
-  code.line("// lrpc/client/call/stub.h.");
-  code.line();
+  code.last_line("// lrpc/client/call/stub.h.");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
   emit_starter(code, interface);
   if (std::ranges::any_of(interface.procedures, collates)) emit_all(code, interface);
@@ -134,8 +126,7 @@ void emit_client_class(Code& code, const Interface& interface) {
   code.function("[[nodiscard]] lrpc::client::BindingObject& object_(", {}, ") const noexcept",
                 "return lrpc::detail::StubAccess::object(", {"bound_"}, ");");
   code.line("lrpc::Binding bound_;");
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 std::string emit_client(const Interface& interface, std::string_view stem) {

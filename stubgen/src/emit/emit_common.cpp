@@ -63,8 +63,7 @@ void emit_head(Code& code, const Interface& interface, std::string_view stem, st
         fmt::format("Where the interface declares a name of the generated code's own, that has '_' behind it: {}.",
                     fmt::join(moved, ", ")));
   }
-  if (header) code.line("#pragma once");
-  if (header) code.line();
+  if (header) code.last_line("#pragma once");
 }
 
 void emit_own_includes(Code& code, const Interface& interface, std::string_view stem, bool client, bool server) {
@@ -74,8 +73,7 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
   code.line();
   code.line("#include \"lrpc/shim/system/fd.h\"");
   code.line("#include \"lrpc/shim/call/variable.h\"");
-  code.line("#include \"{}.types.h\"", stem);
-  code.line();
+  code.last_line("#include \"{}.types.h\"", stem);
   open_namespace(code, interface);
   code.line();
 }
@@ -99,13 +97,11 @@ void open_callback(Code& code, const Interface& interface) {
   code.line("/// entry stubs.");
   if (!interface.callback->doc.empty()) code.line("///");
   code.doc(interface.callback->doc);
-  code.line("namespace {} {{", interface.given->own("Callback"));
-  code.line();
+  code.last_line("namespace {} {{", interface.given->own("Callback"));
 }
 
 void close_callback(Code& code, const Interface& interface) {
-  code.line("}}  // namespace {}", interface.given->own("Callback"));
-  code.line();
+  code.last_line("}}  // namespace {}", interface.given->own("Callback"));
 }
 
 std::string in_callback(const Interface& interface, std::string_view name) {
@@ -139,8 +135,7 @@ Locals locals_of(const Procedure& procedure) {
 
 bool touches_image(const Procedure& procedure) {
   return !procedure.parameters.empty() ||
-         std::any_of(procedure.raises.begin(), procedure.raises.end(),
-                     [](const Raised& raised) { return !raised.type->fields.empty(); });
+         std::ranges::any_of(procedure.raises, [](const Raised& raised) { return !raised.type->fields.empty(); });
 }
 
 std::string layout_of(const Procedure& procedure) { return procedure.given->own("layout") + "::"; }

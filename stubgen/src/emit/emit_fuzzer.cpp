@@ -31,8 +31,7 @@ void emit_conforming(Code& code, const Type& type, const std::string& value) {
   } else {
     code.line("return {};", conforming(*type.target));
   }
-  code.close();
-  code.line();
+  code.end();
 }
 
 void emit_values(Code& code, const Interface& interface) {
@@ -82,14 +81,14 @@ void emit_return(Code& code, const Procedure& procedure, const std::string& cont
 void emit_procedure(Code& code, const Procedure& procedure) {
   const std::string context = locals_of(procedure)("context");
   std::vector<std::string> parameters = {fmt::format("lrpc::CallContext& {}", context)};
-  for (const Parameter* parameter : received_parameters(procedure))
+  for (const Parameter* parameter : given_parameters(procedure))
     parameters.push_back(received_declaration(*parameter, "Held_"));
   const bool plain = procedure.results().empty() && procedure.raises.empty();
   code.list(fmt::format("{} {}(", plain ? "void" : result_type(procedure), procedure.name), parameters, ") {");
   code.indent();
   emit_looks(code, procedure);
   code.line("lrpc::fuzz::interfere({});", context);
-  for (const Parameter* parameter : received_parameters(procedure)) {
+  for (const Parameter* parameter : given_parameters(procedure)) {
     if (parameter->is_bytes() && parameter->is_out()) code.line("lrpc::fuzz::fill({});", parameter->name);
   }
   if (!procedure.raises.empty()) {
@@ -109,8 +108,7 @@ void emit_implementation(Code& code, const Interface& interface) {
   for (const Type* type : interface.declared) {
     if (type->kind == TypeKind::handle) code.line("struct {} {{}};", type->name);
   }
-  code.close("};");
-  code.line();
+  code.end("};");
   code.comment(
       "Serves the interface for inputs of no meaning: it looks at every byte that it is given, and returns what "
       "conforms, or raises an error, as the input chooses. The objects are its base's, so that a handle's name means "
@@ -121,8 +119,7 @@ void emit_implementation(Code& code, const Interface& interface) {
     if (i != 0) code.line();
     emit_procedure(code, interface.procedures[i]);
   }
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 void emit_handles(Code& code, const Interface& interface) {
@@ -148,35 +145,29 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   for (const std::string_view header : {"array", "cstddef", "cstdint", "memory", "span"})
     code.line("#include <{}>", header);
   code.line();
-  code.line("#include <lrpc/entry_fuzzer.h>");
-  code.line();
+  code.last_line("#include <lrpc/entry_fuzzer.h>");
   code.line("#include \"{}.server.h\"", stem);
   code.line("// Both or none: a class that serves the interface and is made anew for each input, and its header.");
   code.line("#ifdef LRPC_FUZZ_HEADER");
   code.line("#include LRPC_FUZZ_HEADER");
-  code.line("#endif");
-  code.line();
+  code.last_line("#endif");
   open_namespace(code, interface);
-  code.line("namespace {");
-  code.line();
+  code.last_line("namespace {");
   emit_values(code, interface);
   emit_implementation(code, interface);
   emit_handles(code, interface);
-  code.line("}  // namespace");
-  code.line();
+  code.last_line("}  // namespace");
   code.line("#ifdef LRPC_FUZZ_IMPLEMENTATION");
   code.line("using Fuzzed_ = LRPC_FUZZ_IMPLEMENTATION;");
   code.line("#else");
   code.line("using Fuzzed_ = Default_<Objects_>;");
-  code.line("#endif");
-  code.line();
+  code.last_line("#endif");
   code.open("static void fuzz_(std::span<const std::byte> input) {");
   code.line("Fuzzed_ implementation;");
   code.line("lrpc::fuzz::EntryFuzzer fuzzer({}, Entry_<Fuzzed_>::kStubs_, &implementation, kHandles_);",
             interface.given->own("kPdl"));
   code.line("fuzzer.run(input);");
-  code.close();
-  code.line();
+  code.end();
   close_namespace(code, interface);
   code.line();
   code.open("extern \"C\" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {");

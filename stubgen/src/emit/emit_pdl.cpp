@@ -87,18 +87,14 @@ void emit_descriptors(Code& code, const Interface& interface) {
   for (const AStackClass& shared : interface.classes) {
     code.line("{{.image_size = {}, .tail_size = {}, .count = {}}},", shared.image_size, shared.tail_size, shared.count);
   }
-  code.close("};");
-  code.line();
+  code.end("};");
   code.line("/// One descriptor a procedure, indexed by procedure identifier.");
   code.open("inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {");
   for (const Procedure& procedure : interface.procedures) emit_descriptor(code, procedure);
-  code.close("};");
-  code.line();
+  code.end("};");
   code.line("/// The declaration, for tools that list, describe and call.");
-  code.line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
-  code.line();
-  code.line("}}  // namespace {}", interface.given->own("layout"));
-  code.line();
+  code.last_line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
+  code.last_line("}}  // namespace {}", interface.given->own("layout"));
 }
 
 void emit_pdl(Code& code, const Interface& interface) {
@@ -111,8 +107,7 @@ void emit_pdl(Code& code, const Interface& interface) {
   code.line(".procedures = {}::kProcedures,", layout);
   code.line(".text = {}::kText,", layout);
   if (interface.callback != nullptr) code.line(".callback = &{},", in_callback(interface, "kPdl"));
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 }  // namespace lrpc::stubgen

@@ -43,8 +43,7 @@ class EntryStub {
     raise();
     write_results();
     code_.line("return 0;");
-    code_.close();
-    code_.line();
+    code_.end();
   }
 
  private:
@@ -185,7 +184,7 @@ void EntryStub::prepare_results() {
 
 void EntryStub::run() {
   std::vector<std::string> arguments = {context_};
-  for (const Parameter* parameter : received_parameters(procedure_)) {
+  for (const Parameter* parameter : given_parameters(procedure_)) {
     if (parameter->closes) {
       arguments.push_back(fmt::format("std::move({})", parameter->name));
     } else if (parameter->is_handle()) {
@@ -218,9 +217,8 @@ void EntryStub::raise() {
 }
 
 void EntryStub::write_results() {
-  const bool any = std::any_of(procedure_.parameters.begin(), procedure_.parameters.end(),
-                               [&](const Parameter& p) { return p.is_out() && !in_place(p); });
-  if (!any) return;
+  if (std::ranges::none_of(procedure_.parameters, [&](const Parameter& p) { return p.is_out() && !in_place(p); }))
+    return;
   if (!procedure_.results().empty())
     code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
   const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, results_); };
@@ -287,8 +285,7 @@ void emit_export(Code& code, const Interface& interface) {
       "return server.export_interface(",
       {"std::move(name)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
       ");");
-  code.close();
-  code.line();
+  code.end();
   code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
   code.line(head);
   code.list(fmt::format("[[nodiscard]] lrpc::Status {}(", given.own("serve_over")),
@@ -299,8 +296,7 @@ void emit_export(Code& code, const Interface& interface) {
       "return server.serve_over(",
       {"std::move(socket)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
       ");");
-  code.close();
-  code.line();
+  code.end();
 }
 
 void emit_callback_function(Code& code, const Interface& interface) {
@@ -324,8 +320,7 @@ void emit_callback_function(Code& code, const Interface& interface) {
             {client, fmt::format("&{}::{}", client, given.own("import_over")),
              fmt::format("&{}::{}", client, given.own("binding"))},
             ">(options);");
-  code.close();
-  code.line();
+  code.end();
 }
 
 }  // namespace
@@ -343,8 +338,7 @@ void emit_entry(Code& code, const Interface& interface) {
   code.open("struct Entry_ {");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) EntryStub(code, interface.procedures[i], i).emit();
   emit_table(code, interface);
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 std::string emit_server(const Interface& interface, std::string_view stem) {

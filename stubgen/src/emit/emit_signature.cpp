@@ -6,7 +6,7 @@
 
 namespace lrpc::stubgen {
 
-std::vector<const Parameter*> received_parameters(const Procedure& procedure) {
+std::vector<const Parameter*> given_parameters(const Procedure& procedure) {
   std::vector<const Parameter*> all = procedure.arguments();
   for (const Parameter* buffer : procedure.buffers()) all.push_back(buffer);
   return all;
@@ -38,7 +38,7 @@ void emit_signature(Code& code, const Procedure& procedure) {
   const std::string context = local("context");
   std::vector<std::string> parameters = {fmt::format("Impl_& {}", impl), fmt::format("lrpc::CallContext& {}", context)};
   std::vector<std::string> arguments = {context};
-  for (const Parameter* parameter : received_parameters(procedure)) {
+  for (const Parameter* parameter : given_parameters(procedure)) {
     parameters.push_back(received_declaration(*parameter, "Impl_"));
     arguments.push_back(parameter->closes ? fmt::format("std::move({})", parameter->name) : parameter->name);
   }
@@ -53,8 +53,7 @@ void emit_signature(Code& code, const Procedure& procedure) {
     code.list(fmt::format("{{ {}.{}(", impl, procedure.name), arguments,
               fmt::format(") }} -> std::convertible_to<{}>;", result));
   }
-  code.close("};");
-  code.line();
+  code.end("};");
 }
 
 }  // namespace
@@ -64,11 +63,9 @@ void emit_signatures(Code& code, const Interface& interface) {
       "One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its "
       "call's context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it "
       "declares.");
-  code.line("namespace signature_ {");
-  code.line();
+  code.last_line("namespace signature_ {");
   for (const Procedure& procedure : interface.procedures) emit_signature(code, procedure);
-  code.line("}  // namespace signature_");
-  code.line();
+  code.last_line("}  // namespace signature_");
   code.line("/// A class that can serve {}. For each handle it names the type of the objects behind it.",
             interface.name);
   code.line("template <class Impl_>");
@@ -82,8 +79,7 @@ void emit_signatures(Code& code, const Interface& interface) {
     }
     all += term;
   }
-  code.line(all);
-  code.line();
+  code.last_line(all);
 }
 
 }  // namespace lrpc::stubgen

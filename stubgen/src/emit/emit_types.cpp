@@ -59,11 +59,7 @@ void emit_record(Code& code, const Type& type) {
 }
 
 void emit_alias(Code& code, const Type& type) {
-  if (type.low || type.high) {
-    const IntegerKind integer = type.resolved().integer;
-    code.line("/// From {} to {}; checked on both sides of a call.", type.low.value_or(integer.lowest()).text(),
-              type.high.value_or(integer.highest()).text());
-  }
+  if (type.low || type.high) code.line("/// From {}; checked on both sides of a call.", type.range_text(" to "));
   code.line("using {} = {};", type.name, cpp_type(*type.target));
 }
 
@@ -98,8 +94,7 @@ void emit_results(Code& code, const Interface& interface) {
       code.line("{} {}{};", cpp_type(*result->type), result->name, initializer(*result->type));
     }
     emit_equality(code, procedure.results_class());
-    code.close("};");
-    code.line();
+    code.end("};");
   }
 }
 
@@ -192,8 +187,7 @@ void emit_put_record(Code& code, const Type& type, const Locals& local) {
     end = field.offset + field.type->size;
   }
   zero(type.size);
-  code.close();
-  code.line();
+  code.end();
 }
 
 void emit_get_record(Code& code, const Type& type, const Locals& local) {
@@ -209,8 +203,7 @@ void emit_get_record(Code& code, const Type& type, const Locals& local) {
     moves.get(*field.type, {from, field.offset, ""}, out + "." + field.name, "return false;");
   }
   if (type.fallible) code.line("return true;");
-  code.close();
-  code.line();
+  code.end();
 }
 
 void emit_codecs(Code& code, const Interface& interface) {
@@ -227,19 +220,13 @@ void emit_codecs(Code& code, const Interface& interface) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The callback's results, places and PDL. Its types, their checks and codecs are the interface's.
 void emit_callback(Code& code, const Interface& interface) {
   const Interface& callback = *interface.callback;
   open_callback(code, interface);
   emit_results(code, callback);
-  code.line("namespace {} {{", callback.given->own("layout"));
-  code.line();
-  code.line("using namespace {}::{};", interface.cpp_namespace(), interface.given->own("layout"));
-  code.line();
+  code.last_line("namespace {} {{", callback.given->own("layout"));
+  code.last_line("using namespace {}::{};", interface.cpp_namespace(), interface.given->own("layout"));
   emit_codecs(code, callback);
   emit_descriptors(code, callback);
   emit_pdl(code, callback);
@@ -264,8 +251,7 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
   emit_declared_types(code, interface);
   emit_results(code, interface);
   code.comment("What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.");
-  code.line("namespace {} {{", interface.given->own("layout"));
-  code.line();
+  code.last_line("namespace {} {{", interface.given->own("layout"));
   emit_checks(code, interface);
   emit_codecs(code, interface);
   emit_descriptors(code, interface);

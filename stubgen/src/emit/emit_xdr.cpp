@@ -140,12 +140,8 @@ class XdrFile {
         if (type.resolved().kind == TypeKind::handle) return;
         const std::string text = declaration(*type.target, name);
         code_.line();
-        const IntegerKind integer = type.resolved().integer;
         const bool range = type.low || type.high;
-        code_.line("typedef {};{}", text,
-                   range ? fmt::format("  /* {} to {} */", type.low.value_or(integer.lowest()).text(),
-                                       type.high.value_or(integer.highest()).text())
-                         : std::string());
+        code_.line("typedef {};{}", text, range ? "  /* " + type.range_text(" to ") + " */" : std::string());
         return;
       }
       case TypeKind::record: {
@@ -190,13 +186,10 @@ class XdrFile {
   }
 
   std::string signature(const Procedure& procedure, std::uint32_t number) {
-    std::vector<const Parameter*> arguments;
     std::vector<const Parameter*> results;
-    for (const Parameter& one : procedure.parameters) {
-      if (one.is_in()) arguments.push_back(&one);
+    for (const Parameter& one : procedure.parameters)
       if (one.is_out()) results.push_back(&one);
-    }
-    const std::string takes = values(arguments, procedure.name + "_arguments");
+    const std::string takes = values(procedure.arguments(), procedure.name + "_arguments");
     std::string returns = values(results, procedure.name + "_results");
     if (!procedure.raises.empty()) returns = outcome(procedure, returns);
     return fmt::format("{} {}({}) = {};", returns, own_procedure(procedure.name), takes, number);

@@ -119,8 +119,7 @@ bool moves_blocks(const Type& type) {
     case TypeKind::string: return true;
     case TypeKind::array: return resolved.plain || moves_blocks(*resolved.target);
     case TypeKind::record:
-      return std::any_of(resolved.fields.begin(), resolved.fields.end(),
-                         [](const Field& field) { return moves_blocks(*field.type); });
+      return std::ranges::any_of(resolved.fields, [](const Field& field) { return moves_blocks(*field.type); });
     default: return false;
   }
 }

@@ -18,12 +18,7 @@ std::string declaration(const Type& type) {
                          fmt::join(values, ", "));
     }
     case TypeKind::alias: {
-      std::string range;
-      if (type.low || type.high) {
-        const IntegerKind integer = type.resolved().integer;
-        range = fmt::format(" range {} .. {}", type.low.value_or(integer.lowest()).text(),
-                            type.high.value_or(integer.highest()).text());
-      }
+      const std::string range = type.low || type.high ? " range " + type.range_text(" .. ") : "";
       return fmt::format("type {} = {}{};", type.name, type.target->name, range);
     }
     case TypeKind::record: {

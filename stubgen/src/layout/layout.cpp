@@ -57,9 +57,7 @@ bool needs_whole_window(const Parameter& parameter) { return parameter.is_bytes(
 /// Gives `room` bytes to the windows, fairly: from the smallest bound up, whoever fits an equal share gets its whole
 /// bound; the others split the rest. One that needs a whole window and cannot get it takes none.
 void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
-  std::stable_sort(waiting.begin(), waiting.end(), [](const Parameter* a, const Parameter* b) {
-    return a->type->resolved().bound < b->type->resolved().bound;
-  });
+  std::ranges::stable_sort(waiting, {}, [](const Parameter* p) { return p->type->resolved().bound; });
   while (!waiting.empty()) {
     Parameter& smallest = *waiting.front();
     const std::uint64_t share = align_down(room / waiting.size(), kWindowAlignment);
@@ -71,8 +69,7 @@ void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
       continue;
     }
     // Everyone left is larger than the share. Those that want all or nothing go first: it leaves more for the others.
-    const auto whole =
-        std::find_if(waiting.begin(), waiting.end(), [](const Parameter* p) { return needs_whole_window(*p); });
+    const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return needs_whole_window(*p); });
     if (whole != waiting.end()) {
       waiting.erase(whole);
       continue;

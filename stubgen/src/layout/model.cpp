@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace lrpc::stubgen {
+namespace {
+
+template <class Wanted>
+std::vector<const Parameter*> those(const std::vector<Parameter>& parameters, const Wanted& wanted) {
+  std::vector<const Parameter*> found;
+  for (const Parameter& parameter : parameters) {
+    if (wanted(parameter)) found.push_back(&parameter);
+  }
+  return found;
+}
+
+}  // namespace
 
 const Type& Type::resolved() const {
   const Type* type = this;
@@ -10,37 +22,27 @@ const Type& Type::resolved() const {
   return *type;
 }
 
+std::string Type::range_text(std::string_view between) const {
+  const IntegerKind& whole = resolved().integer;
+  return low.value_or(whole.lowest()).text().append(between) + high.value_or(whole.highest()).text();
+}
+
 std::vector<const Parameter*> Procedure::arguments() const {
-  std::vector<const Parameter*> found;
-  for (const Parameter& parameter : parameters) {
-    if (parameter.is_in()) found.push_back(&parameter);
-  }
-  return found;
+  return those(parameters, [](const Parameter& one) { return one.is_in(); });
 }
 
 std::vector<const Parameter*> Procedure::results() const {
-  std::vector<const Parameter*> found;
-  for (const Parameter& parameter : parameters) {
-    if (!parameter.is_in() && !parameter.is_bytes()) found.push_back(&parameter);
-  }
-  return found;
+  return those(parameters, [](const Parameter& one) { return !one.is_in() && !one.is_bytes(); });
 }
 
 std::vector<const Parameter*> Procedure::buffers() const {
-  std::vector<const Parameter*> found;
-  for (const Parameter& parameter : parameters) {
-    if (!parameter.is_in() && parameter.is_bytes()) found.push_back(&parameter);
-  }
-  return found;
+  return those(parameters, [](const Parameter& one) { return !one.is_in() && one.is_bytes(); });
 }
 
-bool Procedure::any_variable() const {
-  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.variable(); });
-}
+bool Procedure::any_variable() const { return std::ranges::any_of(parameters, &Parameter::variable); }
 
 std::string Procedure::own(const std::string& wanted) const {
-  const bool hidden =
-      std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& one) { return one.name == wanted; });
+  const bool hidden = std::ranges::find(parameters, wanted, &Parameter::name) != parameters.end();
   return hidden ? wanted + "_" : given->own(wanted);
 }
 

@@ -5,8 +5,7 @@
 namespace lrpc::stubgen {
 
 std::string_view why_not_in_xdr(const Procedure& procedure) {
-  const bool handles = std::any_of(procedure.parameters.begin(), procedure.parameters.end(),
-                                   [](const Parameter& parameter) { return parameter.is_handle(); });
+  const bool handles = std::ranges::any_of(procedure.parameters, &Parameter::is_handle);
   return handles ? "a handle belongs to one binding, and Sun RPC has none" : "";
 }
 
@@ -19,7 +18,7 @@ bool is_xdr_enum(const Type& type) {
   constexpr IntegerKind kWord{.is_signed = true, .bits = 32};
   const Type& resolved = type.resolved();
   return resolved.kind == TypeKind::enumeration &&
-         std::all_of(resolved.enumerators.begin(), resolved.enumerators.end(), [&](const Enumerator& one) {
+         std::ranges::all_of(resolved.enumerators, [&](const Enumerator& one) {
            return one.value >= kWord.lowest() && one.value <= kWord.highest();
          });
 }

@@ -115,6 +115,8 @@ struct Type {
 
   /// Looks through aliases; `this` for everything else.
   [[nodiscard]] const Type& resolved() const;
+  /// Of an alias with a range: "0 .. 7", if ` .. ` is to stand `between`.
+  [[nodiscard]] std::string range_text(std::string_view between) const;
 };
 
 /// Where a `string` or `bytes` parameter lies (lrpc::VariableParameter).
