@@ -13,15 +13,7 @@
 namespace lrpc::sandbox {
 namespace {
 
-struct Context {
-  explicit Context(std::uint32_t action) noexcept : filter(seccomp_init(action)) {}
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() {
-    if (filter != nullptr) seccomp_release(filter);
-  }
-  scmp_filter_ctx filter;
-};
+using Context = std::unique_ptr<void, decltype(&seccomp_release)>;  // of a scmp_filter_ctx
 
 std::uint32_t action_of(Otherwise otherwise) {
   switch (otherwise) {
@@ -42,7 +34,7 @@ Status add(const Context& context, std::uint32_t action, long number, std::span<
   std::vector<scmp_arg_cmp> comparisons;
   comparisons.reserve(conditions.size());
   for (const Condition& condition : conditions) comparisons.push_back(comparison_of(condition));
-  const int err = seccomp_rule_add_array(context.filter, action, static_cast<int>(number),
+  const int err = seccomp_rule_add_array(context.get(), action, static_cast<int>(number),
                                          static_cast<unsigned>(comparisons.size()), comparisons.data());
   if (err == 0) return {};
   return system_error("a rule of the seccomp filter for " + name_of_system_call(number), -err);
@@ -51,7 +43,7 @@ Status add(const Context& context, std::uint32_t action, long number, std::span<
 Status add_all(const Context& context, const FilterOptions& options) {
   if (options.notifies_first) {
     if (Status added = add(context, SCMP_ACT_NOTIFY, *options.notifies_first, {}); !added) return added;
-    (void)seccomp_syscall_priority(context.filter, static_cast<int>(*options.notifies_first), 255);
+    (void)seccomp_syscall_priority(context.get(), static_cast<int>(*options.notifies_first), 255);
   }
   for (const Rule& rule : options.rules) {
     const int number = seccomp_syscall_resolve_name(rule.name.c_str());
@@ -71,17 +63,17 @@ Status add_all(const Context& context, const FilterOptions& options) {
 }  // namespace
 
 Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
-  const Context context(action_of(options.otherwise));
-  if (context.filter == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
+  const Context context(seccomp_init(action_of(options.otherwise)), &seccomp_release);
+  if (context == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
   // A system call of another architecture has other numbers: there is no asking what it was.
-  (void)seccomp_attr_set(context.filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  (void)seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   // A tree instead of a list; but what is looked at first has to stay first.
-  if (!options.notifies_first) (void)seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  if (!options.notifies_first) (void)seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (Status added = add_all(context, options); !added) return added.error();
 
   const UniqueFd file(memfd_create("lrpc-filter", MFD_CLOEXEC));
   if (!file) return system_error("memfd_create", errno);
-  if (const int err = seccomp_export_bpf(context.filter, file.get()); err != 0)
+  if (const int err = seccomp_export_bpf(context.get(), file.get()); err != 0)
     return system_error("seccomp_export_bpf", -err);
   const off_t size = lseek(file.get(), 0, SEEK_END);
   if (size <= 0 || static_cast<std::size_t>(size) % sizeof(sock_filter) != 0)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <sstream>
 
 namespace lrpc::sandbox {
 namespace {
@@ -37,54 +38,19 @@ constexpr std::uint64_t kSocketFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 using Rules = std::vector<Rule>;
 
+/// Adds these calls, between which there are blanks, each with the same conditions.
+void allow(Rules& rules, const std::string& names, const std::vector<Condition>& conditions = {}) {
+  std::istringstream words(names);
+  for (std::string name; words >> name;) rules.push_back({name, conditions});
+}
+
 Rules descriptors() {
   Rules rules;
-  for (const char* const name : {"read",
-                                 "readv",
-                                 "pread64",
-                                 "preadv",
-                                 "preadv2",
-                                 "write",
-                                 "writev",
-                                 "pwrite64",
-                                 "pwritev",
-                                 "pwritev2",
-                                 "close",
-                                 "close_range",
-                                 "dup",
-                                 "dup2",
-                                 "dup3",
-                                 "lseek",
-                                 "fstat",
-                                 "fstatfs",
-                                 "newfstatat",
-                                 "statx",
-                                 "stat",
-                                 "lstat",
-                                 "poll",
-                                 "ppoll",
-                                 "select",
-                                 "pselect6",
-                                 "epoll_create",
-                                 "epoll_create1",
-                                 "epoll_ctl",
-                                 "epoll_wait",
-                                 "epoll_pwait",
-                                 "epoll_pwait2",
-                                 "eventfd",
-                                 "eventfd2",
-                                 "pipe",
-                                 "pipe2",
-                                 "timerfd_create",
-                                 "timerfd_settime",
-                                 "timerfd_gettime",
-                                 "signalfd4",
-                                 "flock",
-                                 "fsync",
-                                 "fdatasync",
-                                 "sendfile",
-                                 "getcwd"})
-    rules.push_back({name});
+  allow(rules,
+        "read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2 close close_range dup dup2 dup3 "
+        "lseek fstat fstatfs newfstatat statx stat lstat poll ppoll select pselect6 epoll_create epoll_create1 "
+        "epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime "
+        "timerfd_gettime signalfd4 flock fsync fdatasync sendfile getcwd");
   // All but those that have signals sent to others (F_SETOWN, F_SETSIG), and leases.
   for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_SETPIPE_SZ,
                             F_GETPIPE_SZ, F_SETLK, F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK})
@@ -119,9 +85,7 @@ Rules messages() {
               {"sendto", {without(3, MSG_FASTOPEN)}},
               {"sendmsg", {without(2, MSG_FASTOPEN)}},
               {"sendmmsg", {without(3, MSG_FASTOPEN)}}};
-  for (const char* const name : {"recvmsg", "recvmmsg", "recvfrom", "accept", "accept4", "getsockopt", "setsockopt",
-                                 "getsockname", "getpeername", "shutdown"})
-    rules.push_back({name});
+  allow(rules, "recvmsg recvmmsg recvfrom accept accept4 getsockopt setsockopt getsockname getpeername shutdown");
   return rules;
 }
 
@@ -133,15 +97,14 @@ Rules threads() {
       {"pidfd_getfd", {}, ENOSYS},  // asked by shim::take_in(), which does without
       {"membarrier", {equal(0, MEMBARRIER_CMD_GLOBAL_EXPEDITED)}},
   };
-  for (const char* const name : {"sched_setaffinity", "sched_setscheduler", "sched_getscheduler", "sched_setparam",
-                                 "sched_getparam", "sched_getattr", "sched_setattr"})
-    rules.push_back({name, {equal(0, 0)}});  // of the calling thread
+  allow(rules,
+        "sched_setaffinity sched_setscheduler sched_getscheduler sched_setparam sched_getparam sched_getattr "
+        "sched_setattr",
+        {equal(0, 0)});  // of the calling thread
   // Of another thread's, asked by id: the affinity of the clerk's (libserver), and pthread_getaffinity_np.
-  for (const char* const name : {"sched_getaffinity", "sched_get_priority_max", "sched_get_priority_min",
-                                 "sched_rr_get_interval", "getrusage", "futex_waitv"})
-    rules.push_back({name});
-  for (const char* const name : {"getpriority", "setpriority"})
-    rules.push_back({name, {equal(0, 0), equal(1, 0)}});  // PRIO_PROCESS, the calling thread
+  allow(rules,
+        "sched_getaffinity sched_get_priority_max sched_get_priority_min sched_rr_get_interval getrusage futex_waitv");
+  allow(rules, "getpriority setpriority", {equal(0, 0), equal(1, 0)});  // PRIO_PROCESS, the calling thread
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
                            PR_SET_TIMERSLACK, PR_GET_TIMERSLACK})
     rules.push_back({"prctl", {equal(0, static_cast<std::uint64_t>(option))}});
@@ -154,9 +117,7 @@ Rules read_files() {
       {"openat", {without(2, kWrites)}},
       {"open", {without(1, kWrites)}},
   };
-  for (const char* const name : {"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "statfs",
-                                 "chdir", "fchdir", "fadvise64", "readahead"})
-    rules.push_back({name});
+  allow(rules, "access faccessat faccessat2 readlink readlinkat getdents64 statfs chdir fchdir fadvise64 readahead");
   return rules;
 }
 
@@ -170,10 +131,9 @@ Rules write_files() {
   rules.push_back({"openat", {without(2, O_TRUNC)}});
   rules.push_back({"open", {without(1, O_TRUNC)}});
   // Neither modes, owners and times nor truncate(2): Landlock does not say of which files.
-  for (const char* const name :
-       {"creat", "mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "link", "linkat",
-        "symlink", "symlinkat", "ftruncate", "fallocate", "copy_file_range", "umask"})
-    rules.push_back({name});
+  allow(rules,
+        "creat mkdir mkdirat rename renameat renameat2 unlink unlinkat rmdir link linkat symlink symlinkat ftruncate "
+        "fallocate copy_file_range umask");
   return rules;
 }
 
@@ -198,13 +158,13 @@ Rules rings() {
 
 Rules streams() {
   Rules rules = internet_sockets(SOCK_STREAM, IPPROTO_TCP);
-  for (const char* const name : {"connect", "bind", "listen"}) rules.push_back({name});
+  allow(rules, "connect bind listen");
   return rules;
 }
 
 Rules datagrams() {
   Rules rules = internet_sockets(SOCK_DGRAM, IPPROTO_UDP);
-  for (const char* const name : {"connect", "bind"}) rules.push_back({name});
+  allow(rules, "connect bind");
   return rules;
 }
 
@@ -236,58 +196,37 @@ Rules rules_of(Group group) {
 }  // namespace
 
 const std::vector<Rule>& computing_rules() {
-  static const std::vector<Rule> kRules = {
-      // Memory. Nothing that can be written ever becomes executable, nor does anything new: no PROT_EXEC at all.
-      {"brk"},
-      {"munmap"},
-      {"mremap"},
-      {"mmap", {without(2, PROT_EXEC)}},
-      {"mprotect", {without(2, PROT_EXEC)}},
-      {"madvise", {at_most(2, kLastAdvice)}},
-      {"membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)}},
-      {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)}},
-      {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)}},  // lets others fence us, not us others
-      // Waiting, time, randomness.
-      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAIT)}},
-      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAKE)}},
-      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAIT_BITSET)}},
-      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAKE_BITSET)}},
-      {"clock_gettime", {at_most(0, kLastClock)}},
-      {"clock_getres", {at_most(0, kLastClock)}},
-      {"clock_nanosleep", {at_most(0, kLastClock)}},
-      {"gettimeofday"},
-      {"time"},
-      {"nanosleep"},
-      {"restart_syscall"},
-      {"sched_yield"},
-      {"getcpu"},
-      {"sched_getaffinity", {equal(0, 0)}},
-      {"getrandom"},
-      // The program's own signals and its end.
-      {"rt_sigaction"},
-      {"rt_sigprocmask"},
-      {"rt_sigreturn"},
-      {"sigaltstack"},
-      {"exit"},
-      {"exit_group"},
-      // Who it is.
-      {"getpid"},
-      {"gettid"},
-      {"getppid"},
-      {"getuid"},
-      {"geteuid"},
-      {"getgid"},
-      {"getegid"},
-      // What the C library does when a program or a thread starts.
-      {"set_tid_address"},
-      {"set_robust_list"},
-      {"rseq"},
-      {"prlimit64", {equal(0, 0), equal(2, 0)}},  // to read limits, not to set them
+  static const Rules kRules = [] {
+    Rules rules;
+    // Memory. Nothing that can be written ever becomes executable, nor does anything new: no PROT_EXEC at all.
+    allow(rules, "brk munmap mremap");
+    allow(rules, "mmap mprotect", {without(2, PROT_EXEC)});
+    allow(rules, "madvise", {at_most(2, kLastAdvice)});
+    allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)});
+    allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)});
+    // Lets others fence us, not us others.
+    allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)});
+    // Waiting, time, randomness.
+    for (const std::uint64_t operation : {std::uint64_t{FUTEX_WAIT}, std::uint64_t{FUTEX_WAKE},
+                                          std::uint64_t{FUTEX_WAIT_BITSET}, std::uint64_t{FUTEX_WAKE_BITSET}})
+      allow(rules, "futex", {equal_but_for(1, kFutexFlags, operation)});
+    allow(rules, "clock_gettime clock_getres clock_nanosleep", {at_most(0, kLastClock)});
+    allow(rules, "gettimeofday time nanosleep restart_syscall sched_yield getcpu");
+    allow(rules, "sched_getaffinity", {equal(0, 0)});
+    allow(rules, "getrandom");
+    // The program's own signals and its end.
+    allow(rules, "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack exit exit_group");
+    // Who it is.
+    allow(rules, "getpid gettid getppid getuid geteuid getgid getegid");
+    // What the C library does when a program or a thread starts.
+    allow(rules, "set_tid_address set_robust_list rseq");
+    allow(rules, "prlimit64", {equal(0, 0), equal(2, 0)});  // to read limits, not to set them
 #ifdef __x86_64__
-      {"arch_prctl", {equal(0, 0x1002)}},  // ARCH_SET_FS
-      {"arch_prctl", {equal(0, 0x3001)}},  // ARCH_CET_STATUS, asked by some
+    allow(rules, "arch_prctl", {equal(0, 0x1002)});  // ARCH_SET_FS
+    allow(rules, "arch_prctl", {equal(0, 0x3001)});  // ARCH_CET_STATUS, asked by some
 #endif
-  };
+    return rules;
+  }();
   return kRules;
 }
 
@@ -295,10 +234,9 @@ std::vector<Rule> rules_of(const std::vector<Group>& groups) {
   std::vector<Rule> rules = computing_rules();
   // Unlike a sealed domain: it waits for its signals, and looks at its own limits and at other processes' clocks. futex
   // whatever its arguments: the kernel then remembers that it is allowed, and calls through a gate run no filter.
-  for (const char* const name :
-       {"rt_sigtimedwait", "rt_sigpending", "rt_sigsuspend", "pause", "getgroups", "getresuid", "getresgid", "getpgrp",
-        "getrlimit", "clock_gettime", "clock_getres", "uname", "sysinfo", "futex"})
-    rules.push_back({name});
+  allow(rules,
+        "rt_sigtimedwait rt_sigpending rt_sigsuspend pause getgroups getresuid getresgid getpgrp getrlimit "
+        "clock_gettime clock_getres uname sysinfo futex");
   rules.push_back({"tgkill", {equal(0, static_cast<std::uint64_t>(::getpid()))}});  // abort(3), raise(3)
   for (const Group group : groups) {
     std::vector<Rule> more = rules_of(group);
