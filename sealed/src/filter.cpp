@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lrpc/sandbox/filter.h"
 #include "lrpc/shim/trap/trap.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -51,15 +50,6 @@ std::vector<Rule> rules() {
   return all;
 }
 
-sandbox::Otherwise otherwise_of(Refuse refuse) {
-  switch (refuse) {
-    case Refuse::trace: return sandbox::Otherwise::trace;
-    case Refuse::error: return sandbox::Otherwise::error;
-    case Refuse::kill: break;
-  }
-  return sandbox::Otherwise::kill;
-}
-
 /// A core file would be written on the program's behalf, over a file that has its name. The limit is 1, not 0: a
 /// core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be raised.
 int forbid_core_files() noexcept {
@@ -75,7 +65,7 @@ int forbid_core_files() noexcept {
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
                                              std::optional<int> send_on) {
   sandbox::FilterOptions options{
-      .otherwise = otherwise_of(refuse), .rules = rules(), .allow = allow, .notifies_first = shim::kTrapNumber};
+      .otherwise = refuse, .rules = rules(), .allow = allow, .notifies_first = shim::kTrapNumber};
   if (send_on) options.rules.push_back({"sendmsg", {equal(0, static_cast<std::uint64_t>(*send_on))}});
   return sandbox::make_filter(options);
 }

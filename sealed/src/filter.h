@@ -7,16 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "lrpc/sandbox/filter.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::sealed {
 
-/// What becomes of a system call that is not on the list.
-enum class Refuse : std::uint8_t {
-  trace,  ///< The supervisor is asked (and refuses); without one it fails with ENOSYS.
-  error,  ///< EPERM.
-  kill,   ///< The process ends with SIGSYS.
-};
+/// What becomes of a system call that is not on the list. With `trace` the supervisor is asked, and refuses.
+using Refuse = sandbox::Otherwise;
 
 /// The filter for this processor. `allow`: further system calls by name. `send_on`: a descriptor that sendmsg may be
 /// used on, to be closed before anything untrusted runs. Errors: invalid_argument (an unknown name), system_error.
