@@ -37,23 +37,18 @@ void as(Archive& archive, T& value) {
   }
 }
 
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Nonce> nonce) {
-  if constexpr (Archive::kReads) {
-    archive.raw(std::as_writable_bytes(std::span(nonce)));
-  } else {
-    archive.raw(std::as_bytes(std::span(nonce)));
-  }
-}
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Credentials> who) {
+void integers(auto& archive, auto&&... values) { (archive.integer(values), ...); }
+void credentials(auto& archive, auto& who) {
   as<std::uint32_t>(archive, who.pid);
-  archive.integer(who.uid);
-  archive.integer(who.gid);
+  integers(archive, who.uid, who.gid);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, ClientCredentials> client) {
-  transfer<Archive>(archive, static_cast<Field<Archive, Credentials>>(client));
+
+/// One of these, which the archive reads, or a constant one, which it writes.
+template <class T, class... Types>
+concept OneOf = (std::same_as<std::remove_const_t<T>, Types> || ...);
+
+void transfer(auto& archive, OneOf<ClientCredentials> auto& client) {
+  credentials(archive, client);
   as<std::uint8_t>(archive, client.groups_known);
   archive.check(client.groups_known <= GroupsKnown::all, "it knows groups in a way that does not exist");
   const std::size_t most = client.groups_known == GroupsKnown::none ? 0 : ClientCredentials::kMostGroups;
@@ -61,30 +56,22 @@ void transfer(Archive& archive, Field<Archive, ClientCredentials> client) {
   archive.count(client.groups, most, sizeof(gid_t));
   for (auto& group : client.groups) archive.integer(group);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, OwnedInterfaceId> interface) {
+void transfer(auto& archive, OneOf<OwnedInterfaceId> auto& interface) {
   archive.name(interface.name);
-  archive.integer(interface.major);
-  archive.integer(interface.minor);
-  archive.integer(interface.hash);
+  integers(archive, interface.major, interface.minor, interface.hash);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, std::vector<AStackClass>> classes) {
+void transfer(auto& archive, OneOf<std::vector<AStackClass>> auto& classes) {
   archive.check(classes.size() <= limits::kMaxClasses, "it has too many A-stack classes");
   archive.count(classes, limits::kMaxClasses, 10);
-  for (auto& astack_class : classes) {
-    archive.integer(astack_class.image_size);
-    archive.integer(astack_class.tail_size);
-    archive.integer(astack_class.count);
-  }
+  for (auto& astack_class : classes)
+    integers(archive, astack_class.image_size, astack_class.tail_size, astack_class.count);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Gate> gate) {
+void transfer(auto& archive, OneOf<Gate> auto& gate) {
   as<std::uint8_t>(archive, gate);
   archive.check(gate <= Gate::sleep, "it names a gate that does not exist");
 }
 template <class Archive>
-void transfer(Archive& archive, Field<Archive, std::optional<Principal>> principal) {
+void transfer(Archive& archive, OneOf<std::optional<Principal>> auto& principal) {
   bool there = principal.has_value();
   as<std::uint8_t>(archive, there);
   if (!there) return;
@@ -95,96 +82,67 @@ void transfer(Archive& archive, Field<Archive, std::optional<Principal>> princip
                 "it names a way to authenticate that does not exist");
   archive.name(principal->key);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Errc> code) {
+void transfer(auto& archive, OneOf<Errc> auto& code) {
   as<std::uint16_t>(archive, code);
   archive.check(known(code), "it carries an error code that does not exist");
 }
 
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, ExportRequest> body) {
+void transfer(auto& archive, OneOf<ExportRequest> auto& body) {
   archive.name(body.name);
-  transfer<Archive>(archive, body.interface);
-  transfer<Archive>(archive, body.classes);
+  transfer(archive, body.interface);
+  transfer(archive, body.classes);
   archive.text(body.text);
   archive.text(body.descriptors);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Exported> body) {
-  archive.integer(body.export_id);
-}
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, WithdrawRequest> body) {
-  archive.integer(body.export_id);
-}
-template <class Archive>
-void transfer(Archive&, Field<Archive, Withdrawn>) {}
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, ImportRequest> body) {
+void transfer(auto& archive, OneOf<Exported, WithdrawRequest> auto& body) { archive.integer(body.export_id); }
+void transfer(auto&, OneOf<Withdrawn, PollerPage, WakeAllocator> auto&) {}
+void transfer(auto& archive, OneOf<ImportRequest> auto& body) {
   archive.name(body.name);
-  transfer<Archive>(archive, body.interface);
+  transfer(archive, body.interface);
   archive.integer(body.timeout_ms);
-  transfer<Archive>(archive, body.gate);
-  transfer<Archive>(archive, body.principal);
+  transfer(archive, body.gate);
+  transfer(archive, body.principal);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, BindRequest> body) {
-  archive.integer(body.export_id);
-  archive.integer(body.binding_id);
-  transfer<Archive>(archive, body.nonce);
-  transfer<Archive>(archive, body.client);
-  transfer<Archive>(archive, body.gate);
-  transfer<Archive>(archive, body.principal);
+void transfer(auto& archive, OneOf<BindRequest> auto& body) {
+  integers(archive, body.export_id, body.binding_id);
+  archive.nonce(body.nonce);
+  transfer(archive, body.client);
+  transfer(archive, body.gate);
+  transfer(archive, body.principal);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, BindReply> body) {
+void transfer(auto& archive, OneOf<BindReply> auto& body) {
   archive.integer(body.binding_id);
-  transfer<Archive>(archive, body.code);
+  transfer(archive, body.code);
   archive.reason(body.text);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Bound> body) {
+void transfer(auto& archive, OneOf<Bound> auto& body) {
   archive.integer(body.binding_id);
-  transfer<Archive>(archive, body.nonce);
-  transfer<Archive>(archive, body.server);
-  transfer<Archive>(archive, body.classes);
+  archive.nonce(body.nonce);
+  credentials(archive, body.server);
+  transfer(archive, body.classes);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, ListRequest> body) {
-  archive.name(body.after);
-}
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, ListedName> listed) {
+void transfer(auto& archive, OneOf<ListRequest> auto& body) { archive.name(body.after); }
+void transfer(auto& archive, OneOf<ListedName> auto& listed) {
   archive.name(listed.name);
-  transfer<Archive>(archive, listed.interface);
-  transfer<Archive>(archive, listed.server);
+  transfer(archive, listed.interface);
+  credentials(archive, listed.server);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Listed> body) {
+void transfer(auto& archive, OneOf<Listed> auto& body) {
   archive.count(body.names, kMaxBinderMessage, 26);  // 26: a ListedName whose two names are empty
-  for (auto& listed : body.names) transfer<Archive>(archive, listed);
+  for (auto& listed : body.names) transfer(archive, listed);
   as<std::uint8_t>(archive, body.more);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, DescribeRequest> body) {
-  archive.name(body.name);
-}
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Described> body) {
-  transfer<Archive>(archive, body.interface);
+void transfer(auto& archive, OneOf<DescribeRequest> auto& body) { archive.name(body.name); }
+void transfer(auto& archive, OneOf<Described> auto& body) {
+  transfer(archive, body.interface);
   archive.text(body.text);
   archive.text(body.descriptors);
 }
-template <class Archive>
-void transfer(Archive& archive, Field<Archive, Failed> body) {
-  transfer<Archive>(archive, body.code);
+void transfer(auto& archive, OneOf<Failed> auto& body) {
+  transfer(archive, body.code);
   archive.check(body.code != Errc::ok, "it is a failure without a reason");
   archive.reason(body.text);
 }
-template <class Archive>
-void transfer(Archive&, Field<Archive, PollerPage>) {}
-template <class Archive>
-void transfer(Archive&, Field<Archive, WakeAllocator>) {}
 
 Error bad_message(std::string what) { return {Errc::bad_message, "bad binder message: " + std::move(what)}; }
 
@@ -192,7 +150,7 @@ Error bad_message(std::string what) { return {Errc::bad_message, "bad binder mes
 template <std::size_t... Index>
 BinderBody read_body(BinderReader& reader, std::size_t index, std::index_sequence<Index...>) {
   BinderBody body;
-  ((Index == index ? transfer<BinderReader>(reader, body.emplace<Index>()) : void()), ...);
+  ((Index == index ? transfer(reader, body.emplace<Index>()) : void()), ...);
   return body;
 }
 
@@ -200,12 +158,10 @@ BinderBody read_body(BinderReader& reader, std::size_t index, std::index_sequenc
 
 Result<std::vector<std::byte>> encode(const BinderMessage& message) {
   BinderWriter writer;
-  writer.integer(kMagic);
-  writer.integer(kBinderProtocolVersion);
-  writer.integer(static_cast<std::uint16_t>(message.body.index() + 1));
-  writer.integer(std::uint32_t{0});  // the body's length, known below
-  writer.integer(message.request);
-  std::visit([&](const auto& body) { transfer<BinderWriter>(writer, body); }, message.body);
+  const auto type = static_cast<std::uint16_t>(message.body.index() + 1);
+  const std::uint32_t body_length = 0;  // known below
+  integers(writer, kMagic, kBinderProtocolVersion, type, body_length, message.request);
+  std::visit([&](const auto& body) { transfer(writer, body); }, message.body);
 
   const std::string name = kTypeNames[message.body.index()];
   if (writer.wrong() != nullptr) return Error{Errc::invalid_argument, name + ": " + writer.wrong()};
@@ -226,12 +182,7 @@ Result<BinderMessage> decode(std::span<const std::byte> bytes) {
   std::uint16_t type = 0;
   std::uint32_t body_length = 0;
   BinderMessage message;
-  reader.integer(magic);
-  reader.integer(version);
-  reader.integer(type);
-  reader.integer(body_length);
-  reader.integer(message.request);
-
+  integers(reader, magic, version, type, body_length, message.request);
   if (magic != kMagic) return bad_message("it does not begin with LRPB");
   if (version != kBinderProtocolVersion) {
     return bad_message("the peer speaks protocol version " + std::to_string(version) + ", this side speaks version " +

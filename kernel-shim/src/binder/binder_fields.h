@@ -11,11 +11,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/little_endian.h"
 
 namespace lrpc::shim {
 
@@ -24,10 +24,10 @@ inline bool plausible_name(std::string_view name) noexcept {
   return name.size() <= kMaxNameLength && std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-/// `text` cut to kMaxReasonLength, not inside a UTF-8 character.
-inline std::string_view cut_reason(std::string_view text) noexcept {
-  if (text.size() <= kMaxReasonLength) return text;
-  std::size_t end = kMaxReasonLength;
+/// `text` cut to `most` bytes, not inside a UTF-8 character.
+inline std::string_view cut_text(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
   return text.substr(0, end);
 }
@@ -40,7 +40,7 @@ class BinderWriter {
   template <std::unsigned_integral Int>
   void integer(const Int& value) {
     std::array<std::byte, sizeof(Int)> bytes;
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
+    ByteWriter(bytes.data()).number(value);
     raw(bytes);
   }
   void name(const std::string& value) {
@@ -49,7 +49,8 @@ class BinderWriter {
     raw(std::as_bytes(std::span(value.data(), std::min(value.size(), kMaxNameLength))));
   }
   void text(const std::string& value) { characters(value); }
-  void reason(const std::string& value) { characters(cut_reason(value)); }
+  void reason(const std::string& value) { characters(cut_text(value, kMaxReasonLength)); }
+  void nonce(const Nonce& value) { raw(std::as_bytes(std::span(value))); }
   void raw(std::span<const std::byte> bytes) {
     if (bytes.size() > kMaxBinderMessage - out_.size()) {
       overflow_ = true;
@@ -67,9 +68,7 @@ class BinderWriter {
   }
 
   /// Writes over what stands at `at`.
-  void patch(std::size_t at, std::uint32_t value) noexcept {
-    for (std::size_t i = 0; i < sizeof value; ++i) out_[at + i] = static_cast<std::byte>(value >> (8 * i));
-  }
+  void patch(std::size_t at, std::uint32_t value) noexcept { ByteWriter(out_.data() + at).number(value); }
   [[nodiscard]] std::size_t size() const noexcept { return out_.size(); }
   [[nodiscard]] bool overflow() const noexcept { return overflow_; }
   [[nodiscard]] const char* wrong() const noexcept { return wrong_; }
@@ -101,11 +100,7 @@ class BinderReader {
 
   template <std::unsigned_integral Int>
   void integer(Int& value) {
-    value = 0;
-    const auto bytes = take(sizeof(Int), "it ends inside a number");
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      value = static_cast<Int>(value | static_cast<Int>(std::to_integer<Int>(bytes[i]) << (8 * i)));
-    }
+    value = ByteReader(take(sizeof(Int), "it ends inside a number")).number<Int>();
   }
   void name(std::string& value) {
     std::uint8_t length = 0;
@@ -124,9 +119,9 @@ class BinderReader {
     check(length <= kMaxReasonLength, "its reason is too long");
     if (wrong_ == nullptr) characters(value, length, "it ends inside its reason");
   }
-  void raw(std::span<std::byte> bytes) {
-    const auto from = take(bytes.size(), "it ends inside a fixed field");
-    std::ranges::copy(from, bytes.begin());
+  void nonce(Nonce& value) {
+    const auto from = take(value.size(), "it ends inside a fixed field");
+    std::ranges::copy(from, std::as_writable_bytes(std::span(value)).begin());
   }
   /// Makes room for a sequence of at most `most` elements, of which each takes at least `element_size` bytes.
   template <class T>
@@ -162,9 +157,5 @@ class BinderReader {
   std::span<const std::byte> left_;
   const char* wrong_ = nullptr;
 };
-
-/// T& for the archive that reads, const T& for the one that writes.
-template <class Archive, class T>
-using Field = std::conditional_t<Archive::kReads, T&, const T&>;
 
 }  // namespace lrpc::shim

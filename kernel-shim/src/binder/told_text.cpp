@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "binder_fields.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -49,14 +51,11 @@ std::span<std::byte> told_room(std::byte* image, const AStackLimit* limit) noexc
 
 bool put_told(std::span<std::byte> room, std::string_view text) noexcept {
   if (room.size() <= sizeof(Length)) return false;
-  std::size_t size = std::min({text.size(), kMostTold, room.size() - sizeof(Length)});
-  if (size < text.size()) {
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  }
-  if (size == 0) return false;
-  const auto length = static_cast<Length>(size);
+  text = cut_text(text, std::min(kMostTold, room.size() - sizeof(Length)));
+  if (text.empty()) return false;
+  const auto length = static_cast<Length>(text.size());
   std::memcpy(room.data(), &length, sizeof length);
-  std::memcpy(room.data() + sizeof length, text.data(), size);
+  std::memcpy(room.data() + sizeof length, text.data(), text.size());
   return true;
 }
 
