@@ -179,9 +179,7 @@ Status send(int socket, const BinderMessage& message, bool wait, std::optional<C
   if (!bytes) return bytes.error();
 
   iovec part{bytes->data(), bytes->size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header = header_of(part);
   ControlBuffer control;
   std::array<int, kMaxBinderFds> fds{};
   std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
@@ -234,11 +232,8 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
   ControlBuffer control;
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes.data();
-  header.msg_controllen = !none ? control.bytes.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
+  const std::size_t controls = !none ? control.bytes.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
+  msghdr header = header_of(part, std::span(control.bytes).first(controls));
   BinderMessage envelope;
   if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before they are ours, so that none is lost
   const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);

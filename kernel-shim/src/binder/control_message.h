@@ -10,6 +10,16 @@
 
 namespace lrpc::shim {
 
+/// A message of one part, with what it has for control data. Both must live as long as it.
+inline msghdr header_of(iovec& part, std::span<char> control = {}) noexcept {
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  return header;
+}
+
 /// The message that is next in a socket, which stays there. Nothing is received of what it brings: that needs room, and
 /// there is none.
 struct Peeked {
@@ -21,13 +31,7 @@ struct Peeked {
 inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool credentials) noexcept {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
   iovec data{room.data(), room.size()};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (credentials) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-  }
+  msghdr header = header_of(data, credentials ? std::span<char>(control) : std::span<char>());
   const ssize_t size = ::recvmsg(socket, &header, MSG_PEEK | flags);
   return {size, size >= 0 && (header.msg_flags & MSG_CTRUNC) != 0, size >= 0 && header.msg_controllen != 0};
 }

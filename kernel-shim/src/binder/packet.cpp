@@ -9,13 +9,6 @@
 #include "control_message.h"
 
 namespace lrpc::shim {
-namespace {
-
-struct PacketControl {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(kMostPacketFds * sizeof(int))];
-};
-
-}  // namespace
 
 ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds, int flags) noexcept {
   if (fds.size() > kMostPacketFds) {
@@ -23,11 +16,9 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
     return -1;
   }
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg(2) only reads
-  PacketControl control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  attach(header, control.bytes, fds);
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int))] = {};
+  msghdr header = header_of(data);
+  attach(header, control, fds);
   ssize_t sent = 0;
   do {
     sent = ::sendmsg(socket, &header, flags | MSG_NOSIGNAL);
@@ -38,14 +29,9 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
 ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds, int flags) noexcept {
   std::ranges::fill(fds, -1);
   iovec data{room.data(), room.size()};
-  PacketControl control;  // NOLINT: the kernel writes it
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control.bytes;
-    header.msg_controllen = CMSG_SPACE(std::min(fds.size(), kMostPacketFds) * sizeof(int));
-  }
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int))];  // NOLINT: the kernel writes it
+  const std::size_t room_of_fds = fds.empty() ? 0 : CMSG_SPACE(std::min(fds.size(), kMostPacketFds) * sizeof(int));
+  msghdr header = header_of(data, std::span(control).first(room_of_fds));
   ssize_t got = 0;
   do {
     got = ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);

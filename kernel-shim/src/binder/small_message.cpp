@@ -15,9 +15,7 @@ namespace lrpc::shim {
 bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
+  msghdr header = header_of(data);
   attach(header, control, {&fd, fd >= 0 ? 1U : 0U});
   while (sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno != EINTR) return false;

@@ -120,18 +120,10 @@ bool Porter::is_as_looked_at() const noexcept {
 void Porter::work(bool looks_first) noexcept {
   Control control;
   iovec data{room_.data(), room_.size()};
-  const auto header_now = [&] {
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    return header;
-  };
   if (looks_first) {
     // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away. While
     // these copies are there, nothing that does not fit later is the last.
-    msghdr looked = header_now();
+    msghdr looked = header_of(data, control.bytes);
     if (receive(looked, MSG_PEEK) < 0) {
       intake_.err = errno;
     } else if ((looked.msg_flags & MSG_CTRUNC) != 0) {
@@ -142,7 +134,7 @@ void Porter::work(bool looks_first) noexcept {
     if (intake_.err != 0) return;
     first_ = numbers_.size();
   }
-  msghdr header = header_now();
+  msghdr header = header_of(data, control.bytes);
   intake_.size = receive(header, 0);
   if (intake_.size < 0) {
     intake_.err = errno;
@@ -171,9 +163,7 @@ bool Porter::hand_over() noexcept {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
   char byte = 0;
   iovec data{&byte, 1};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
+  msghdr header = header_of(data);
   attach(header, control, std::span(wanted).first(count));
   if (handover_ >= 0 && ::sendmsg(handover_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
   intake_.fds_lost = true;
@@ -205,11 +195,7 @@ bool take_over(int handover, std::vector<UniqueFd>& fds) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
   char byte = 0;
   iovec data{&byte, 1};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
+  msghdr header = header_of(data, control);
   if (::recvmsg(handover, &header, MSG_CMSG_CLOEXEC) != 1) return false;
   if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr) {
     for_each_descriptor(*rights, [&](int number, bool) { fds.emplace_back(number); });
