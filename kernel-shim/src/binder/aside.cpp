@@ -2,7 +2,6 @@
 
 #include <linux/close_range.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 
 #include "lrpc/shim/binder/closing_again.h"
 #include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 #include "nursery.h"
 #include "waiting_threads.h"
 
@@ -34,11 +34,7 @@ namespace {
 constexpr std::size_t kMostWithoutMemory = std::size_t{4} * kMostToCloseOfAll;
 
 /// How many descriptors the process can have, but no more than `most`.
-std::size_t most_descriptors(std::size_t most) noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most;
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, most));
-}
+std::size_t most_descriptors(std::size_t most) noexcept { return std::min<std::uint64_t>(descriptor_limit(), most); }
 
 struct ToClose {
   Stranger stranger;

@@ -16,23 +16,19 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the futex half is the first half of the word");
 
-timespec monotonic_after(std::chrono::nanoseconds limit) noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto total = std::chrono::nanoseconds(now.tv_nsec) + limit;
-  now.tv_sec += static_cast<time_t>(total.count() / 1'000'000'000);
-  now.tv_nsec = static_cast<long>(total.count() % 1'000'000'000);
-  return now;
+/// The absolute CLOCK_MONOTONIC time at which `limit` is over, which stands in `until`; null if that is negative: never.
+const timespec* deadline_of(std::chrono::nanoseconds limit, timespec& until) noexcept {
+  if (limit.count() < 0) return nullptr;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const auto total = std::chrono::nanoseconds(until.tv_nsec) + limit;
+  until.tv_sec += static_cast<time_t>(total.count() / 1'000'000'000);
+  until.tv_nsec = static_cast<long>(total.count() % 1'000'000'000);
+  return &until;
 }
 
 Wake wait(void* word, int op, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
   timespec until{};
-  const timespec* deadline = nullptr;
-  if (limit.count() >= 0) {
-    until = monotonic_after(limit);  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time
-    deadline = &until;
-  }
-  if (syscall(SYS_futex, word, op, expected, deadline, nullptr, bits) == 0) return Wake::woken;
+  if (syscall(SYS_futex, word, op, expected, deadline_of(limit, until), nullptr, bits) == 0) return Wake::woken;
   switch (errno) {
     case EAGAIN: return Wake::changed;
     case ETIMEDOUT: return Wake::timed_out;
@@ -62,12 +58,8 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
     list[i].flags = FUTEX_32 | (waits[i].shared ? 0U : static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG));
   }
   timespec until{};
-  timespec* deadline = nullptr;
-  if (limit.count() >= 0) {
-    until = monotonic_after(limit);
-    deadline = &until;
-  }
-  if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline, CLOCK_MONOTONIC) >= 0) return Wake::woken;
+  if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline_of(limit, until), CLOCK_MONOTONIC) >= 0)
+    return Wake::woken;
   switch (errno) {
     case EAGAIN: return Wake::changed;
     case ETIMEDOUT: return Wake::timed_out;
