@@ -1,10 +1,6 @@
 // Landlock by bare system calls: its library is not everywhere, and Debian 12's headers know ABI 2 only.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "lrpc/sandbox.h"
 
 namespace lrpc::sandbox {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
-#include <iterator>
 #include <type_traits>
 
 #include "binder_fields.h"

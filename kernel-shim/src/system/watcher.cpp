@@ -10,14 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/fd.h"

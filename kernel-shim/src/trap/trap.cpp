@@ -3,14 +3,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <span>
-#include <vector>
 
 namespace lrpc::shim {
 namespace {

@@ -1,12 +1,10 @@
 #include "lrpc/client/import/binding_object.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "library.h"

@@ -1,7 +1,6 @@
 // The import call without a PDL: what Binding::import() and RawBinding::import() are made of.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <span>
 #include <string_view>

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "lrpc/shim/escaped.h"
-#include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::client {

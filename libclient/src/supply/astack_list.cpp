@@ -1,7 +1,6 @@
 #include "lrpc/client/supply/astack_list.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <climits>

@@ -1,7 +1,6 @@
 #include "clerk.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <new>
 #include <utility>

@@ -1,12 +1,8 @@
 // Growth of the supply of A-stacks (LRPC §5.2), the server's half: secondary regions and what is counted of them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -16,7 +12,6 @@
 #include "lrpc/shim/binder/growth.h"
 #include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/call/region.h"
-#include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/system/watcher.h"
 #include "quota/accounts.h"
 

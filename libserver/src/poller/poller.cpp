@@ -8,7 +8,6 @@
 
 #include "call/call_path.h"
 #include "call/stack.h"
-#include "lrpc/shim/call/step.h"
 #include "lrpc/shim/system/asymmetric_fence.h"
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/futex.h"

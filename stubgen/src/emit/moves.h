@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "code.h"
 #include "lrpc/stubgen/layout/model.h"

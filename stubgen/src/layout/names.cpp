@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "c_names.h"
 #include "lrpc/stubgen/layout/model.h"
