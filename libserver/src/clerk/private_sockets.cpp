@@ -7,7 +7,6 @@
 #include <chrono>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "bindings.h"
 
@@ -105,9 +104,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (Status room = bindings_.room_for(*message.sender, *socket.interface); !room) return room.error();
   auto region_fd = shim::create_region(*layout);
   if (!region_fd) return region_fd.error();
-  UniqueFd own_fd(fcntl(region_fd->get(), F_DUPFD_CLOEXEC, 0));
-  if (!own_fd) return system_error("dup of a region", errno);
-  auto region = shim::Region::map(std::move(own_fd), *std::move(layout));
+  auto region = shim::Region::map(region_fd->get(), *std::move(layout));
   if (!region) return region.error();
   auto bells = shim::make_socket_pair();
   if (!bells) return bells.error();

@@ -1,11 +1,8 @@
 #include "secondary_regions.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -109,10 +106,8 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   if (!layout) return layout.error();
   auto fd = shim::create_region(*layout);
   if (!fd) return fd.error();
-  UniqueFd own_fd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
-  if (!own_fd) return system_error("dup of a region", errno);
   const std::uint64_t bytes = layout->size();
-  auto mapped = shim::Region::map(std::move(own_fd), *std::move(layout));
+  auto mapped = shim::Region::map(fd->get(), *std::move(layout));
   if (!mapped) return mapped.error();
 
   auto share = accounts_->take(user, {.grown_astacks = grown.count, .grown_bytes = bytes});
