@@ -1,7 +1,6 @@
 #include "bindings.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <string>
 #include <thread>
@@ -274,19 +273,11 @@ void Bindings::count(ServerStatistics& counted) {
     // Once none are counted there are none that are not revoked.
     for (const auto& [id, binding] : ending_) counted.bindings += binding->revoked() ? 0U : 1U;
   }
-  counted.estacks = estacks_.alive();
-  counted.trap_listeners = traps_.alive();
-  counted.traps_refused = traps_.refused();
   counted.astacks_grown = accounts_->all().grown_astacks;
   counted.growths_refused = secondary_.refused();
-  counted.estacks_associated = estacks_.associated();
-  counted.estacks_reclaimed = estacks_.reclaimed();
-  counted.estacks_released = estacks_.released();
-  counted.estack_moves = estacks_.moves();
-  counted.poller_hits = pollers_.hits();
-  counted.poller_misses = estacks_.poller_misses();
-  counted.poller_evictions = pollers_.evictions();
-  counted.guest_turns = pollers_.guest_turns();
+  estacks_.count(counted);
+  pollers_.count(counted);
+  traps_.count(counted);
 }
 
 }  // namespace lrpc::server

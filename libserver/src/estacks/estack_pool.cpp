@@ -237,19 +237,14 @@ bool EStackPool::runs_here() const {
          std::ranges::any_of(estacks_, [](const auto& estack) { return estack->thread_.is_this(); });
 }
 
-std::uint64_t EStackPool::alive() const {
+void EStackPool::count(ServerStatistics& counted) const {
   std::lock_guard lock(mutex_);
-  return estacks_.size();
-}
-
-std::uint64_t EStackPool::associated() const {
-  std::lock_guard lock(mutex_);
-  return associated_;
-}
-
-std::uint64_t EStackPool::reclaimed() const {
-  std::lock_guard lock(mutex_);
-  return reclaimed_;
+  counted.estacks = estacks_.size();
+  counted.estacks_associated = associated_;
+  counted.estacks_reclaimed = reclaimed_;
+  counted.estacks_released = released_.load(std::memory_order_relaxed);
+  counted.estack_moves = moves_.load(std::memory_order_relaxed);
+  counted.poller_misses = poller_misses_.load(std::memory_order_relaxed);
 }
 
 }  // namespace lrpc::server

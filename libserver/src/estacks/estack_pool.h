@@ -99,15 +99,7 @@ class EStackPool {
   /// Whether the calling thread is one of the E-stacks.
   [[nodiscard]] bool runs_here() const;
 
-  [[nodiscard]] std::uint64_t alive() const;
-  [[nodiscard]] std::uint64_t associated() const;
-  [[nodiscard]] std::uint64_t reclaimed() const;
-  /// E-stacks that let go of an A-stack without calls.
-  [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_relaxed); }
-  /// Times an E-stack followed its caller to another processor.
-  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
-  /// Calls on a polled A-stack that an E-stack had to serve.
-  [[nodiscard]] std::uint64_t poller_misses() const noexcept { return poller_misses_.load(std::memory_order_relaxed); }
+  void count(ServerStatistics& counted) const;
 
  private:
   friend class EStack;

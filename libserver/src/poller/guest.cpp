@@ -41,7 +41,7 @@ std::uint16_t Poller::next_host() const noexcept {
 bool Poller::sit_down_at(std::uint16_t host) noexcept {
   host_ = host;
   guest_ = shim::is_processor(host) && shim::move_to_processor(host);
-  if (guest_) guest_turns_.store(guest_turns() + 1, std::memory_order_relaxed);
+  if (guest_) guest_turns_.store(guest_turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return guest_;
 }
 

@@ -68,8 +68,12 @@ class Poller {
     return has_room_.load(std::memory_order_relaxed) && has_room_.exchange(false, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t guest_turns() const noexcept { return guest_turns_.load(std::memory_order_relaxed); }
+  /// Adds its own.
+  void count(ServerStatistics& counted) const noexcept {
+    counted.poller_hits += hits();
+    counted.poller_evictions += evictions_.load(std::memory_order_relaxed);
+    counted.guest_turns += guest_turns_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Hot {

@@ -1,7 +1,6 @@
 #include "poller_team.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace lrpc::server {
 
@@ -24,18 +23,6 @@ void PollerTeam::stop() {
 
 bool PollerTeam::runs_here() const {
   return std::ranges::any_of(pollers_, [](const auto& poller) { return poller->runs_here(); });
-}
-
-std::uint64_t PollerTeam::hits() const noexcept {
-  std::uint64_t all = 0;
-  for (const auto& poller : pollers_) all += poller->hits();
-  return all;
-}
-
-std::uint64_t PollerTeam::evictions() const noexcept {
-  std::uint64_t all = 0;
-  for (const auto& poller : pollers_) all += poller->evictions();
-  return all;
 }
 
 bool PollerTeam::poller_on(std::uint16_t processor, const Poller* asks) const noexcept {

@@ -52,10 +52,9 @@ class PollerTeam {
   [[nodiscard]] bool runs_here() const;
 
   [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
-  [[nodiscard]] std::uint64_t hits() const noexcept;
-  [[nodiscard]] std::uint64_t evictions() const noexcept;
-  /// Of the first one, which alone has any.
-  [[nodiscard]] std::uint64_t guest_turns() const noexcept { return pollers_.empty() ? 0 : pollers_[0]->guest_turns(); }
+  void count(ServerStatistics& counted) const noexcept {
+    for (const auto& poller : pollers_) poller->count(counted);
+  }
 
   // For pollers.
   [[nodiscard]] bool caller_on(std::uint16_t processor, shim::Moment now) const noexcept {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "call/call_path.h"
@@ -165,9 +164,10 @@ bool TrapServer::runs_here() const {
          std::ranges::any_of(listeners_, [](const auto& listener) { return listener->thread.is_this(); });
 }
 
-std::uint64_t TrapServer::alive() const {
+void TrapServer::count(ServerStatistics& counted) const {
   std::lock_guard lock(mutex_);
-  return listeners_.size();
+  counted.trap_listeners = listeners_.size();
+  counted.traps_refused = refused_.load(std::memory_order_relaxed);
 }
 
 }  // namespace lrpc::server

@@ -41,9 +41,7 @@ class TrapServer {
   /// Whether the calling thread is one of these.
   [[nodiscard]] bool runs_here() const;
 
-  [[nodiscard]] std::uint64_t alive() const;
-  /// Traps that were no call and were refused.
-  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+  void count(ServerStatistics& counted) const;
 
  private:
   /// What the thread is at. `receiving` may last if the client has kept its listener and takes a trap from under our
