@@ -76,6 +76,20 @@ struct Machines {
   Machine third;
 };
 
+/// Both members of the group of `from` answer.
+bool serves_group(const Machine& from) {
+  return eventually([&] {
+    auto client = from.import_group();
+    if (!client) return false;
+    const auto replies = client->all().Add(20, 22);
+    std::size_t right = 0;
+    if (replies)
+      for (const auto& [member, sum] : *replies)
+        if (sum && *sum == 42) ++right;
+    return right == 2;
+  });
+}
+
 class NetdWithoutMemory : public testing::TestWithParam<const char*> {
  protected:
   static void call_everything_of_group(const Machine& from) {
@@ -85,19 +99,6 @@ class NetdWithoutMemory : public testing::TestWithParam<const char*> {
     const std::array<std::byte, 5'000> bytes{};
     (void)client->Sum(bytes);
     (void)client->all().Add(3, 4);
-  }
-  /// Both members of the group of `from` answer.
-  static bool serves_group(const Machine& from) {
-    return eventually([&] {
-      auto client = from.import_group();
-      if (!client) return false;
-      const auto replies = client->all().Add(20, 22);
-      std::size_t right = 0;
-      if (replies)
-        for (const auto& [member, sum] : *replies)
-          if (sum && *sum == 42) ++right;
-      return right == 2;
-    });
   }
 
   const Machines machines_;
@@ -175,6 +176,31 @@ TEST_P(NetdWithoutMemory, remembers_no_strangers_and_goes_on_with_the_calls_it_h
   netd_.recover();
   EXPECT_TRUE(serves(here_, there_));
   EXPECT_TRUE(serves(there_, here_));
+}
+
+/// The client of a machine whose lrpc-netd has all that it wants.
+class ClientOfOtherHosts : public testing::Test {
+ protected:
+  /// Whether a client lives on whose calls to `to` are without memory and come to what they must.
+  static bool comes_to_what_it_must(const Machine& from, const std::string& to, const char* kind) {
+    const FaultyProcess client({LRPC_DISTANT_CLIENT, from.nameserver(), "distant@" + to, kind});
+    return eventually([&] { return client.good() >= 3 || !client.alive(); }) && client.alive();
+  }
+
+  const Machines machines_;
+  const Process here_{machines_.here.arguments("auto")};
+  const Process there_{machines_.there.arguments("auto")};
+  const Process third_{machines_.third.arguments("auto")};
+};
+
+TEST_F(ClientOfOtherHosts, is_told_that_a_call_has_failed_for_which_it_has_no_memory) {
+  ASSERT_TRUE(serves(machines_.here, machines_.there));
+  EXPECT_TRUE(comes_to_what_it_must(machines_.here, machines_.there.name(), "HOST"));
+}
+
+TEST_F(ClientOfOtherHosts, is_told_of_replies_of_a_group_for_which_it_has_no_memory) {
+  ASSERT_TRUE(serves_group(machines_.here));
+  EXPECT_TRUE(comes_to_what_it_must(machines_.here, "others", "GROUP"));
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryBackend, NetdWithoutMemory, testing::Values("io_uring", "epoll"),

@@ -1,16 +1,12 @@
 // A client that does all that a client can, again and again: lrpc-restless-client NAMESERVER; or that starts a sealed
 // program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
 // std::bad_alloc; it counts its lives where the test looks (allocation_faults.h).
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
@@ -19,6 +15,7 @@
 #include "chatter_service.h"
 #include "conformance.client.h"
 #include "lrpc/sealed.h"
+#include "own_faults.h"
 
 namespace {
 
@@ -111,20 +108,15 @@ void seal(const std::string& nameserver, const std::string& program) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const char* const path = std::getenv("LRPC_ALLOCATION_FAULTS");
-  if (argc < 2 || argc > 3 || path == nullptr) return 64;
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
-  void* const page = mmap(nullptr, sizeof(AllocationFaults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (page == MAP_FAILED) return 1;
-  close(fd);
-  auto& faults = *static_cast<AllocationFaults*>(page);
+  AllocationFaults* const faults = map_own_faults();
+  if (argc < 2 || argc > 3 || faults == nullptr) return 64;
   const std::string nameserver = argv[1];
   std::puts("ready");
   std::fflush(stdout);
   for (;;) {
     all_well = true;
     argc == 2 ? live(nameserver) : seal(nameserver, argv[2]);
-    if (all_well) faults.good.fetch_add(1);
-    faults.lives.fetch_add(1);
+    if (all_well) faults->good.fetch_add(1);
+    faults->lives.fetch_add(1);
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "astack_patience.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
 #include "lrpc/shim/most_of_one.h"
@@ -19,9 +20,8 @@ using std::chrono::milliseconds;
 
 /// The longest that one BIND waits for a name here; who is ready to wait longer asks again.
 constexpr milliseconds kLongestWait{10'000};
-/// How long a call waits for an A-stack whose earlier caller has gone on without its result. A call without a limit
-/// counts its looks: a machine that stood still meanwhile has let nobody finish.
-constexpr milliseconds kAStackPatience{5'000};
+/// Between two looks for an A-stack whose earlier caller has gone on without its result. A call without a limit counts
+/// its looks: a machine that stood still meanwhile has let nobody finish.
 constexpr milliseconds kAStackPause{1};
 
 constexpr std::string_view kNoHandles = "handles do not go to groups, import from one host";
@@ -43,6 +43,8 @@ Error for_strangers(Error error) {
 }
 
 }  // namespace
+
+milliseconds astack_patience{5'000};
 
 class ServedHosts::Served {
  public:
@@ -202,7 +204,7 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
   const bool limited = prologue.remaining_ms != 0;
   milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;
   std::optional<Clock::time_point> until;  // the clock is looked at when there is something to wait for
-  auto looks = kAStackPatience / kAStackPause;
+  auto looks = astack_patience / kAStackPause;
   const auto room = reply.subspan(kReplyPrologue);
   std::size_t size = 0;
   std::uint16_t status = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "astack_patience.h"
 #include "limits_service.h"
 #include "lrpc/client.h"
 #include "remote_fixture.h"
@@ -148,6 +149,41 @@ TEST_F(RemoteDeadlines, may_be_a_cancellation_which_ends_the_wait_here_at_once) 
   canceller.join();
   EXPECT_TRUE(client_->Null());
   EXPECT_FALSE(client_->binding().revoked());
+}
+
+/// Calls wait for less than they do: what is waited for does not come.
+class ImpatientHosts : public RemoteDeadlines {
+ protected:
+  void SetUp() override {
+    here_->stop_broker();
+    there_->stop_broker();
+    lrpc::netpath::astack_patience = 20ms;
+    there_->start_broker(there_options());
+    RemoteDeadlines::SetUp();
+  }
+  void TearDown() override {
+    RemoteDeadlines::TearDown();
+    here_->stop_broker();
+    there_->stop_broker();
+    lrpc::netpath::astack_patience = kUsual;
+  }
+  const milliseconds kUsual = lrpc::netpath::astack_patience;
+};
+
+TEST_F(ImpatientHosts, tell_a_call_that_every_astack_there_is_kept_by_calls_whose_callers_have_gone_on) {
+  Errc code = Errc::ok;
+  EXPECT_TRUE(eventually([&] {
+    {
+      const CallScope scope{20ms};
+      EXPECT_EQ(client_->Stay().code(), Errc::call_aborted);
+    }
+    code = client_->Null().code();
+    return code != Errc::ok;
+  }));
+  EXPECT_EQ(code, Errc::limit_reached);
+  EXPECT_FALSE(client_->binding().revoked());
+  limits_.released = true;
+  EXPECT_TRUE(eventually([&] { return client_->Null().has_value(); })) << "they come back";
 }
 
 class RemoteChain : public RemoteDeadlines {};
