@@ -118,6 +118,7 @@ TEST_P(NetdWithoutMemory, ends_a_call_or_a_binding_and_lives) {
   };
   const auto well = [&] { return serves(here_, there_) && serves(there_, here_); };
   fail_each_and_leak_nothing(netd_, life, well, 100);
+  if (long_tests()) fail_each_again_and_again(netd_, life);
 }
 
 /// It is the client of one group, and a member of another.

@@ -74,6 +74,7 @@ TEST_P(ServerWithoutMemory, ends_a_call_or_a_binding_and_lives) {
   const auto life = [&] { call_everything(world, GetParam()); };
   fail_each_and_leak_nothing(
       server, life, [&] { return serves(world); }, 12);
+  if (long_tests() && GetParam() == lrpc::Gate::adaptive) fail_each_again_and_again(server, life);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
