@@ -53,7 +53,7 @@ TEST(FifoQueues, that_were_moved_from_are_empty) {
   for (int i = 0; i < 3; ++i) queue.push_back(int(i));
   FifoQueue<int> other = std::move(queue);
   EXPECT_EQ(other.size(), 3U);
-  EXPECT_TRUE(queue.empty());  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(queue.empty());  // NOLINT(bugprone-use-after-move): that is what it is about
   queue.push_back(7);
   EXPECT_EQ(queue.front(), 7);
   EXPECT_EQ(other.front(), 0);

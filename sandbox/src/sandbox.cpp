@@ -58,8 +58,7 @@ Part hide_memory() {
 
 /// On every thread that there is; those that come inherit it.
 Part install(const std::vector<sock_filter>& filter, const Options& options) {
-  const sock_fprog program{static_cast<unsigned short>(filter.size()),
-                           const_cast<sock_filter*>(filter.data())};  // NOLINT
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
   const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
   if (result == 0) return {true, options.kill ? "others end the process" : "others fail with EPERM"};
   if (result > 0) return {false, "thread " + std::to_string(result) + " has a filter of its own"};

@@ -8,8 +8,8 @@
 
 // The linker's own names for the ends of the section.
 extern "C" {
-extern const lrpc::shim::StepMark __start_lrpc_steps[];  // NOLINT
-extern const lrpc::shim::StepMark __stop_lrpc_steps[];   // NOLINT
+extern const lrpc::shim::StepMark __start_lrpc_steps[];
+extern const lrpc::shim::StepMark __stop_lrpc_steps[];
 }
 
 namespace lrpc::storm {

@@ -27,8 +27,8 @@ class FoundPorts {
     netrpc::HostAddress host;
     std::uint32_t program = 0;
     netrpc::SunTransport transport = netrpc::SunTransport::udp;
-    // clang-tidy 14 takes the zero of a three-way comparison for a pointer.
-    friend auto operator<=>(const Program&, const Program&) = default;  // NOLINT(modernize-use-nullptr)
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the zero of a three-way comparison for a pointer
+    friend auto operator<=>(const Program&, const Program&) = default;
   };
   /// The answer of less than kFresh ago; 0: no port that may be used. nullopt: rpcbind is to be asked.
   [[nodiscard]] std::optional<std::uint16_t> fresh(const Program& program, std::uint32_t version,
