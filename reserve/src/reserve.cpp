@@ -1,5 +1,7 @@
 #include "lrpc/reserve.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -29,7 +31,10 @@ class Reserve {
   void* take(std::size_t bytes) noexcept {
     if (bytes > sizeof memory_) return nullptr;
     const std::size_t wanted = sizeof(Piece) + (bytes + kUnit - 1) / kUnit * kUnit;
+    const auto who = keeps_last_for_.load();
+    const std::size_t most = who == nullptr || who() ? sizeof memory_ : sizeof memory_ - kLast;
     const std::lock_guard lock(mutex_);
+    if (wanted > most - std::min(used_, most)) return nullptr;
     for (Piece** at = &free_; *at != nullptr; at = &(*at)->next) {
       Piece* const piece = *at;
       if (piece->bytes < wanted) continue;
@@ -40,6 +45,7 @@ class Reserve {
         *at = piece->next;
       }
       used_ += piece->bytes;
+      most_used_ = std::max(most_used_, used_);
       return piece + 1;
     }
     return nullptr;
@@ -69,6 +75,11 @@ class Reserve {
     const std::lock_guard lock(mutex_);
     return used_;
   }
+  [[nodiscard]] std::size_t most_used() noexcept {
+    const std::lock_guard lock(mutex_);
+    return most_used_;
+  }
+  void keep_last_for(bool (*who)() noexcept) noexcept { keeps_last_for_.store(who); }
 
  private:
   /// With the next one, if that begins where it ends.
@@ -80,8 +91,10 @@ class Reserve {
     piece.next = piece.next->next;
   }
 
+  std::atomic<bool (*)() noexcept> keeps_last_for_{nullptr};
   std::mutex mutex_;
   std::size_t used_ = 0;
+  std::size_t most_used_ = 0;
   Piece* free_ = nullptr;
   alignas(kUnit) std::byte memory_[kBytes];
 };
@@ -105,6 +118,8 @@ bool short_of_memory() noexcept {
 }
 
 std::size_t used() noexcept { return all().used(); }
+std::size_t most_used() noexcept { return all().most_used(); }
+void keep_last_for(bool (*who)() noexcept) noexcept { all().keep_last_for(who); }
 
 }  // namespace lrpc::reserve
 

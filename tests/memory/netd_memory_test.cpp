@@ -18,6 +18,7 @@
 #include "distant.client.h"
 #include "eventually.h"
 #include "faulty_process.h"
+#include "lrpc/reserve.h"
 #include "lrpc/shim/system/fd.h"
 #include "netd_machine.h"
 #include "netrpc/protocols/fragment/header.h"
@@ -52,8 +53,8 @@ class Machine : public NetdMachine {
   /// Of an lrpc-netd, which makes its rings while it begins: its descriptors do
   /// not depend on its threads.
   [[nodiscard]] std::vector<std::string> arguments(const std::string& backend) const {
-    return {LRPC_NETD, "--nameserver", nameserver(), "--graph",     file("graph"), "--backend",
-            backend,   "--export",     "distant",    "--log-level", "off"};
+    return {LRPC_NETD,  "--nameserver", nameserver(),  "--graph", file("graph"), "--backend",  backend,
+            "--export", "distant",      "--log-level", "off",     "--state",     file("state")};
   }
   /// A binding to the servers of the other two.
   [[nodiscard]] lrpc::Result<Distant::Client> import_group() const {
@@ -177,6 +178,9 @@ TEST_P(NetdWithoutMemory, remembers_no_strangers_and_goes_on_with_the_calls_it_h
   netd_.recover();
   EXPECT_TRUE(serves(here_, there_));
   EXPECT_TRUE(serves(there_, here_));
+  const std::size_t most = most_of_reserve(netd_.pid(), here_.file("state"));
+  EXPECT_GT(most, lrpc::reserve::kBytes / 4) << "they have been remembered while there was some";
+  EXPECT_LT(most, lrpc::reserve::kBytes - lrpc::reserve::kLast);
 }
 
 /// The client of a machine whose lrpc-netd has all that it wants.

@@ -69,6 +69,8 @@ class Daemon {
   /// Ends what is under way. Procedures of this machine's servers that were called for others are waited for.
   ~Daemon();
 
+  /// The calling thread is inside the graph's monitor: it carries messages through protocols, where nothing may throw.
+  [[nodiscard]] bool is_carrying() const noexcept { return host_->monitor().held(); }
   /// What is going on, in lines of text.
   [[nodiscard]] std::string state();
   /// What has become of the network that whoever runs this should know, in lines for the log. Any thread.

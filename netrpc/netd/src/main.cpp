@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -216,8 +217,30 @@ int check(CommandLine& line) {
   return 0;
 }
 
+/// The last of the reserve is for threads that carry messages, until the end of the scope. The daemon outlives it.
+class LastOfReserve {
+ public:
+  explicit LastOfReserve(const Daemon& daemon) noexcept {
+    carrying.store(&daemon);
+    lrpc::reserve::keep_last_for([]() noexcept {
+      const Daemon* const of = carrying.load();
+      return of == nullptr || of->is_carrying();
+    });
+  }
+  LastOfReserve(const LastOfReserve&) = delete;
+  LastOfReserve& operator=(const LastOfReserve&) = delete;
+  ~LastOfReserve() {
+    lrpc::reserve::keep_last_for(nullptr);
+    carrying.store(nullptr);
+  }
+
+ private:
+  static inline std::atomic<const Daemon*> carrying{nullptr};
+};
+
 void tell_state(Daemon& daemon, const std::string& file) {
-  const std::string state = daemon.state();
+  const std::string state = fmt::format("reserve: {} bytes of {} in use, {} at most so far\n{}", lrpc::reserve::used(),
+                                        lrpc::reserve::kBytes, lrpc::reserve::most_used(), daemon.state());
   if (file.empty()) {
     std::istringstream lines(state);
     for (std::string text; std::getline(lines, text);) spdlog::info("{}", text);
@@ -290,6 +313,7 @@ int serve(CommandLine& line) {
   if (daemon.code() == lrpc::Errc::call_cancelled) return 0;
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
+  const LastOfReserve kept(running);
   lrpc::daemon::log_sandbox(running.shut_in());
   spdlog::info(
       "{} is on the network{}; other hosts may import {}", running.address(),

@@ -134,7 +134,8 @@ void SunService::call_demux(Session& lower, Message request) noexcept {
     return one->what.program == called.program && one->what.version == called.version;
   });
   if (found == served_.end()) return refuse(lower, Errc::name_unknown);
-  if (!serving_) return refuse(lower, Errc::call_failed);  // not yet, or no longer
+  if (!serving_) return refuse(lower, Errc::call_failed);                   // not yet, or no longer
+  if (host().short_of_memory()) return refuse(lower, Errc::limit_reached);  // anybody may call, and from anywhere
   Served& served = **found;
   const std::size_t footprint = request.footprint();
   const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
@@ -175,6 +176,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+  if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // threads without work keep no reserve
   served.give(host_of(command), command.request.footprint());
   command.request.clear();
   command.session = {};

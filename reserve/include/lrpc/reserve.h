@@ -16,5 +16,13 @@ inline constexpr std::size_t kBytes = 1 << 20;
 [[nodiscard]] bool short_of_memory() noexcept;
 /// In use now, with what it takes to keep account of that. Thread-safe.
 [[nodiscard]] std::size_t used() noexcept;
+/// The most that was. Thread-safe.
+[[nodiscard]] std::size_t most_used() noexcept;
+
+/// What others never get to, if keep_last_for() has been called.
+inline constexpr std::size_t kLast = kBytes / 4;
+/// From now on the last part of the reserve is for threads for which `who` returns true: those in places where nothing
+/// may throw. `who` allocates nothing, and takes no lock. Null: for all again. Thread-safe.
+void keep_last_for(bool (*who)() noexcept) noexcept;
 
 }  // namespace lrpc::reserve
