@@ -178,7 +178,7 @@ Option Command::choice_of_number(const std::string& names, const char* value_nam
 }
 
 Command Command::subcommand(const std::string& name, const std::string& description) const {
-  return Command(app_->add_subcommand(name, description));
+  return Command(app_->add_subcommand(name, description)->fallthrough());
 }
 
 void Command::require_subcommand() const { app_->require_subcommand(1); }

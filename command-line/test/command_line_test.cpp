@@ -219,6 +219,31 @@ TEST(CommandLine, knows_which_subcommand_was_named) {
   EXPECT_TRUE(put.parsed());
 }
 
+TEST(CommandLine, options_of_the_program_stand_in_front_of_a_subcommand_or_behind_it) {
+  std::string socket;
+  std::string own;
+  std::vector<std::string> rest;
+  std::string used;
+  const auto declare = [&](Program& program) {
+    program.require_subcommand();
+    program.option("--socket", socket, "");
+    program.subcommand("list", "").on_use([&] { used = socket; });
+    const Command run = program.subcommand("run", "");
+    run.option("--own", own, "");
+    run.option("PROGRAM", rest, "").required();
+  };
+  expect(declare, {{{"--socket", "/a", "list"}}});
+  EXPECT_EQ(used, "/a");
+  expect(declare, {{{"list", "--socket=/b"}}});
+  EXPECT_EQ(used, "/b");
+  expect(declare, {{{"run", "--socket", "/c", "--own", "d", "--", "prog", "--socket", "e"}}});
+  EXPECT_EQ(socket, "/c");
+  EXPECT_EQ(own, "d");
+  EXPECT_EQ(rest, (std::vector<std::string>{"prog", "--socket", "e"}));
+  expect(declare, {{{"list", "more"}, kExtrasError, "The following argument was not expected: more"},
+                   {{"list", "--own", "d"}, kExtrasError, "The following arguments were not expected: d --own"}});
+}
+
 TEST(CommandLine, passes_on_what_an_action_throws) {
   Program program("For tests.", "tested");
   program.subcommand("fail", "").on_use([] { throw std::invalid_argument("from the action"); });

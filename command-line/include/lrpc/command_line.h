@@ -105,7 +105,7 @@ class Command {
                             [&value](long long number) { value = static_cast<Value>(number); });
   }
 
-  /// A subcommand, with options of its own.
+  /// A subcommand, with options of its own. The options that stand in front of it may also stand behind it.
   Command subcommand(const std::string& name, const std::string& description) const;
   /// The command line is wrong unless it names exactly one subcommand.
   void require_subcommand() const;
