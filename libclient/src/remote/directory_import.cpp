@@ -21,8 +21,7 @@ using std::chrono::milliseconds;
 
 /// A call to the directory waits for a name at most so long, and is made again.
 constexpr milliseconds kWaitOfOneCall{5'000};
-/// Between two answers that did not help.
-constexpr milliseconds kBetweenAnswers{250};
+constexpr milliseconds kBetweenAttempts{250};
 constexpr milliseconds kLongestForRoom{60'000};  ///< At lrpc-directory.
 
 /// What is left of the caller's time.
@@ -41,6 +40,17 @@ class Wait {
   const Clock::time_point began_ = Clock::now();
 };
 
+/// What `attempt` returns in the end: it is made again while its error is one that `waiting_may_help`, and time is left.
+template <class Attempt>
+auto attempt_within(const Wait& wait, bool (*waiting_may_help)(Errc), Attempt attempt) {
+  for (;;) {
+    auto outcome = attempt();
+    const milliseconds left = wait.left();
+    if (outcome || !waiting_may_help(outcome.code()) || left.count() == 0) return outcome;
+    std::this_thread::sleep_for(std::min(kBetweenAttempts, left));
+  }
+}
+
 Result<advice::Client> import_directory(const ImportOptions& options) {
   ImportOptions inner;
   inner.nameserver = options.nameserver;
@@ -55,13 +65,9 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
 /// The same, but waits for room, while other imports of this user's have all that it may have there. Not for ever: it
 /// may be this process that lacks something.
 Result<advice::Client> import_directory(const ImportOptions& options, const Wait& whole) {
-  const Wait wait(std::min(whole.left(), kLongestForRoom));
-  for (;;) {
-    auto client = import_directory(options);
-    const milliseconds left = wait.left();
-    if (client.code() != Errc::limit_reached || left.count() == 0) return client;
-    std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
-  }
+  const auto may_become_free = [](Errc error) { return error == Errc::limit_reached; };
+  return attempt_within(Wait(std::min(whole.left(), kLongestForRoom)), may_become_free,
+                        [&] { return import_directory(options); });
 }
 
 Result<advice::LookupResults> look_up(advice::Client& directory, std::string_view name, const Pdl& pdl,
@@ -107,18 +113,14 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   const Wait wait(options.timeout.value_or(kDoNotWait));
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
-  for (;;) {
+  // An import that waits for a name waits for a host that has it and can be reached, with an interface that fits,
+  // because hosts may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
+  return attempt_within(wait, next_host_may_do, [&]() -> Result<Binding> {
+    if (directory->binding().revoked())
+      if (auto again = import_directory(options)) directory = std::move(again);
     const auto answer = look_up(*directory, name, pdl, wait);
-    Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
-    if (bound) return bound;
-    // An import that waits for a name waits for a host that has it and can be reached, with an interface that fits,
-    // because hosts may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
-    const milliseconds left = wait.left();
-    if (!next_host_may_do(bound.code()) || left.count() == 0) return bound;
-    std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
-    if (!directory->binding().revoked()) continue;
-    if (auto again = import_directory(options)) directory = std::move(again);
-  }
+    return answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
+  });
 }
 
 }  // namespace lrpc::client
