@@ -133,11 +133,12 @@ TEST(DirectoryOf, a_file_to_which_a_link_leads_lies_elsewhere) {
   fs::create_symlink("nowhere/key", here + "/broken");
   using Directories = std::vector<std::string>;
   const std::string there = fs::canonical(here).string() + "/archive/one";
-  EXPECT_EQ(lrpc::shim::directories_of(here + "/key"), (Directories{here, there}));
-  EXPECT_EQ(lrpc::shim::directories_of(here + "/again"), (Directories{here, there}));
-  EXPECT_EQ(lrpc::shim::directories_of(here + "/broken"), Directories{here});
-  EXPECT_EQ(lrpc::shim::directories_of(there + "/key"), Directories{there});
-  EXPECT_EQ(lrpc::shim::directories_of(here + "/none"), Directories{here});
+  EXPECT_EQ(lrpc::shim::directories_of({here + "/key"}), (Directories{here, there}));
+  EXPECT_EQ(lrpc::shim::directories_of({here + "/again"}), (Directories{here, there}));
+  EXPECT_EQ(lrpc::shim::directories_of({here + "/broken"}), Directories{here});
+  EXPECT_EQ(lrpc::shim::directories_of({there + "/key"}), Directories{there});
+  EXPECT_EQ(lrpc::shim::directories_of({here + "/none"}), Directories{here});
+  EXPECT_EQ(lrpc::shim::directories_of({"", "/etc/a", here + "/key"}), (Directories{"/etc", here, there}));
   fs::remove_all(here);
 }
 

@@ -1,6 +1,7 @@
 #include "directory_sandbox.h"
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
 
 #include "lrpc/shim/system/directory_of.h"
 #include "resolver.h"
@@ -23,10 +24,8 @@ sandbox::Options sandbox_of_directory(const Config& config) {
                        "/usr/share/ca-certificates"};
   options.read_only.insert(options.read_only.end(), kResolverFiles.begin(), kResolverFiles.end());
   // Directories: files that are renewed by a rename are other files.
-  for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {
-    if (file.empty()) continue;
-    for (std::string& directory : shim::directories_of(file)) options.read_only.push_back(std::move(directory));
-  }
+  const TlsOptions& tls = config.server.tls;
+  std::ranges::move(shim::directories_of({tls.ca, tls.certificate, tls.key}), std::back_inserter(options.read_only));
   options.keep_capabilities = 0;
   return options;
 }

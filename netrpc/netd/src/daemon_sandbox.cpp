@@ -1,7 +1,5 @@
 #include "daemon_sandbox.h"
 
-#include <utility>
-
 #include "lrpc/shim/system/directory_of.h"
 
 namespace lrpc::netd {
@@ -15,8 +13,7 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   options.groups.push_back(Group::rings);
   // To ask for routes, to have the kernel look for neighbours, and to bind open sockets to a link that was made again.
   options.groups.push_back(Group::datagrams);
-  for (const std::string& file : key_files)
-    for (std::string& directory : shim::directories_of(file)) options.read_only.push_back(std::move(directory));
+  options.read_only = shim::directories_of(key_files);
   if (!state_file.empty()) {
     options.groups.push_back(Group::write_files);
     options.read_write.push_back(state_file);

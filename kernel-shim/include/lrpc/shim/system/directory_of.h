@@ -12,8 +12,8 @@ inline std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Where a file has to be found that is to be opened by this path again and again: there, and, if that is a symbolic
-/// link, where the file lies to which it leads now.
-[[nodiscard]] std::vector<std::string> directories_of(const std::string& path);
+/// Where files have to be found that are to be opened by these paths again and again: there, and, if one is a symbolic
+/// link, where the file lies to which it leads now. An empty path is no file's.
+[[nodiscard]] std::vector<std::string> directories_of(const std::vector<std::string>& paths);
 
 }  // namespace lrpc::shim
