@@ -21,6 +21,13 @@ std::uint64_t descriptor_limit() noexcept {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
+std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::string_view of_what,
+                            std::uint64_t descriptors) {
+  return std::string("at most ").append(std::to_string(most)).append(" ").append(of_what).append(": ").append(daemon) +
+         " may have no more than " + std::to_string(descriptors) +
+         " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
+}
+
 void open_standard_streams() noexcept {
   for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
     // The lowest number that is free is this one. A child may have it, too.

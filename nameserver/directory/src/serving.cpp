@@ -4,6 +4,7 @@
 
 #include "etcd.h"
 #include "lookup_service.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 
 namespace lrpc::directory {
 namespace {
@@ -34,9 +35,8 @@ ServerOptions serving_options(std::uint64_t descriptors) {
 
 std::string few_imports(const ServerOptions& options, std::uint64_t descriptors) {
   if (options.max_bindings_per_user >= kFewOfUser) return {};
-  return "at most " + std::to_string(options.max_bindings_per_user) +
-         " imports of names without a host at a time by one user: lrpc-directory may have no more than " +
-         std::to_string(descriptors) + " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
+  return shim::few_descriptors("lrpc-directory", options.max_bindings_per_user,
+                               "imports of names without a host at a time by one user", descriptors);
 }
 
 }  // namespace lrpc::directory

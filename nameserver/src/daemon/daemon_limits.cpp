@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lrpc/shim/system/daemon_descriptors.h"
+
 namespace lrpc::nameserver {
 namespace {
 
@@ -33,9 +35,8 @@ Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept {
 
 std::string few_descriptors(const Limits& limits, std::uint64_t descriptors) {
   if (limits.max_connections >= kFewConnections) return {};
-  return "at most " + std::to_string(limits.max_connections) +
-         " connections at a time, of servers and of clients that import: lrpcd may have no more than " +
-         std::to_string(descriptors) + " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
+  return shim::few_descriptors("lrpcd", limits.max_connections,
+                               "connections at a time, of servers and of clients that import", descriptors);
 }
 
 }  // namespace lrpc::nameserver

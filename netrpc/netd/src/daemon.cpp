@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <linux/capability.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 #include "netrpc/src/graph_check.h"
 
 namespace lrpc::netd {
@@ -32,25 +32,20 @@ constexpr std::size_t kStock = 32;
 constexpr int kTries = 100;
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
-/// That this process may have open.
-std::size_t most_descriptors() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
-}
 /// A local binding and one of a remote host each take two descriptors: at most half of all are for them, so that
 /// threads can have their rings and the nameserver can be asked.
 void limit_to_descriptors(netpath::BrokerOptions& broker) {
-  broker.max_paths = std::min(broker.max_paths, most_descriptors() / 8);
-  broker.max_bindings = std::min(broker.max_bindings, most_descriptors() / 8);
-  broker.max_bindings_per_host = std::min(broker.max_bindings_per_host, most_descriptors() / 16);
+  broker.max_paths = std::min(broker.max_paths, shim::descriptor_limit() / 8);
+  broker.max_bindings = std::min(broker.max_bindings, shim::descriptor_limit() / 8);
+  broker.max_bindings_per_host = std::min(broker.max_bindings_per_host, shim::descriptor_limit() / 16);
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
-std::size_t most_sun_bindings() { return std::min<std::size_t>(most_descriptors() / 8, 4096); }
+std::size_t most_sun_bindings() { return std::min<std::size_t>(shim::descriptor_limit() / 8, 4096); }
 /// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER:
 /// eight bindings are for those that come when it goes, and for those that are refused. No user has more than half.
 ServerOptions options_for_users(std::size_t users) {
   ServerOptions options;
-  options.max_bindings = std::clamp<std::size_t>(users * 8, 2, std::max<std::size_t>(most_descriptors() / 16, 2));
+  options.max_bindings = std::clamp<std::size_t>(users * 8, 2, std::max<std::size_t>(shim::descriptor_limit() / 16, 2));
   options.max_bindings_per_user = options.max_bindings / 2;
   options.max_bindings_per_client_process = options.max_bindings_per_user;
   options.max_descriptors_per_user = options.max_bindings_per_user * 2;

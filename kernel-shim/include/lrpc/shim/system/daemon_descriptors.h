@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace lrpc::shim {
 
@@ -10,6 +12,10 @@ namespace lrpc::shim {
 void raise_descriptor_limit() noexcept;
 /// The process's soft limit of descriptors.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
+/// What the administrator should know of a daemon that serves no more than `most` of something, for it may have only
+/// `descriptors`.
+[[nodiscard]] std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::string_view of_what,
+                                          std::uint64_t descriptors);
 
 /// Opens /dev/null in the place of each standard stream that the parent has closed: else a descriptor that is opened
 /// later takes its number, and gets what is printed and logged. Before anything else of the process has any.
