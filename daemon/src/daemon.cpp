@@ -2,18 +2,36 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <utility>
 
+#include "log_stream.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::daemon {
+namespace {
+
+constinit LogStream standard_error(STDERR_FILENO);
+
+class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    standard_error.write({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
+
+}  // namespace
 
 void declare(const command_line::Program& program, Options& options, const std::string& shuts_in,
              const std::string& ready) {
@@ -42,12 +60,20 @@ Status start(const std::string& name, const Options& options) {
   shim::close_inherited(options.ready_fd);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // RLIMIT_FSIZE holds for its log, and for each region that it makes
-  auto logger = spdlog::stderr_logger_mt(name);
+  auto logger = std::make_shared<spdlog::logger>(name, std::make_shared<LogSink>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z " + name + " %l: %v");
   logger->set_level(spdlog::level::from_str(options.log_level));
-  logger->flush_on(spdlog::level::debug);
+  logger->set_error_handler([](const std::string&) { standard_error.leave_out(); });  // spdlog's own one may wait
   spdlog::set_default_logger(std::move(logger));
   return {};
+}
+
+void write_line(std::string_view line) noexcept {
+  try {
+    standard_error.write(std::string(line) + '\n');
+  } catch (const std::bad_alloc&) {
+    standard_error.leave_out();
+  }
 }
 
 Status shut_in(const Options& options, sandbox::Options sandbox) {

@@ -3,9 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -106,6 +111,91 @@ TEST(Daemon, opens_nothing_of_its_own_where_its_log_goes_if_its_streams_are_clos
   char byte = 0;
   EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the log went into a descriptor of the daemon's own";
   ::close(ends[0]);
+}
+
+/// In a child process: logs more than its log takes, and a line more when something comes on the standard input.
+[[noreturn]] void log_to(int log, int input, int ready, int lines) {
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  if (!lrpc::daemon::start("a-daemon", {.ready_fd = ready})) std::_Exit(2);
+  for (int line = 0; line < lines / 2; ++line) spdlog::warn("line {}", line);
+  for (int line = lines / 2; line < lines; ++line) lrpc::daemon::write_line("line " + std::to_string(line));
+  if (!lrpc::daemon::tell_ready({.ready_fd = ready})) std::_Exit(3);
+  char more = 0;
+  if (::read(STDIN_FILENO, &more, 1) != 1) std::_Exit(4);
+  spdlog::warn("the last");
+  std::_Exit(0);
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> area{};
+  for (ssize_t got = 0; (got = ::read(fd, area.data(), area.size())) > 0;)
+    text.append(area.data(), static_cast<std::size_t>(got));
+  return text;
+}
+
+TEST(Daemon, does_not_wait_for_whoever_reads_its_log) {
+  constexpr int kLines = 10'000;
+  constexpr int kLongest = 60'000;
+  std::array<int, 2> log{};
+  std::array<int, 2> input{};
+  std::array<int, 2> ready{};
+  for (auto* const pipe : {&log, &input, &ready}) ASSERT_EQ(::pipe2(pipe->data(), O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) log_to(log[1], input[0], ready[1], kLines);
+  for (const int end : {log[1], input[0], ready[1]}) ::close(end);
+  pollfd waits{ready[0], POLLIN, 0};
+  if (::poll(&waits, 1, kLongest) != 1) ::kill(child, SIGKILL);  // it waits for this process
+  ::fcntl(log[0], F_SETFL, O_NONBLOCK);
+  std::string text = read_all(log[0]);
+  ::fcntl(log[0], F_SETFL, 0);
+  EXPECT_EQ(::write(input[1], "x", 1), 1);
+  text += read_all(log[0]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (const int end : {log[0], input[1], ready[0]}) ::close(end);
+
+  std::istringstream lines(text);
+  int written = 0;
+  std::string line;
+  while (std::getline(lines, line) && line.find("left out") == std::string::npos)
+    EXPECT_TRUE(line.ends_with("line " + std::to_string(written++))) << line;
+  EXPECT_GT(written, 0);
+  EXPECT_EQ(line, "daemon_test: " + std::to_string(kLines - written) +
+                      " lines left out: the standard error did not take them");
+  std::getline(lines, line);
+  EXPECT_TRUE(line.ends_with("a-daemon warning: the last")) << line;
+  EXPECT_FALSE(std::getline(lines, line)) << line;
+}
+
+/// In a child process: its file is full for a while.
+[[noreturn]] void log_into_full_file(int file) {
+  ::dup2(file, STDERR_FILENO);
+  if (!lrpc::daemon::start("a-daemon", {})) std::_Exit(2);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit full{100, limit.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  for (int line = 0; line < 3; ++line) lrpc::daemon::write_line(std::string(59, 'x'));
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  lrpc::daemon::write_line("the last");
+  std::_Exit(0);
+}
+
+TEST(Daemon, goes_on_with_its_log_when_there_is_room_again) {
+  const int file = ::memfd_create("log", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  const pid_t child = ::fork();
+  if (child == 0) log_into_full_file(file);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::lseek(file, 0, SEEK_SET);
+  EXPECT_EQ(read_all(file), std::string(59, 'x') + "\n" + std::string(40, 'x') +
+                                "\ndaemon_test: 2 lines left out: the standard error did not take them\nthe last\n");
+  ::close(file);
 }
 
 TEST(Daemon, does_not_start_if_nobody_can_wait_for_it_at_the_descriptor_that_it_is_given) {

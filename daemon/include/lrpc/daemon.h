@@ -1,9 +1,10 @@
 // What lrpcd, lrpc-netd and lrpc-directory have in common: some of their options, how they start, their log. What they
-// log goes to spdlog's default logger. On the main thread, before there is any other.
+// log goes to spdlog's default logger, which waits for nobody. On the main thread, before there is any other.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lrpc/command_line.h"
 #include "lrpc/sandbox.h"
@@ -26,6 +27,10 @@ void declare(const command_line::Program& program, Options& options, const std::
 /// line of its log. Standard streams that are closed become /dev/null. Errors: invalid_argument (--ready-fd names no
 /// descriptor that is open).
 Status start(const std::string& name, const Options& options);
+
+/// Writes a line as it is, where the log goes. A line that the standard error does not take at once, since nobody reads
+/// it or its disk is full, is left out, and so are the log's; the next line that it takes says how many. Any thread.
+void write_line(std::string_view line) noexcept;
 
 /// Shuts the process in as --sandbox says, and logs it. Errors: those of sandbox::enter().
 Status shut_in(const Options& options, sandbox::Options sandbox);

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "daemon_sandbox.h"
+#include "lrpc/daemon.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
+#include "netrpc/protocols/trace/trace.h"
 #include "netrpc/src/graph_check.h"
 
 namespace lrpc::netd {
@@ -60,7 +62,9 @@ SunUse sun_use(const DaemonOptions& options) {
   return use;
 }
 
-netrpc::ProtocolKinds daemon_kinds() { return netrpc::all_kinds().add(netuser::user_kind()); }
+netrpc::ProtocolKinds daemon_kinds() {
+  return netrpc::all_kinds().add(netuser::user_kind()).add(netrpc::trace_kind(daemon::write_line));
+}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));

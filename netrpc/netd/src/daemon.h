@@ -55,7 +55,7 @@ struct DaemonOptions {
 /// What the daemon's graph is to have for Sun RPC.
 [[nodiscard]] SunUse sun_use(const DaemonOptions& options);
 
-/// What the daemon's graph may name: every kind that there is, and USER.
+/// What the daemon's graph may name: every kind that there is, and USER. TRACE writes where the log goes.
 [[nodiscard]] netrpc::ProtocolKinds daemon_kinds();
 
 class Daemon {

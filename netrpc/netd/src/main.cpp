@@ -334,7 +334,7 @@ int serve(CommandLine& line) {
       try {
         number == SIGUSR1 ? tell_state(running, line.daemon.state_file) : reread_keys(running);
       } catch (const std::bad_alloc&) {
-        std::fputs("lrpc-netd: no memory to do what a signal has asked for\n", stderr);
+        lrpc::daemon::write_line("lrpc-netd: no memory to do what a signal has asked for");
       }
     } else {
       spdlog::info("stops");

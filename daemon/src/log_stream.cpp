@@ -1,0 +1,50 @@
+#include "log_stream.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+namespace lrpc::daemon {
+
+void LogStream::write(std::string_view line) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (left_out_ > 0) {
+    std::array<char, 256> note;
+    const int size =
+        std::snprintf(note.data(), note.size(), "%s%.100s: %ju lines left out: the standard error did not take them\n",
+                      torn_ ? "\n" : "", ::program_invocation_short_name, std::uintmax_t{left_out_});
+    if (!put({note.data(), static_cast<std::size_t>(size)})) {
+      ++left_out_;
+      return;
+    }
+    left_out_ = 0;
+  }
+  if (!put(line)) ++left_out_;
+}
+
+void LogStream::leave_out() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++left_out_;
+}
+
+/// The stream is most often others', too: it is not to become one of O_NONBLOCK. What poll(2) calls writable takes a
+/// page without waiting, be it a pipe, a socket or a terminal.
+bool LogStream::put(std::string_view text) noexcept {
+  const std::size_t whole = text.size();
+  while (!text.empty()) {
+    pollfd stream{fd_, POLLOUT, 0};
+    const bool writable = ::poll(&stream, 1, 0) == 1 && (stream.revents & POLLOUT) != 0;
+    const ssize_t written = writable ? ::write(fd_, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF)) : -1;
+    if (written <= 0) break;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (text.size() < whole) torn_ = !text.empty();
+  return text.empty();
+}
+
+}  // namespace lrpc::daemon

@@ -1,0 +1,31 @@
+// The standard error of a daemon, where its log goes: who reads it slowly, or not at all, holds no daemon up.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+
+namespace lrpc::daemon {
+
+class LogStream {
+ public:
+  constexpr explicit LogStream(int fd) noexcept : fd_(fd) {}
+  LogStream(const LogStream&) = delete;
+  LogStream& operator=(const LogStream&) = delete;
+
+  /// Writes `line`, which has its end, or leaves it out if it cannot be written at once. Before the next one that can
+  /// be written, a line says how many were left out. Any thread.
+  void write(std::string_view line) noexcept;
+  /// Counts a line that could not even be made.
+  void leave_out() noexcept;
+
+ private:
+  [[nodiscard]] bool put(std::string_view text) noexcept;
+
+  const int fd_;
+  std::mutex mutex_;
+  std::uint64_t left_out_ = 0;
+  bool torn_ = false;  ///< The last line that was written lacks its end.
+};
+
+}  // namespace lrpc::daemon
