@@ -7,6 +7,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <ctime>
+#include <future>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -19,6 +22,16 @@
 
 namespace lrpc::daemon {
 namespace {
+
+/// For signals, while something else is waited for.
+constexpr std::chrono::milliseconds kBetweenLooks{50};
+
+sigset_t end_signals() {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  for (const int number : {SIGTERM, SIGINT}) ::sigaddset(&ends, number);
+  return ends;
+}
 
 constinit LogStream standard_error(STDERR_FILENO);
 
@@ -74,6 +87,29 @@ void write_line(std::string_view line) noexcept {
   } catch (const std::bad_alloc&) {
     standard_error.leave_out();
   }
+}
+
+bool told_to_end(std::chrono::milliseconds longest) {
+  const sigset_t ends = end_signals();
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(longest);
+  const timespec wait{whole.count(), std::chrono::nanoseconds(longest - whole).count()};
+  if (::sigtimedwait(&ends, nullptr, &wait) < 0) return false;
+  spdlog::info("stops");
+  return true;
+}
+
+Status do_unless_told_to_end(const std::function<Status()>& work) {
+  auto done = std::async(std::launch::async, work);
+  while (done.wait_for(kBetweenLooks) != std::future_status::ready)
+    if (told_to_end({})) std::_Exit(0);
+  return done.get();
+}
+
+void let_signals_kill() {
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGINT, SIG_DFL);
+  const sigset_t ends = end_signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
 }
 
 Status shut_in(const Options& options, sandbox::Options sandbox) {

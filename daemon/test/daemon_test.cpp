@@ -198,6 +198,28 @@ TEST(Daemon, goes_on_with_its_log_when_there_is_room_again) {
   ::close(file);
 }
 
+/// In a child process: waits for another process, and is told to end.
+[[noreturn]] void wait_and_end(int signal) {
+  if (!lrpc::daemon::start("a-daemon", {})) std::_Exit(2);
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  ::raise(signal);
+  (void)lrpc::daemon::do_unless_told_to_end([]() -> lrpc::Status {
+    for (;;) ::pause();
+  });
+  std::_Exit(1);
+}
+
+TEST(Daemon, that_is_told_to_end_does_not_wait_for_another_process) {
+  for (const int signal : {SIGTERM, SIGINT})
+    EXPECT_EXIT(wait_and_end(signal), testing::ExitedWithCode(0), "a-daemon info: stops\n$");
+  const lrpc::Status refused = lrpc::daemon::do_unless_told_to_end([] { return lrpc::Status(lrpc::Errc::timed_out); });
+  EXPECT_EQ(refused.code(), lrpc::Errc::timed_out);
+  EXPECT_TRUE(lrpc::daemon::do_unless_told_to_end([] { return lrpc::Status(); }));
+}
+
 TEST(Daemon, does_not_start_if_nobody_can_wait_for_it_at_the_descriptor_that_it_is_given) {
   const int free = ::dup(0);
   ::close(free);

@@ -2,6 +2,8 @@
 // log goes to spdlog's default logger, which waits for nobody. On the main thread, before there is any other.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +33,14 @@ Status start(const std::string& name, const Options& options);
 /// Writes a line as it is, where the log goes. A line that the standard error does not take at once, since nobody reads
 /// it or its disk is full, is left out, and so are the log's; the next line that it takes says how many. Any thread.
 void write_line(std::string_view line) noexcept;
+
+/// Whether SIGTERM or SIGINT has come, or comes within `longest`, which is logged. All threads block both.
+[[nodiscard]] bool told_to_end(std::chrono::milliseconds longest);
+/// Does `work`, which waits for another process, in a thread of its own. If told_to_end() meanwhile, ends this process
+/// at once, with status 0: `work` must leave nothing outside of this process that its death does not undo.
+Status do_unless_told_to_end(const std::function<Status()>& work);
+/// From here on SIGTERM and SIGINT kill: what is under way may take its time, and who asks twice does not want to wait.
+void let_signals_kill();
 
 /// Shuts the process in as --sandbox says, and logs it. Errors: those of sandbox::enter().
 Status shut_in(const Options& options, sandbox::Options sandbox);

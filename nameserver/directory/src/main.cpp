@@ -101,8 +101,12 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   if (const std::string few = lrpc::directory::few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
   serving.nameserver = line.nameserver;
   lrpc::Server server(std::move(serving));
-  auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
-  if (!exported) return complain(exported.error().message());
+  const auto export_it = [&]() -> lrpc::Status {
+    auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
+    return exported ? lrpc::Status() : exported.error();
+  };
+  if (auto exported = lrpc::daemon::do_unless_told_to_end(export_it); !exported)
+    return complain(exported.error().message());
   // Not before it is this machine's only lrpc-directory: a second one would take the names out of etcd with its lease.
   publisher.begin();
   std::printf("lrpc-directory %s uses etcd at %s\n", LRPC_VERSION, endpoints_of(config).c_str());
@@ -110,6 +114,7 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   if (auto told = lrpc::daemon::tell_ready(line.common); !told) return complain(told.error().message());
   for (int number = 0; ::sigwait(&ends, &number) != 0;) continue;
   spdlog::info("stops");
+  lrpc::daemon::let_signals_kill();
   lookups.stop();
   return 0;
 }

@@ -1,6 +1,7 @@
 // lrpc-directory as a process: its configuration, its sandbox, its end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "eventually.h"
 #include "fake_etcd.h"
 #include "fake_network_domain.h"
+#include "frozen_nameserver.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "resolver.h"
 #include "run.h"
@@ -89,6 +91,18 @@ TEST_F(DirectoryDaemon, needs_an_lrpcd) {
                               "--nameserver " + file("none.sock") + " --log-level off");
   EXPECT_EQ(alone.status, 1);
   expect_said(alone, "none.sock");
+}
+
+TEST_F(DirectoryDaemon, ends_when_it_is_told_to_while_lrpcd_does_not_answer) {
+  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"http://127.0.0.1:1\"]";
+  const netd::test::FrozenNameserver nameserver;
+  netd::test::Running daemon(std::string(LRPC_DIRECTORY) + " --config " + file("directory.toml") + " --nameserver " +
+                             nameserver.path());
+  EXPECT_TRUE(nameserver.connected());
+  daemon.send(SIGTERM);
+  const netd::test::Ran ran = daemon.end();
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  expect_said(ran, "stops");
 }
 
 TEST_F(DirectoryDaemon, says_nothing_to_etcd_where_there_is_one_already) {

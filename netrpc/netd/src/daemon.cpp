@@ -84,7 +84,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
     composed = daemon->compose();
   }
   if (!composed) return composed.error();
-  daemon->register_programs();
   if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
   // Receives from here on; the broker's own calls need that.
   if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
@@ -98,12 +97,17 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   broker.own_address = daemon->host_->address().value;
   broker.foreign = daemon->sun_client_.get();
   broker.exported = [self = daemon.get()](std::string_view name) { return self->is_exported(name); };
-  auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));
-  if (!brokered) return brokered.error();
-  daemon->broker_ = std::move(brokered).value();
-  daemon->service_->serve_with(*daemon->broker_);
-  if (daemon->sun_) daemon->sun_->serve();
-  daemon->serve_users();
+  const Status serves = daemon::do_unless_told_to_end([&]() -> Status {
+    auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));
+    if (!brokered) return brokered.error();
+    daemon->broker_ = std::move(brokered).value();
+    daemon->service_->serve_with(*daemon->broker_);
+    if (daemon->sun_) daemon->sun_->serve();
+    daemon->serve_users();
+    return {};
+  });
+  if (!serves) return serves.error();
+  daemon->register_programs();  // which must be taken back: not while a signal may end the process at once
   return daemon;
 }
 

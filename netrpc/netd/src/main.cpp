@@ -273,14 +273,7 @@ bool make_state_file(const std::string& file) {
 bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
   static bool told = false;
   if (!std::exchange(told, true)) spdlog::warn("waits for a port of another process: {}", taken.message());
-  sigset_t ends;
-  ::sigemptyset(&ends);
-  for (const int number : {SIGTERM, SIGINT}) ::sigaddset(&ends, number);
-  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(pause);
-  const timespec wait{whole.count(), std::chrono::nanoseconds(pause - whole).count()};
-  if (::sigtimedwait(&ends, nullptr, &wait) < 0) return true;
-  spdlog::info("stops");
-  return false;
+  return !lrpc::daemon::told_to_end(pause);
 }
 
 int serve(CommandLine& line) {
@@ -338,13 +331,7 @@ int serve(CommandLine& line) {
       }
     } else {
       spdlog::info("stops");
-      // What is being served may take its time; whoever asks twice does not want to wait.
-      ::signal(SIGTERM, SIG_DFL);
-      ::signal(SIGINT, SIG_DFL);
-      ::sigdelset(&signals, SIGHUP);  // these three stay blocked: they would kill, and nobody asks for that by them
-      ::sigdelset(&signals, SIGUSR1);
-      ::sigdelset(&signals, kNoticed);
-      ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      lrpc::daemon::let_signals_kill();
       return 0;
     }
   }

@@ -1,12 +1,8 @@
 // What lrpc-netd says without a network.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <netinet/in.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,14 +11,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <string>
-#include <utility>
 
-#include "lrpc/netrpc/address.h"
-#include "lrpc/shim/system/fd.h"
 #include "run.h"
 #include "world.h"
 
@@ -238,101 +229,6 @@ TEST(NetdCommandLine, names_an_address_that_this_machine_does_not_have) {
   const Ran ran = run(kNetd + " --udp --insecure --address 192.0.2.77 --nameserver /nonexistent");
   EXPECT_EQ(ran.status, 1);
   EXPECT_NE(ran.output.find("udp: this machine has no address 192.0.2.77"), std::string::npos) << ran.output;
-}
-
-/// An address of the loopback interface that no other run of this test has.
-std::string own_address() {
-  const auto pid = static_cast<unsigned>(getpid());
-  return "127." + std::to_string(8 + (pid >> 16)) + "." + std::to_string(pid >> 8 & 255) + "." +
-         std::to_string(pid & 255);
-}
-
-/// A socket at a UDP port of the loopback interface.
-UniqueFd bound_to(const std::string& address, std::uint16_t port) {
-  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(port);
-  at.sin_addr.s_addr = ::inet_addr(address.c_str());
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0) << std::strerror(errno);
-  return socket;
-}
-
-/// One at a UDP port that this process holds.
-class WaitingNetd : public ::testing::Test {
- protected:
-  static constexpr std::uint16_t kPort = 24000 + netrpc::protocol_numbers::kFragment;
-  /// Whoever waits for the port gives it up after a hundred looks: a test that was kept from its processor meanwhile
-  /// begins again.
-  static constexpr int kTries = 5;
-
-  /// Holds the port, and starts one that has found it in use when this returns.
-  void start() {
-    let_go();
-    held_ = bound_to(address_, kPort);
-    pipe_ = ::popen(
-        ("echo $$; exec " + kNetd + " --udp --insecure --nameserver /nonexistent --address " + address_ + " 2>&1")
-            .c_str(),
-        "re");
-    ASSERT_NE(pipe_, nullptr);
-    output_.clear();
-    pid_ = std::atoi(next_line().c_str());
-    while (output_.find("waits for a port") == std::string::npos && !next_line().empty()) {
-    }
-    ASSERT_NE(output_.find("waits for a port"), std::string::npos) << output_;
-  }
-  void let_go() { held_.reset(); }
-  void send(int signal) const { EXPECT_EQ(::kill(pid_, signal), 0) << std::strerror(errno); }
-  /// When it has ended.
-  Ran end() {
-    while (!next_line().empty()) {
-    }
-    const int status = ::pclose(std::exchange(pipe_, nullptr));
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output_};
-  }
-
- private:
-  std::string next_line() {
-    std::array<char, 4096> line{};
-    if (std::fgets(line.data(), line.size(), pipe_) == nullptr) return {};
-    output_ += line.data();
-    return line.data();
-  }
-  const std::string address_ = own_address();
-  UniqueFd held_;
-  std::FILE* pipe_ = nullptr;
-  pid_t pid_ = 0;
-  std::string output_;
-};
-
-TEST_F(WaitingNetd, takes_its_port_when_the_one_that_had_it_has_ended) {
-  Ran ran;
-  for (int i = 0; i < kTries && ran.output.find("no nameserver answers") == std::string::npos; ++i) {
-    ASSERT_NO_FATAL_FAILURE(start());
-    let_go();
-    ran = end();
-  }
-  EXPECT_NE(ran.output.find("no nameserver answers"), std::string::npos) << ran.output;
-}
-
-TEST_F(WaitingNetd, gives_up_when_its_port_stays_in_use) {
-  ASSERT_NO_FATAL_FAILURE(start());
-  const Ran ran = end();
-  EXPECT_EQ(ran.status, 1);
-  EXPECT_NE(ran.output.find("\nlrpc-netd: udp: port 24201 is in use"), std::string::npos) << ran.output;
-}
-
-TEST_F(WaitingNetd, ends_when_it_is_told_to) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    Ran ran;
-    for (int i = 0; i < kTries && ran.status != 0; ++i) {
-      ASSERT_NO_FATAL_FAILURE(start());
-      send(signal);
-      ran = end();
-    }
-    EXPECT_EQ(ran.status, 0) << ran.output;
-    EXPECT_EQ(ran.output.find("lrpc-netd: "), std::string::npos) << ran.output;
-  }
 }
 
 TEST(NetdCommandLine, refuses_keys_that_others_can_read) {

@@ -1,0 +1,112 @@
+// How lrpc-netd starts: what it waits for, and that a signal ends it meanwhile.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "frozen_nameserver.h"
+#include "lrpc/netrpc/address.h"
+#include "lrpc/shim/system/fd.h"
+#include "run.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+/// An address of the loopback interface that no other run of this test has.
+std::string own_address() {
+  const auto pid = static_cast<unsigned>(getpid());
+  return "127." + std::to_string(8 + (pid >> 16)) + "." + std::to_string(pid >> 8 & 255) + "." +
+         std::to_string(pid & 255);
+}
+
+/// A socket at a UDP port of the loopback interface.
+UniqueFd bound_to(const std::string& address, std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = ::inet_addr(address.c_str());
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0) << std::strerror(errno);
+  return socket;
+}
+
+std::string netd_at(const std::string& address, const std::string& nameserver) {
+  return LRPC_NETD " --udp --insecure --address " + address + " --nameserver " + nameserver;
+}
+
+TEST(StartingNetd, ends_when_it_is_told_to_while_lrpcd_does_not_answer) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const FrozenNameserver nameserver;
+    Running netd(netd_at(own_address(), nameserver.path()));
+    EXPECT_TRUE(nameserver.connected());
+    netd.send(signal);
+    const Ran ran = netd.end();
+    EXPECT_EQ(ran.status, 0) << ran.output;
+    EXPECT_NE(ran.output.find("stops"), std::string::npos) << ran.output;
+  }
+}
+
+/// One at a UDP port that this process holds.
+class WaitingNetd : public ::testing::Test {
+ protected:
+  static constexpr std::uint16_t kPort = 24000 + netrpc::protocol_numbers::kFragment;
+  /// Whoever waits for the port gives it up after a hundred looks: a test that was kept from its processor meanwhile
+  /// begins again.
+  static constexpr int kTries = 5;
+
+  /// Holds the port, and starts one that has found it in use when this returns.
+  void start() {
+    let_go();
+    held_ = bound_to(address_, kPort);
+    netd_.emplace(netd_at(address_, "/nonexistent"));
+    ASSERT_TRUE(netd_->says("waits for a port")) << netd_->output();
+  }
+  void let_go() { held_.reset(); }
+
+  std::optional<Running> netd_;
+
+ private:
+  const std::string address_ = own_address();
+  UniqueFd held_;
+};
+
+TEST_F(WaitingNetd, takes_its_port_when_the_one_that_had_it_has_ended) {
+  Ran ran;
+  for (int i = 0; i < kTries && ran.output.find("no nameserver answers") == std::string::npos; ++i) {
+    ASSERT_NO_FATAL_FAILURE(start());
+    let_go();
+    ran = netd_->end();
+  }
+  EXPECT_NE(ran.output.find("no nameserver answers"), std::string::npos) << ran.output;
+}
+
+TEST_F(WaitingNetd, gives_up_when_its_port_stays_in_use) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const Ran ran = netd_->end();
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("\nlrpc-netd: udp: port 24201 is in use"), std::string::npos) << ran.output;
+}
+
+TEST_F(WaitingNetd, ends_when_it_is_told_to) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Ran ran;
+    for (int i = 0; i < kTries && ran.status != 0; ++i) {
+      ASSERT_NO_FATAL_FAILURE(start());
+      netd_->send(signal);
+      ran = netd_->end();
+    }
+    EXPECT_EQ(ran.status, 0) << ran.output;
+    EXPECT_EQ(ran.output.find("lrpc-netd: "), std::string::npos) << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test
