@@ -368,10 +368,14 @@ TEST_F(CallbackProcesses, a_client_that_dies_while_it_is_called_back_fails_that_
 TEST_F(CallbackProcesses, a_stopped_client_holds_up_only_who_calls_it_back) {
   const Process stopped = start_client("stay");
   stopped.send(SIGSTOP);
+  siginfo_t state{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(stopped.pid()), &state, WSTOPPED | WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(state.si_code, CLD_STOPPED);
   std::thread publisher([&] {
     const auto told = service_.publish(1);  // whether in time or not
     EXPECT_EQ(told.told + told.lost, 1U);
   });
+  EXPECT_TRUE(eventually([&] { return service_.publications != 0; })) << "to this client alone";
   EXPECT_NO_THROW((void)start_client("sum"));
   stopped.send(SIGCONT);
   publisher.join();

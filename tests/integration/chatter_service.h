@@ -66,6 +66,7 @@ class ChatterService {
         std::lock_guard lock(mutex_);
         all = subscribers_;
       }
+      ++publications;
       for (const Back& back : all) {
         const auto told = back->News(number);
         ++(told ? results.told : results.lost);
@@ -91,6 +92,7 @@ class ChatterService {
     std::lock_guard lock(error_mutex_);
     return last_error_;
   }
+  std::atomic<int> publications{0};  ///< That have begun: whoever subscribes now is not told of these.
 
  private:
   lrpc::Error note(lrpc::Error error) {
