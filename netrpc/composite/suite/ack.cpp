@@ -28,6 +28,8 @@ class Ack final : public MicroProtocol {
 
  private:
   void handle(MicroParts& all) {
+    // What it has forgotten is not to come again. Half of that time is for what is delayed on its way.
+    if (const auto* const remembers = all.procedure(kRemembers)) sent_.repeat_for((*remembers)() / 2);
     const Numbers numbers(all);
     const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };
     const auto ours = [numbers](const ItemRef& item) {
@@ -123,6 +125,7 @@ MicroKind ack_kind() {
       .summary = "sends again what is not acknowledged",
       .exports = {kSuspectHostDead.name, kTooLongAgain.name},
       .imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name},
+      .may_import = {kRemembers.name},
       .needs = {{"NUMBER"}},
       .options = with_peer_options(
           {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms",

@@ -26,6 +26,9 @@ inline constexpr EventName<Peer, MembershipChange> kMembershipChange{"Membership
 /// MEMBERSHIP's: who belongs to the group, in no order. Throws std::bad_alloc.
 inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
 
+/// UNIQUE's: for how long, at least, it knows a message again.
+inline constexpr ProcedureName<Duration()> kRemembers{"Remembers"};
+
 /// MEMBERSHIP's: whether it has failed, and has not been heard of since.
 inline constexpr ProcedureName<bool(const Peer&)> kHasFailed{"Has_Failed"};
 

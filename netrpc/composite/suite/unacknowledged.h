@@ -25,6 +25,9 @@ class Unacknowledged {
   /// Of ACK's `parts`, with its options. `timeout`: raised when a message's time is over; timed_out() is to follow.
   Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout);
 
+  /// Each message for so long at most, however many tries are left.
+  void repeat_for(Duration most) noexcept { repeats_ = most; }
+
   /// `item` leaves now: a copy of it is kept. False: there is no room, or no memory. A reply that is refused is lost,
   /// so there is more room for those: there are no more of them than requests that the protocol above works on.
   [[nodiscard]] bool keep(const ItemRef& item, const Sent& sent) noexcept;
@@ -57,7 +60,7 @@ class Unacknowledged {
   const std::uint64_t most_;
   const std::uint64_t window_;
   const std::size_t memory_;
-  const Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
+  Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;
   std::size_t bytes_ = 0;               ///< What is kept takes in all,

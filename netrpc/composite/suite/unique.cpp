@@ -12,6 +12,8 @@ class Unique final : public MicroProtocol {
       : parts_(parts),
         first_(parts.attribute<bool>("first")),
         flows_(peer_table<Flow, Seen>(parts, kReceiversRemember)) {
+    const Duration remembers = parts.options.duration("idle", std::chrono::seconds(60)) * kReceiversRemember;
+    parts_.exported_procedure(kRemembers, [remembers] { return remembers; });
     parts_.later([this](MicroParts& all) {
       const Numbers numbers(all);
       // What somebody has no room for comes again. Of a repetition that says nothing of the first one, which may have
@@ -57,6 +59,7 @@ class Unique final : public MicroProtocol {
 MicroKind unique_kind() {
   return {.name = "UNIQUE",
           .summary = "drops messages that have arrived before",
+          .exports = {kRemembers.name},
           .imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name},
           .needs = {{"NUMBER"}},
           .at_most_once = true,

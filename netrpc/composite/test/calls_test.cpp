@@ -175,6 +175,25 @@ TEST(CompositeCalls, are_not_executed_again_after_a_pause_of_their_client) {
   EXPECT_EQ(next.outcome, Errc::ok);
 }
 
+/// ACK goes by the time of UNIQUE, whatever its own options say.
+TEST(CompositeCalls, are_not_repeated_when_unique_may_have_forgotten_them) {
+  Two two([](std::size_t) {
+    std::vector<Part> parts = parts_of({number_kind()});
+    parts.push_back(part(unique_kind(), {{"idle", "1s"}}));
+    parts.push_back(part(ack_kind(), {{"interval", "1s"}, {"tries", "20"}, {"idle", "60s"}}));
+    return parts;
+  });
+  TestCall one;
+  call(two, "once", one);
+  two.net.world.set_links({.loss = 1});
+  two.net.world.run_for(10s);
+  EXPECT_EQ(two.sink[1]->received.size(), 1U);
+  two.net.world.set_links({});
+  two.net.world.run_for(5min);
+  EXPECT_EQ(two.sink[1]->received.size(), 1U);
+  EXPECT_EQ(one.outcome, Errc::call_failed);
+}
+
 /// Answers nothing: lets go of its requests, or keeps them.
 class Silent final : public Protocol {
  public:
