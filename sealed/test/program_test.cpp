@@ -1,0 +1,141 @@
+// Which programs can run sealed, and what is known to be wrong before one is started.
+#include "program.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher.h"
+#include "temporary_directory.h"
+
+namespace lrpc::sealed {
+namespace {
+
+using testing_lrpc::TemporaryDirectory;
+
+/// A file with these bytes.
+std::string write(const std::string& path, const std::string& bytes, mode_t mode = 0700) {
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  return path;
+}
+
+/// The head of an executable without any segments: it needs no interpreter.
+std::string static_program() {
+  ElfW(Ehdr) header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_phentsize = sizeof(ElfW(Phdr));
+  return {reinterpret_cast<const char*>(&header), sizeof header};
+}
+
+bool same_file(int fd, const std::string& path) {
+  struct stat one {};
+  struct stat other {};
+  return ::fstat(fd, &one) == 0 && ::stat(path.c_str(), &other) == 0 && one.st_ino == other.st_ino;
+}
+
+class Programs : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* path = std::getenv("PATH");
+    path_ = path != nullptr ? path : "";
+  }
+  void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
+  /// Why it cannot run sealed.
+  static std::string why_not(const std::string& name) {
+    const auto opened = open_program(name);
+    if (opened) return "it can";
+    EXPECT_EQ(opened.code(), Errc::invalid_argument);
+    EXPECT_NE(opened.error().message().find(name), std::string::npos) << "the text names it";
+    return opened.error().message();
+  }
+  const TemporaryDirectory here_;
+
+ private:
+  std::string path_;
+};
+
+TEST_F(Programs, a_static_executable_can_run_sealed) {
+  const std::string program = write(here_ / "static", static_program());
+  const auto opened = open_program(program);
+  ASSERT_TRUE(opened) << opened.error().message();
+  EXPECT_TRUE(same_file(opened->get(), program));
+}
+
+TEST_F(Programs, a_dynamic_executable_is_refused_and_told_how_to_link) {
+  EXPECT_NE(why_not("/proc/self/exe").find("linked dynamically"), std::string::npos);
+}
+
+TEST_F(Programs, what_is_no_executable_of_this_processor_is_refused) {
+  EXPECT_NE(why_not(write(here_ / "script", "#!/bin/sh\nexit 0\n")).find("no program"), std::string::npos);
+  EXPECT_NE(why_not(write(here_ / "empty", "")).find("no program"), std::string::npos);
+  EXPECT_NE(why_not(write(here_ / "cut", static_program().substr(0, 20))).find("no program"), std::string::npos);
+  std::string of_another = static_program();
+  reinterpret_cast<ElfW(Ehdr)*>(of_another.data())->e_phentsize = 1;
+  EXPECT_NE(why_not(write(here_ / "another", of_another)).find("no program"), std::string::npos);
+}
+
+TEST_F(Programs, what_cannot_be_executed_is_refused_and_a_fifo_not_waited_for) {
+  EXPECT_NE(why_not(here_ / "absent").find("No such file"), std::string::npos);
+  EXPECT_NE(why_not(here_.path().string()).find("Permission denied"), std::string::npos);
+  EXPECT_NE(why_not(write(here_ / "data", static_program(), 0600)).find("Permission denied"), std::string::npos);
+  ASSERT_EQ(::mkfifo((here_ / "fifo").c_str(), 0700), 0);
+  EXPECT_NE(why_not(here_ / "fifo").find("Permission denied"), std::string::npos);
+}
+
+TEST_F(Programs, a_name_without_a_slash_is_the_first_executable_in_the_path) {
+  for (const char* directory : {"a", "b", "c"}) std::filesystem::create_directory(here_ / directory);
+  write(here_ / "a/program", static_program(), 0600);  // cannot be executed
+  const std::string first = write(here_ / "b/program", static_program());
+  write(here_ / "c/program", static_program());
+  ASSERT_EQ(::setenv("PATH", ((here_ / "a") + ":" + (here_ / "b") + ":" + (here_ / "c")).c_str(), 1), 0);
+  const auto opened = open_program("program");
+  ASSERT_TRUE(opened) << opened.error().message();
+  EXPECT_TRUE(same_file(opened->get(), first));
+  (void)why_not("program-that-is-nowhere");
+}
+
+constexpr Pdl kPdl{.interface = {.name = "Test", .major = 1}, .classes = {}, .procedures = {}, .text = {}};
+
+/// What a launcher says of these options before it starts anything.
+Status prepared(std::vector<std::string> arguments, SealedOptions options) {
+  return Launcher(std::move(arguments), std::move(options)).prepare();
+}
+
+TEST_F(Programs, a_launcher_refuses_options_without_a_meaning_before_there_is_a_child) {
+  const std::vector<std::string> program{write(here_ / "static", static_program())};
+  EXPECT_TRUE(prepared(program, {.name = "host", .pdl = &kPdl}));
+  EXPECT_EQ(prepared({}, {.name = "host", .pdl = &kPdl}).code(), Errc::invalid_argument);
+  for (const char* name : {"", "host@machine", "a/b"})
+    EXPECT_EQ(prepared(program, {.name = name, .pdl = &kPdl}).code(), Errc::invalid_argument) << name;
+  EXPECT_EQ(prepared({here_ / "absent"}, {.name = "host", .pdl = &kPdl}).code(), Errc::invalid_argument);
+  SealedOptions wrong{.name = "host", .timeout = std::chrono::milliseconds(-1), .pdl = &kPdl};
+  EXPECT_EQ(prepared(program, std::move(wrong)).code(), Errc::invalid_argument);
+  wrong = {.name = "host", .pdl = &kPdl, .allow = {"open_sesame"}};
+  EXPECT_EQ(prepared(program, std::move(wrong)).code(), Errc::invalid_argument);
+  wrong = {.name = "host", .pdl = &kPdl, .environment = {"=x"}};
+  EXPECT_EQ(prepared(program, std::move(wrong)).code(), Errc::invalid_argument);
+}
+
+TEST_F(Programs, a_launcher_with_a_private_binding_wants_to_know_the_interface) {
+  const std::vector<std::string> program{write(here_ / "static", static_program())};
+  for (const Pdl* pdl : {static_cast<const Pdl*>(nullptr), &kPdl}) {
+    auto ends = make_socket_pair().value();
+    const Status status = prepared(program, {.name = "host", .socket = std::move(ends.second), .pdl = pdl});
+    EXPECT_EQ(status.code(), pdl == nullptr ? Errc::invalid_argument : Errc::ok);
+  }
+}
+
+}  // namespace
+}  // namespace lrpc::sealed
