@@ -1,8 +1,7 @@
-// The strangers of remote_client_fuzzer.cpp: a directory, and a network domain with the hosts behind it. They answer as
-// the input says.
+// The strangers that a client asks when it imports from other hosts: a directory that names any hosts, and a network
+// domain that binds or refuses for any reason, and answers calls with any status and any bytes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,10 +14,10 @@
 
 #include "directory.server.h"
 #include "input.h"
-#include "lrpc/client/remote/group_call.h"
+#include "lrpc/client/remote/remote_path.h"
 #include "lrpc/server.h"
 #include "network_path.server.h"
-#include "replica.client.h"
+#include "replica.server.h"
 
 namespace lrpc::fuzz {
 
