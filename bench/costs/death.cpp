@@ -26,7 +26,7 @@ std::vector<Act> acts() {
     all.push_back({gate, Hears::call, Way::kill});
     if (gate != Gate::trap) all.push_back({gate, Hears::started_call, Way::kill});  // a sealed domain starts none
     all.push_back({gate, Hears::next_call, Way::kill});
-    // A sealed caller hears by the listener's end, which whoever holds the sockets holds, too.
+    // A sealed caller hears by the listener's end, which the holder of the sockets holds, too.
     if (gate != Gate::trap) all.push_back({gate, Hears::call, Way::kill_held});
   }
   all.push_back({Gate::adaptive, Hears::call, Way::exit});

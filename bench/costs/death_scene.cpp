@@ -48,7 +48,7 @@ struct Scene {
   std::atomic<bool> held;           ///< A call is in the server's hands.
   std::atomic<pid_t> holder;        ///< Of the dead one's sockets.
   std::atomic<int> bindings_told;   ///< Of their revocation.
-  std::atomic<std::int64_t> since;  ///< When whoever hears saw the report itself, if that is what counts.
+  std::atomic<std::int64_t> since;  ///< When the hearing process saw the report itself, if that counts.
   std::atomic<std::int64_t> heard;
   std::atomic<bool> failed;
   Errc code;

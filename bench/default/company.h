@@ -32,7 +32,7 @@ class Company {
 
   /// For each client and server: puts it where it belongs.
   Status admit(const Child& process) const;
-  /// Once the clients are there: who moves them begins.
+  /// Once the clients are there: the process that moves them begins.
   Status follow(std::span<const Child> clients, const Cores& cores);
 
   /// The run begins: from now on it counts what others get.

@@ -38,7 +38,7 @@ class EmptySignal {
 class KernelComponents final : public Components {
  public:
   Status start(const Seats& seats) {
-    // Processes first: who forks has one thread.
+    // Processes first: a process that forks has one thread.
     auto yield = make_yield_floor(seats);
     if (!yield) return yield.error();
     yield_ = std::move(*yield);

@@ -8,7 +8,7 @@
 
 namespace lrpc::bench {
 
-/// The second thread, which sleeps on a futex until it is asked. It inherits the affinity of who makes it.
+/// The second thread, which sleeps on a futex until it is asked. It inherits the affinity of the thread that makes it.
 class ThreadPair {
  public:
   /// `work`: done by the second thread at each round trip.

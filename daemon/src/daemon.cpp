@@ -56,7 +56,7 @@ void declare(const command_line::Program& program, Options& options, const std::
       .help_text("off|best-effort|required");
   program.option("--log-level", options.log_level, "What to log on the standard error")
       .one_of({"debug", "info", "warning", "off"});
-  // Not a standard stream: who connects after it has been closed would have its number, and read the log.
+  // Not a standard stream: a later connection would get its number once it has been closed, and read the log.
   program
       .option("--ready-fd", options.ready_fd,
               "Write one byte to this descriptor (over 2) when " + ready + ", and close it")

@@ -12,7 +12,7 @@ namespace lrpc::netrpc {
 
 class SimDeviceSession;
 
-/// What the two have in common: sessions by peer and protocol number, and who is enabled.
+/// What the two have in common: sessions by peer and protocol number, and the enabled protocols.
 class SimDevice : public Protocol {
  public:
   SimDevice(SimHost& machine, std::string name, Medium medium);

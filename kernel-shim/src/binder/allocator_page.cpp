@@ -13,8 +13,8 @@ namespace lrpc::shim {
 namespace {
 
 // Each puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its
-// lock on the address space held, and who faults in between waits for it. The system calls themselves, because tools
-// that watch mmap take it for a write to every byte, which others must not make at the same time.
+// lock on the address space held, and a thread that faults then waits for it. The system calls themselves, because
+// tools that watch mmap take it for a write to every byte, which others must not make at the same time.
 
 bool map_over(void* at, int fd) noexcept {
   return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0L) != -1;

@@ -29,7 +29,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// For what is being closed of the same peer's. Who binds waits for that peer anyway.
+/// For what is being closed of the same peer's. A thread that binds waits for that peer anyway.
 constexpr milliseconds kIntakeTime{50};
 /// The clock can tell no more than some centuries.
 constexpr milliseconds kLongestWait = std::chrono::hours(24 * 365);

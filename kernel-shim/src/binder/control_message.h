@@ -37,7 +37,7 @@ inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool creden
 }
 
 /// Calls `take(number, sent)` for every descriptor of one control message. `sent` is false for those that nobody sent:
-/// whoever made the socket can have the kernel add a pidfd to each message (SO_PASSPIDFD), and still has our end to
+/// the maker of the socket can have the kernel add a pidfd to each message (SO_PASSPIDFD), and still has our end to
 /// switch that on. Where it could not make one, it says why instead; that is passed by.
 template <class Take>
 void for_each_descriptor(const cmsghdr& control, Take&& take) {

@@ -121,7 +121,7 @@ void Porter::work(bool looks_first) noexcept {
   Control control;
   iovec data{room_.data(), room_.size()};
   if (looks_first) {
-    // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away. While
+    // What does not fit is closed by the receiver, and waited for: looked at first, which takes nothing away. While
     // these copies are there, nothing that does not fit later is the last.
     msghdr looked = header_of(data, control.bytes);
     if (receive(looked, MSG_PEEK) < 0) {

@@ -83,7 +83,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   // linkage came before what our CAS read, so the next generation is seen here.
   const std::uint64_t next = linkage.next_generation();
   if (next != 0 && (word.is(Turn::called, next) || word.is(Turn::abandoned, next))) return;
-  // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex
+  // Whatever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex
   // sees the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
   LRPC_STEP("T11 sleep");

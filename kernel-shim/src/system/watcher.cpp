@@ -100,7 +100,7 @@ Status Watcher::Impl::start_locked() {
 }
 
 void* Watcher::Impl::thread_main(void* self) {
-  const NoCancellation never;  // whoever learns of this thread: it is not the program's
+  const NoCancellation never;  // also by code that learns of this thread: it is not the program's
   static_cast<Impl*>(self)->run();
   return nullptr;
 }

@@ -18,7 +18,7 @@ using shim::LinkageRecord;
 using Clock = std::chrono::steady_clock;
 
 lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
-  // A call that was moved from has nothing more to say, whoever it was.
+  // A call that was moved from has nothing more to say.
   if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
   return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
 }
@@ -135,8 +135,8 @@ void PendingCall::look_again() noexcept {
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 
-/// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed
-/// to poll does not, and the E-stack has been woken.
+/// After a plain store only: for as long as a poller may take. True: the word has changed. False: the poller
+/// that was believed in does not poll, and the E-stack has been woken.
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;

@@ -105,7 +105,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (is_private && shim::is_socket_pair_end(answer.fds[0].get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
-  // Who was not compiled for any layout takes what the nameserver has laid the region out by.
+  // A caller that was not compiled for any layout takes the one by which the nameserver has laid the region out.
   if (classes != nullptr) *classes = bound->classes;
   if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
@@ -135,7 +135,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
     return parts;
   }
   parts.bell.take_nothing();
-  // Over a socketpair the peer is whoever sent the message, by the kernel's word.
+  // Over a socketpair the peer is the process that sent the message, by the kernel's word.
   if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
   parts.server = *answer.sender;
   auto pidfd = shim::pidfd_of_sender(parts.server);
@@ -225,7 +225,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
 Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const ImportOptions& options) {
   const shim::NoCancellation never;
   const shim::Stranger server = shim::stranger_at(given.get());
-  // Whoever made the pair may have left something in this end, and may have it, too.
+  // The maker of the pair may have left something in this end, and may have it, too.
   const shim::ClosedAside socket(std::move(given), server);
   (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);  // it may have come by dup2(2), and others may execute a program
   if (options.timeout == kDoNotWait) {

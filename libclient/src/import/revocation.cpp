@@ -26,7 +26,7 @@ Result<int> RevocationNews::descriptor(const std::atomic<bool>& revoked) {
   if (!fd) return system_error("eventfd", errno);
   int before = -1;
   if (!fd_.compare_exchange_strong(before, fd.get(), std::memory_order_seq_cst)) return before;
-  // Whoever sets the flag looks for a descriptor after it: either it has seen ours, or we see the flag.
+  // A thread that sets the flag looks for a descriptor after it: either it has seen ours, or we see the flag.
   if (revoked.load(std::memory_order_seq_cst)) signal();
   return fd.release();
 }

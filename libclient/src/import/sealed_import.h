@@ -1,4 +1,4 @@
-// Importing in a sealed domain: the one binding that whoever started the program has made for it.
+// Importing in a sealed domain: the one binding that the program's launcher has made for it.
 #pragma once
 
 #include <string_view>

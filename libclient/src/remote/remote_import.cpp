@@ -50,8 +50,8 @@ struct Largest {
   }
 };
 
-/// The end of the Binding Object's own bell that stands for the server: whoever hangs it up ends the binding, by the
-/// same way on which a dead server does. Shared with the inner binding's callback, which may run while all this is
+/// The end of the Binding Object's own bell that stands for the server: to hang it up ends the binding, in the
+/// same way as a server's death. Shared with the inner binding's callback, which may run while all this is
 /// being taken down.
 using HangUp = std::shared_ptr<const UniqueFd>;
 

@@ -36,7 +36,7 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
   const Waiting waiting(parts_.call_timeout);
   for (;;) {
     LRPC_STEP("client 2 slow");
-    const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
+    const std::uint32_t seen = list.wakes();  // G3: a thread that revokes raises the count afterwards
     if (revoked()) return {nullptr, Errc::binding_revoked};
     const std::uint32_t phase = trim_phase_.load(std::memory_order_acquire);
     bool moving = false;

@@ -105,7 +105,7 @@ bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   if (!line) return false;
   shim::PeerSocket kept(*std::move(line), shim::PeerSocket::Made::here, stranger());
   asked_.emplace(Asked{*request, std::move(kept), Clock::now()});
-  binding_.schedule_return();  // also if nobody is left who looks for the answer
+  binding_.schedule_return();  // also if no caller is left to look for the answer
   return true;
 }
 

@@ -58,8 +58,8 @@ class Waiting {
     std::copy(words.begin(), words.end(), all.begin());
     const std::size_t count = append(all, kWords);
     if (count < all.size()) return shim::futex_wait_any(std::span(all).first(count), limit);
-    // Perhaps not all of them: all are looked at so often. Who called is told of the time when all of it is over, for
-    // then it does more than look.
+    // Perhaps not all of them: all are looked at at this interval. The caller is told timed_out only when all of the
+    // time is over, for then it does more than look.
     const Clock::time_point until = Clock::now() + limit;
     for (auto left = limit; left.count() > 0; left = until - Clock::now()) {
       const shim::Wake wake = shim::futex_wait_any(all, std::min<std::chrono::nanoseconds>(left, kCrowded));
@@ -96,8 +96,8 @@ class Waiting {
   const shim::Cancellations* started_ = nullptr;
 };
 
-/// H11, however often signals or strangers' wakes cut the sleeps short: who sleeps again looks after the server at
-/// least so often. Reads the clock only where a sleep was cut short and the call has not returned.
+/// H11, however often signals or strangers' wakes cut the sleeps short: a thread that sleeps again looks after the
+/// server at least so often. Reads the clock only where a sleep was cut short and the call has not returned.
 class LookAfterServer {
  public:
   /// Of a sleep.

@@ -18,7 +18,7 @@ enum class Served : std::uint8_t {
   returned,  ///< A call was executed, or refused, and has returned.
 };
 
-/// Who looks: a poller must not be held up by a procedure that may block.
+/// The thread that looks: a poller must not be held up by a procedure that may block.
 enum class Scanner : std::uint8_t { estack, poller };
 
 /// A poller has found a call that it must not execute: it wakes the E-stack, once a call.

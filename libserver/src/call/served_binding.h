@@ -120,7 +120,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   std::uint16_t astack_class = 0;
   std::atomic<Polled> polled{Polled::no};
   std::atomic<std::uint8_t> poller{0};       ///< The index of the one that it is or was polled by.
-  ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
+  ServedBinding* binding = nullptr;          ///< A thread that touches an A-stack holds a shared_ptr to its binding.
   shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
@@ -201,7 +201,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
   bool revoke() noexcept;
   /// Once it has been revoked, is watched no more, and its secondary regions have been settled: if no procedure of it
-  /// runs, it counts for its user no longer, and has no descriptors. Who only holds it (an E-stack that has not looked
+  /// runs, it counts for its user no longer, and has no descriptors. A mere holder (an E-stack that has not looked
   /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. False: a
   /// procedure may run; to be tried again (Accounts::settle_later()). By one thread at a time.
   [[nodiscard]] bool settle() noexcept;
@@ -223,7 +223,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
     const std::lock_guard lock(secondary_mutex_);
     for (const auto& region : secondary_) use(*region);
   }
-  /// Copies: whoever touches an A-stack holds its region. Throws std::bad_alloc.
+  /// Copies: a thread that touches an A-stack holds its region. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
   /// The region of the secondary A-stack with this number, and the A-stack in it; null: there is none.
   struct SecondaryAStack {
@@ -237,7 +237,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
-  std::thread::id ended_by;       ///< The clerk's. Who took it out of the bindings, from then on.
+  std::thread::id ended_by;       ///< The clerk's. The thread that took it out of the bindings.
   shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
 
  private:

@@ -256,7 +256,7 @@ void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderM
 void Clerk::on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked,
                                std::uint64_t registered, std::vector<RegistrationNews>& news) {
   const auto found = exports_.find(asked.export_id);
-  // Whoever waited for a first export and gives up has taken it from exports_, or will as soon as it gets the lock.
+  // A thread that waited for a first export and gives up has taken it from exports_, or will once it gets the lock.
   if (found == exports_.end() || (!found->second.established() && !asked.waiting)) {
     return withdraw_soon_locked(link, registered, asked.leaving);
   }
@@ -291,7 +291,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim
   tell(news);
 }
 
-/// A withdrawal whose answer nobody waits for, but for who exports the name again.
+/// A withdrawal whose answer nobody waits for, but for a thread that exports the name again.
 void Clerk::withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered,
                                  std::string name) {
   shim::BinderMessage request{++last_request_, shim::WithdrawRequest{registered}, {}, {}};

@@ -43,7 +43,7 @@ void NameserverLink::flush() {
       outbox_pause_ = std::min(outbox_pause_ * 2, kLongestOutboxPause);
       return;
     }
-    if (sent != Errc::ok) {  // the end, of which whoever watches hears
+    if (sent != Errc::ok) {  // the end, of which its watcher hears
       break_off();
       outbox_.clear();
       return;

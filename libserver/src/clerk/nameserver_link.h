@@ -17,7 +17,7 @@ class NameserverLink {
   static std::shared_ptr<NameserverLink> make(UniqueFd socket, shim::Watcher& watcher);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Both ends see the end, and so does whoever watches: not close alone, for a fork child of ours may hold the socket.
+  /// Both ends see the end, and so does the watcher: not close alone, for a fork child of ours may hold the socket.
   /// Any thread.
   void break_off() noexcept;
   /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds

@@ -20,9 +20,10 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
   return answer;
 }
 
-/// What the kernel knows of the groups of who sent a message over `socket`: those of who connected it or made the pair,
-/// if that was the sender. A pair that a server makes for a child with fewer rights has the server's own. Processes
-/// outside of this one's process namespace have the number 0, all of them: which of them it was nobody knows.
+/// What the kernel knows of the groups of a message's sender over `socket`: those of the process that connected it or
+/// made the pair, if that was the sender. A pair that a server makes for a child with fewer rights has the server's
+/// own. Processes outside of this one's process namespace have the number 0, all of them: which of them it was nobody
+/// knows.
 shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
   const bool same =

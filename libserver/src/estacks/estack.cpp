@@ -40,7 +40,7 @@ void EStack::serve_astack() {
   say_attached();
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests. Two loads for the
+    // At rest first: the pool says that a call has no E-stack, then looks which ones rest. Two loads for the
     // most part: another user that has as many as it may have does not get us to take the lock.
     at_rest_.store(true, std::memory_order_seq_cst);
     const bool may_be_wanted = pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||

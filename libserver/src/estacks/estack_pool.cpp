@@ -36,7 +36,7 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
   if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
   (void)shares_.add({.user = binding->user(), .binding = binding, .astack = &astack});
   supply_locked();
-  // Also if it has waited before: whoever could be spared may have been busy then, and the system out of threads.
+  // Also if it has waited before: an E-stack to spare may have been busy then, and the system out of threads.
   if (astack.estack.load() == nullptr) reclaim_locked(binding->user());
 }
 

@@ -29,7 +29,7 @@ class PollerTeam;
 class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
-  /// Pollers count their stints from different numbers: who distrusts a stint of one is to trust the other.
+  /// Pollers count their stints from different numbers: a caller that distrusts a stint of one is to trust the other.
   static constexpr std::uint64_t kStintsApart = 64;
 
   /// The references must outlive it. `index`: its place in the team, 0 for the first.

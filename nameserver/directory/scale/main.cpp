@@ -169,7 +169,7 @@ void measure_watches(const EtcdServer& server, int count) {
   (void)etcd.revoke(lease);
 }
 
-/// Who copies everything by a watch: how long after `storm` it has heard of `changes`, in seconds.
+/// How long after `storm` a program that copies everything by a watch has heard of `changes`, in seconds.
 template <class Storm>
 double hear_all(const EtcdServer& server, std::size_t changes, Storm storm) {
   Etcd etcd(server.options());

@@ -1,4 +1,4 @@
-// What the parts of lrpc-directory say, to whoever has made them.
+// What the parts of lrpc-directory report to their maker.
 #pragma once
 
 #include <cstdint>

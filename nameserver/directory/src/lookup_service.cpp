@@ -114,7 +114,7 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
   }
   Found found;
   found.revision = range->revision;
-  // etcd has each key once, and no more than it was asked for. Whoever answers in its place may say more: it would take
+  // etcd has each key once, and no more than it was asked for. A server in its place may say more: that would take
   // the places of other hosts in an answer, and memory for as long as answers are kept.
   for (const KeyValue& entry : std::span(range->found).first(std::min(range->found.size(), kMostRead))) {
     auto published = parse_published(options_.prefix, entry.key, entry.value);

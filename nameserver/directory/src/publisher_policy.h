@@ -80,7 +80,7 @@ class PublisherPolicy {
   Time keep_at_{};
   Time retry_at_{};
   Time silent_since_{};  ///< Of lrpcd or lrpc-netd; Time(): they answer.
-  Time stay_until_{};    ///< Nothing is removed before: who exports it again may be late.
+  Time stay_until_{};    ///< Nothing is removed before: a server may be late to export again.
   unsigned failures_ = 0;
   unsigned kept_ = 0;  ///< Since the last audit.
 };

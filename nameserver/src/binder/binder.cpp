@@ -93,8 +93,8 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   import.timer = loop_.after(wait, over);
 }
 
-/// Its name, or the server of it, has gone. If it has time left it waits for the next who exports the name, and this is
-/// true; else it is answered with `late`.
+/// Its name, or the server of it, has gone. If it has time left it waits for the next server that exports the name, and
+/// this is true; else it is answered with `late`.
 bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
   if (import.deadline && *import.deadline <= Clock::now()) {
     answer_import(id, late);

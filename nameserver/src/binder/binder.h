@@ -53,7 +53,7 @@ class Binder {
   void on(Connection& peer, std::uint32_t request, const shim::BindReply& body);
   /// Whenever the name is there and its server can be asked once more, the first in line has its turn.
   void serve_waiting(const std::string& name);
-  /// Who still waits, behind others, came for a name that was there: now its own time counts, and not its turn.
+  /// Imports that still wait, behind others, came for a name that was there: now their own time counts, not their turn.
   void on_withdrawn(const std::string& name);
   /// Its imports go, and those that its clerk was being asked about wait again.
   void on_end(Connection& peer) noexcept;

@@ -153,7 +153,7 @@ bool EventLoop::fire_timers() {
     try {
       timer.mapped()();
     } catch (const std::bad_alloc&) {
-      // Nothing else may ever come back to what it was for. It is the same timer still, for whoever cancels it.
+      // Nothing else may ever come back to what it was for. It is the same timer still, and can be cancelled.
       timers_.insert(std::move(timer));
       no_timer_before_ = now + kMemoryPause;
     }

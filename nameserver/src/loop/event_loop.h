@@ -68,7 +68,7 @@ class EventLoop {
   /// Runs handlers until stop(). When it has returned, the kernel holds no reference to any watched descriptor.
   Status run();
   /// Runs, once and without waiting, the handlers of what is ready and of timers whose time has come; whether there
-  /// were any. Instead of run(), for who goes step by step.
+  /// were any. Instead of run(), for a program that goes step by step.
   Result<bool> step();
   /// Makes run() return soon, also one that has not begun. Any thread, and async-signal-safe.
   void stop() noexcept;

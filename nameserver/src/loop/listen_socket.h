@@ -23,7 +23,7 @@ class ListenSocket {
 
   ListenSocket(ListenSocket&& other) noexcept = default;
   ListenSocket& operator=(ListenSocket&&) = delete;
-  /// Removes the file, unless it is another one by now, and hangs up on who was not accepted yet.
+  /// Removes the file, unless it is another one by now, and hangs up on clients not accepted yet.
   ~ListenSocket();
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }

@@ -136,7 +136,7 @@ void Peers::admit(shim::PeerSocket socket) {
     connections_.erase(put);
     throw;
   }
-  // Who connects has something to ask, and has most often sent it by now: that saves a turn of the loop.
+  // A client that connects has a question, and has most often sent it by now: that saves a turn of the loop.
   on_ready(serial, {.readable = true});
 }
 
@@ -200,7 +200,7 @@ void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
 
 void Peers::hear(Connection& peer, Readiness readiness) {
   if (readiness.writable || readiness.hung_up) flush(peer);
-  // Who will send no more and does not read either is not worth waiting for.
+  // A peer that will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
   // One message an event: the others get their turn, and to look in vain for a second costs as much as the event.

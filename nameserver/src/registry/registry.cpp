@@ -89,7 +89,7 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   followers_.on_exported(peer, body.name);
 }
 
-/// B5. The process that connected is the one that exports: when it ends the name goes, whoever else still holds the
+/// B5. The process that connected is the one that exports: when it ends the name goes, even if others still hold the
 /// socket.
 Status Registry::watch_process(Connection& server) {
   if (server.pidfd) return {};

@@ -25,7 +25,7 @@ class OwnAddress {
   [[nodiscard]] Duration pause() const noexcept;
   /// Another machine has sent a packet with this address as its own. Not defended while it is probed for.
   [[nodiscard]] Action claimed(Time now) noexcept;
-  /// Somebody else's address is not announced: that would take the messages away from whoever had it first.
+  /// Somebody else's address is not announced: that would take the messages away from the machine that had it first.
   [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - claimed_at_ >= kReportPause; }
 
   static constexpr int kProbes = 3;
@@ -33,7 +33,7 @@ class OwnAddress {
   static constexpr Duration kProbePause = std::chrono::seconds(1);
   static constexpr Duration kAnnouncePause = std::chrono::seconds(2);
   static constexpr Duration kDefendPause = std::chrono::seconds(10);
-  /// Whoever floods the link with claims brings about a report a minute.
+  /// A flood of claims on the link brings about a report a minute.
   static constexpr Duration kReportPause = std::chrono::seconds(60);
 
  private:

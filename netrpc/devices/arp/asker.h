@@ -14,7 +14,7 @@
 
 namespace lrpc::netrpc {
 
-/// Asks the kernel over rtnetlink on a thread of its own: an answer may wait for whoever changes links or routes now
+/// Asks the kernel over rtnetlink on a thread of its own: an answer may wait for a program that changes links or routes
 /// (the kernel's RTNL lock). What is done with an answer is done inside the monitor. The thread begins with the first
 /// question: so it has no privilege that its process has given up before.
 class Asker final : private SocketReader {

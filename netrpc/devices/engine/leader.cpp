@@ -1,4 +1,4 @@
-// Leader and followers: who of the threads that wait receives (docs/DEVICES.md, "The engine").
+// Leader and followers: which of the waiting threads receives (docs/DEVICES.md, "The engine").
 #include <unistd.h>
 
 #include <memory>

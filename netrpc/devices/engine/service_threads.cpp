@@ -10,7 +10,7 @@ namespace {
 constexpr Duration kFirstLook = std::chrono::microseconds(200);
 /// While the lead goes from hand to hand it looks ever more rarely, down to this.
 constexpr Duration kLastLook = std::chrono::microseconds(800);
-/// Looks at the same leader until the deputy sleeps: who then leaves wakes it.
+/// Looks at the same leader until the deputy sleeps: that leader then wakes it when it leaves.
 constexpr int kQuietLooks = 5;
 }  // namespace
 

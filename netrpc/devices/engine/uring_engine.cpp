@@ -54,7 +54,7 @@ void UringEngine::Core::lost(SocketId id) noexcept {
   receive_failed(id, ENOMEM);
 }
 
-/// Whoever hears that a message could not be sent may send others at once.
+/// A protocol that hears that a message could not be sent may send others at once.
 void UringEngine::Core::flush(bool apart) noexcept {
   if (!flushing.empty()) return;  // it goes on with them
   while (!outgoing.empty()) {

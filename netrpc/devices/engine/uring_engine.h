@@ -33,8 +33,8 @@ class SocketReader {
   virtual void arrived(Message message, std::span<const std::byte> from) noexcept = 0;
   /// A message that was queued could not be sent (`error`: an errno). There is nobody to tell: to be counted.
   virtual void send_failed(int /*error*/) noexcept {}
-  /// Datagrams may have been lost before they could be received (`error`: an errno). Only who keeps a copy of somebody
-  /// else's state needs to know. Those that had arrived before come afterwards.
+  /// Datagrams may have been lost before they could be received (`error`: an errno). Only a user that keeps a copy of
+  /// the kernel's state needs to know. Those that had arrived before come afterwards.
   virtual void receive_failed(int /*error*/) noexcept {}
   /// Of a descriptor that is only watched: there may be something to read.
   virtual void readable() noexcept {}

@@ -24,8 +24,8 @@ class Readiness final : private SocketReader {
   /// Inside the monitor.
   ~Readiness() { engine_.remove(watched_); }
 
-  /// `ready(id, ...)` is called once when one of `events` is so: then it has to be asked for again. Who closes `fd` is
-  /// done. False: system_error. Inside the monitor.
+  /// `ready(id, ...)` is called once when one of `events` is so: then it has to be asked for again. When `fd` is
+  /// closed, this ends. False: system_error. Inside the monitor.
   [[nodiscard]] bool watch(int fd, std::uint64_t id, std::uint32_t events) noexcept;
   [[nodiscard]] bool watch_again(int fd, std::uint64_t id, std::uint32_t events) noexcept;
 

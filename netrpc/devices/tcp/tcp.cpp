@@ -142,7 +142,7 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
     const SessionRef last = *known;
     if (static_cast<TcpSession&>(*last).passive_) static_cast<TcpSession&>(*last).end();
   }
-  // Whom this host has called at that very port it knows by another connection.
+  // A peer that this host has called at that very port has another connection already.
   if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr)
     return dropped(counted.refused);
   const int yes = 1;

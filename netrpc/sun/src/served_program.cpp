@@ -94,7 +94,7 @@ std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal&
   return found->second;
 }
 
-/// A server that answers no import keeps the first caller waiting, and not all who wait behind that one in turn.
+/// A server that answers no import keeps the first caller waiting, but not each caller behind it once more.
 Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Principal& from,
                                                                   Clock::time_point deadline) {
   {

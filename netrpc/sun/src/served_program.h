@@ -89,7 +89,7 @@ class ServedProgram {
   Status last_import_;         ///< and what became of the last one.
   Clock::time_point may_complain_{};
 
-  // Of whoever imports.
+  // Of the thread that imports.
   std::shared_ptr<const stubgen::Interface> interface_;  ///< The last that was exported.
   std::uint64_t refused_hash_ = 0;                       ///< Of the last declaration that cannot be served,
   Status refusal_;                                       ///< and why.

@@ -136,7 +136,7 @@ class UserService {
     }
     if (process) process->end();
   }
-  /// No process begins any more, and nobody waits: whoever destroys the Server waits for procedures that run.
+  /// No process begins any more, and none waits: the destructor of Server waits for procedures that run.
   void stop() noexcept {
     std::shared_ptr<Attached> process;
     {

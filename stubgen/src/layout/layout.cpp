@@ -54,7 +54,7 @@ void place_fixed_part(Procedure& procedure) {
 /// A result that the procedure writes in place must know its place beforehand: its whole bound inline, or the tail.
 bool needs_whole_window(const Parameter& parameter) { return parameter.is_bytes() && parameter.is_out(); }
 
-/// Gives `room` bytes to the windows, fairly: from the smallest bound up, whoever fits an equal share gets its whole
+/// Gives `room` bytes to the windows, fairly: from the smallest bound up, each that fits an equal share gets its whole
 /// bound; the others split the rest. One that needs a whole window and cannot get it takes none.
 void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
   std::ranges::stable_sort(waiting, {}, [](const Parameter* p) { return p->type->resolved().bound; });
