@@ -64,11 +64,7 @@ void Parser::head(ast::Interface& interface) {
   interface.name = name("the interface");
   if (!take_word("version")) fail("expected 'version' after the interface's name", "write it as 'version 1.0'");
   interface.major = number();
-  if (!at(TokenKind::dot)) {
-    fail(fmt::format("expected '.' between the version's two numbers, found {}", describe(current_)),
-         "write it as 'version 1.0'");
-  }
-  take();
+  expect(TokenKind::dot, "between the version's two numbers", "write it as 'version 1.0'");
   interface.minor = number();
   expect(TokenKind::open_brace, "before the interface's declarations");
 }

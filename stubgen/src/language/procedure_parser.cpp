@@ -13,11 +13,7 @@ ast::Procedure ProcedureParser::procedure(Doc doc) {
   expect(TokenKind::open_paren, "before the parameters");
   result.parameters = parameters(false);
   if (take_if(TokenKind::arrow)) {
-    if (!at(TokenKind::open_paren)) {
-      fail(fmt::format("expected '(' after '->', found {}", describe(current_)),
-           "results have names: write '-> (name: type)'");
-    }
-    take();
+    expect(TokenKind::open_paren, "after '->'", "results have names: write '-> (name: type)'");
     result.results = parameters(true);
   }
   clauses(result);

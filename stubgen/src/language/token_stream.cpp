@@ -44,8 +44,9 @@ bool TokenStream::take_word(std::string_view word) {
   return true;
 }
 
-Token TokenStream::expect(TokenKind kind, std::string_view where) {
-  if (!at(kind)) fail(fmt::format("expected {} {}, found {}", describe(kind), where, describe(current_)));
+Token TokenStream::expect(TokenKind kind, std::string_view where, std::string hint) {
+  if (!at(kind))
+    fail(fmt::format("expected {} {}, found {}", describe(kind), where, describe(current_)), std::move(hint));
   return take();
 }
 

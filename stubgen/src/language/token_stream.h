@@ -30,7 +30,7 @@ class TokenStream {
   bool take_if(TokenKind kind);
   bool take_word(std::string_view word);
   /// Takes a token of this kind, or fails: "expected ':' `where`, found ...".
-  Token expect(TokenKind kind, std::string_view where);
+  Token expect(TokenKind kind, std::string_view where, std::string hint = {});
   /// The same for ';', reported behind what it should have ended.
   void expect_semicolon(std::string_view after);
   /// Whether another item of a list in parentheses comes: takes the ',' before it. A ';' in its place, or before the
