@@ -63,7 +63,5 @@ void close_namespace(Code& code, const Interface& interface);
 [[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
 /// Where the errors that it raises lie: `layout::kOpen_raised_ranges`.
 [[nodiscard]] std::string raised_places(const Procedure& procedure);
-/// One of the procedure's results, which are in `results`: `results`, or `results.file` of several.
-[[nodiscard]] std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results);
 
 }  // namespace lrpc::stubgen

@@ -148,9 +148,4 @@ std::string raised_places(const Procedure& procedure) {
   return fmt::format("{}k{}_raised_ranges", layout_of(procedure), procedure.name);
 }
 
-std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results) {
-  if (procedure.results().size() == 1) return std::string(results);
-  return fmt::format("{}.{}", results, parameter.name);
-}
-
 }  // namespace lrpc::stubgen

@@ -221,7 +221,10 @@ void EntryStub::write_results() {
     return;
   if (!procedure_.results().empty())
     code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
-  const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, results_); };
+  const bool only_one = procedure_.results().size() == 1;
+  const auto value = [&](const Parameter& p) {
+    return p.is_in() ? p.name : only_one ? results_ : results_ + "." + p.name;
+  };
   for (const Parameter& parameter : procedure_.parameters) {
     if (!parameter.is_out() || in_place(parameter)) continue;
     if (parameter.is_bytes()) {

@@ -2,26 +2,23 @@
 #include "c_names.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <unordered_set>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
 
 namespace lrpc::stubgen {
 namespace {
 
-using Words = std::unordered_set<std::string_view>;
+using Words = std::set<std::string, std::less<>>;
 
 /// The words of a text, which blanks and line ends separate.
-Words words(std::string_view text) {
-  Words found;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-    if (end != 0) found.insert(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return found;
+Words words(const char* text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
-constexpr std::string_view kKeywords = R"(
+constexpr const char* kKeywords = R"(
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
 co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
 double dynamic_cast else enum explicit export extern false float for friend goto if import inline int long module
@@ -32,7 +29,7 @@ try typedef typeid typename typeof union unsigned using virtual void volatile wc
 
 // What <string>, <chrono>, <mutex> and the like include of the C library; no header that holds a std::string can leave
 // it out.
-constexpr std::string_view kMacros = R"(
+constexpr const char* kMacros = R"(
 ADJ_ESTERROR ADJ_FREQUENCY ADJ_MAXERROR ADJ_MICRO ADJ_NANO ADJ_OFFSET ADJ_OFFSET_SINGLESHOT ADJ_OFFSET_SS_READ
 ADJ_SETOFFSET ADJ_STATUS ADJ_TAI ADJ_TICK ADJ_TIMECONST AIO_PRIO_DELTA_MAX ATOMIC_BOOL_LOCK_FREE
 ATOMIC_CHAR16_T_LOCK_FREE ATOMIC_CHAR32_T_LOCK_FREE ATOMIC_CHAR8_T_LOCK_FREE ATOMIC_CHAR_LOCK_FREE ATOMIC_FLAG_INIT
@@ -100,7 +97,7 @@ timerisset timersub unix va_arg
 
 // Functions, variables, types and enumerators of the C library in the global namespace: those that the generated
 // headers bring along, and the small-lettered ones of the other headers that programs use.
-constexpr std::string_view kGlobals = R"(
+constexpr const char* kGlobals = R"(
 FILE LLVMFuzzerTestOneInput a64l abort abs accept accept4 access acct active_reg_t addrinfo adjtime aio_cancel
 aio_cancel64 aio_error aio_error64 aio_fsync aio_fsync64 aio_init aio_read aio_read64 aio_return aio_return64
 aio_suspend aio_suspend64 aio_write aio_write64 aiocb aiocb64 aioinit alarm aligned_alloc alphasort alphasort64
@@ -243,7 +240,7 @@ wprintf write writev wscanf
 
 // Those of them that <math.h> and <complex.h> have for each floating type, but for its ending.
 constexpr std::string_view kFloatEndings[] = {"", "f", "l", "f32", "f64", "f32x", "f64x", "f128"};
-constexpr std::string_view kOfFloats = R"(
+constexpr const char* kOfFloats = R"(
 acos acosh asin asinh atan atan2 atanh cabs cacos cacosh canonicalize carg casin casinh catan catanh cbrt ccos ccosh
 ceil cexp cimag clog clog10 conj copysign cos cosh cpow cproj creal csin csinh csqrt ctan ctanh erf erfc exp exp10 exp2
 expm1 fabs fdim floor fma fmax fmaximum fmaximum_mag fmaximum_mag_num fmaximum_num fmaxmag fmin fminimum fminimum_mag
@@ -253,7 +250,7 @@ rint round roundeven scalbln scalbn setpayload setpayloadsig sin sincos sinh sqr
 totalordermag trunc ufromfp ufromfpx y0 y1 yn
 )";
 
-constexpr std::string_view kRuntime = R"(
+constexpr const char* kRuntime = R"(
 AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
 CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
 Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
