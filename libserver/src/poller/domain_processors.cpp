@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <thread>
 
 #include "to_ticks.h"
@@ -33,13 +34,8 @@ void DomainProcessors::look_at(pid_t thread) noexcept {
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof set, &set) != 0)
     return;  // over 1,024 processors, or the thread is gone: as before
-  for (std::size_t i = 0; i < mask_.size(); ++i) {
-    std::uint64_t word = 0;
-    for (unsigned bit = 0; bit < 64; ++bit) {
-      if (CPU_ISSET(i * 64 + bit, &set)) word |= std::uint64_t{1} << bit;
-    }
-    mask_[i].store(word, std::memory_order_relaxed);
-  }
+  const auto words = std::bit_cast<std::array<std::uint64_t, CPU_SETSIZE / 64>>(set);
+  for (std::size_t i = 0; i < mask_.size(); ++i) mask_[i].store(words[i], std::memory_order_relaxed);
 }
 
 void DomainProcessors::spread_this_thread() const noexcept {
