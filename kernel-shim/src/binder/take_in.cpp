@@ -15,6 +15,7 @@
 #include "aside.h"
 #include "control_message.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/packet.h"
 
 namespace lrpc::shim {
 namespace {
@@ -27,10 +28,8 @@ bool is_wanted(int fd) noexcept {
 }
 
 /// One message's control data, at most: all descriptors, credentials, a pidfd, a security label.
-struct Control {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) +
-                                        CMSG_SPACE(sizeof(int)) + 512> bytes;
-};
+constexpr std::size_t kMostControl =
+    CMSG_SPACE(kMostInMessage * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) + 512;
 
 /// The thread that receives.
 class Porter {
@@ -118,12 +117,12 @@ bool Porter::is_as_looked_at() const noexcept {
 }
 
 void Porter::work(bool looks_first) noexcept {
-  Control control;
+  alignas(cmsghdr) std::array<char, kMostControl> control;  // NOLINT: the kernel writes it
   iovec data{room_.data(), room_.size()};
   if (looks_first) {
     // What does not fit is closed by the receiver, and waited for: looked at first, which takes nothing away. While
     // these copies are there, nothing that does not fit later is the last.
-    msghdr looked = header_of(data, control.bytes);
+    msghdr looked = header_of(data, control);
     if (receive(looked, MSG_PEEK) < 0) {
       intake_.err = errno;
     } else if ((looked.msg_flags & MSG_CTRUNC) != 0) {
@@ -134,7 +133,7 @@ void Porter::work(bool looks_first) noexcept {
     if (intake_.err != 0) return;
     first_ = numbers_.size();
   }
-  msghdr header = header_of(data, control.bytes);
+  msghdr header = header_of(data, control);
   intake_.size = receive(header, 0);
   if (intake_.size < 0) {
     intake_.err = errno;
@@ -160,12 +159,9 @@ bool Porter::hand_over() noexcept {
   for (std::size_t i = first_; i < numbers_.size(); ++i) {
     if (numbers_[i] >= 0) wanted[count++] = numbers_[i];
   }
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr header = header_of(data);
-  attach(header, control, std::span(wanted).first(count));
-  if (handover_ >= 0 && ::sendmsg(handover_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
+  constexpr std::byte kByte{};
+  if (handover_ >= 0 && send_packet(handover_, {&kByte, 1}, std::span(wanted).first(count), MSG_DONTWAIT) == 1)
+    return true;
   intake_.fds_lost = true;
   return false;
 }
