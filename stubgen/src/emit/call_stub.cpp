@@ -79,8 +79,8 @@ void CallStub::emit_procedure() {
 void CallStub::emit_call() {
   code_.doc(procedure_doc(procedure_));
   for (const Raised& raised : procedure_.raises) code_.line("/// Raises {}.", raised.type->name);
-  if (procedure_.one_way) code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
   if (procedure_.one_way) {
+    code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
     forward(result_type(procedure_), "noexcept", fmt::format("lrpc::client::send<{}>(", type_), "object_()", false);
   } else {
     forward(result_type(procedure_), "noexcept", "lrpc::client::invoke(", "object_()", true);
@@ -108,18 +108,13 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
   for (const Parameter* parameter : results ? given_parameters(procedure_) : procedure_.arguments())
     parameters.push_back(results ? declaration(*parameter) : argument(*parameter));
   std::vector<std::string> arguments{object};
-  if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations("&"), ", ")));
+  std::vector<std::string> destinations;
+  for (const Parameter& parameter : procedure_.parameters)
+    if (parameter.comes_back()) destinations.push_back("&" + parameter.name);
+  if (results) arguments.push_back(fmt::format("{}{{{}}}", type_, fmt::join(destinations, ", ")));
   for (const Parameter* parameter : procedure_.arguments()) arguments.push_back(parameter->name);
   code_.function(fmt::format("[[nodiscard]] {} {}(", type, procedure_.name), parameters,
                  fmt::format(") {}", qualifiers), "return " + call, arguments, ");");
-}
-
-/// The members of the procedure's class that say where results go which are not returned.
-std::vector<std::string> CallStub::destinations(std::string_view before) const {
-  std::vector<std::string> all;
-  for (const Parameter& parameter : procedure_.parameters)
-    if (parameter.comes_back()) all.push_back(fmt::format("{}{}", before, parameter.name));
-  return all;
 }
 
 void CallStub::check_arguments() {

@@ -41,7 +41,6 @@ class CallStub {
  private:
   void forward(const std::string& type, std::string_view qualifiers, const std::string& call, const std::string& object,
                bool results);
-  [[nodiscard]] std::vector<std::string> destinations(std::string_view before) const;
   template <class Used>
   void arguments_head(const std::string& start, std::vector<std::string> first, const Used& used);
   void check_arguments();

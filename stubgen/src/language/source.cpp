@@ -6,18 +6,6 @@
 #include <utility>
 
 namespace lrpc::stubgen {
-namespace {
-
-std::string_view word(Severity severity) {
-  switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::note: return "note";
-  }
-  return "error";
-}
-
-}  // namespace
 
 void Diagnostics::error(Location at, std::string message) { add(Severity::error, at, std::move(message)); }
 void Diagnostics::warning(Location at, std::string message) { add(Severity::warning, at, std::move(message)); }
@@ -39,11 +27,12 @@ std::string Diagnostics::text(std::string_view file) const {
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
   });
+  constexpr std::string_view kWords[] = {"error", "warning", "note"};  // in the order of Severity
   std::string out;
   for (const auto& [place, entry] : ordered) {
     const Diagnostic& diagnostic = *entry;
-    out += fmt::format("{}:{}:{}: {}: {}\n", file, diagnostic.at.line, diagnostic.at.column, word(diagnostic.severity),
-                       diagnostic.message);
+    out += fmt::format("{}:{}:{}: {}: {}\n", file, diagnostic.at.line, diagnostic.at.column,
+                       kWords[static_cast<std::size_t>(diagnostic.severity)], diagnostic.message);
   }
   if (errors_ > kMaxErrors) out += fmt::format("{}: {} more errors are not shown\n", file, errors_ - kMaxErrors);
   return out;
