@@ -1,13 +1,16 @@
 // What hostile users cost others at the nameserver: users who ask for all that they can get, again and again, and read
 // no answer, who connect without a pause, or who leave what is slow to close, beside an honest user who imports and
-// root who lists the names.
+// root who lists the names. And what a hostile server costs its client that way.
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +24,10 @@
 #include "core/statistics.h"
 #include "hostile_users.h"
 #include "lrpc/nameserver.h"
+#include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/region.h"
+#include "slow_to_close.h"
 
 namespace lrpc::bench {
 namespace {
@@ -30,15 +36,18 @@ struct Crowd {
   uid_t users;
   Attack attack;
 };
-constexpr std::array<Crowd, 7> kCrowds{{{0, Attack::ask},
+constexpr std::array<Crowd, 9> kCrowds{{{0, Attack::ask},
                                         {2, Attack::ask},
                                         {10, Attack::ask},
                                         {40, Attack::ask},
                                         {2, Attack::connect},
                                         {40, Attack::connect},
-                                        {2, Attack::close}}};
-constexpr std::array<const char*, 3> kDoing{"ask", "connect", "close"};  // by Attack
-constexpr std::size_t kRounds = 40;                                      // each may take seconds
+                                        {2, Attack::close},
+                                        {2, Attack::close_laden},
+                                        {2, Attack::close_stuck}}};
+constexpr std::array<const char*, 5> kDoing{"ask", "connect", "close", "close laden", "close stuck"};  // by Attack
+constexpr std::array<const char*, 3> kKinds{"lingering", "laden", "stuck"};                            // by Slow
+constexpr std::size_t kRounds = 40;  // each may take seconds
 constexpr std::size_t kQuickRounds = 10;
 constexpr uid_t kHonest = 40'000;
 constexpr uid_t kHostile = 41'000;
@@ -85,8 +94,41 @@ Status be_honest(const ImportOptions& options, std::size_t rounds, Samples& samp
   return {};
 }
 
+void emit(Session& session, const Table& table, const std::string& test, const std::uint64_t (&ticks)[kRounds],
+          std::size_t rounds) {
+  std::vector<double> ns;
+  for (std::size_t i = 0; i < rounds; ++i) ns.push_back(session.clock().ns(ticks[i]));
+  session.emit(table, {.bench = "hostile",
+                       .gate = "adaptive",
+                       .placement = "unpinned",
+                       .test = test,
+                       .figures = {.median = median(ns),
+                                   .p99 = quantile(ns, 0.99),
+                                   .min = quantile(ns, 0),
+                                   .max = quantile(ns, 1),
+                                   .calls = rounds}});
+}
+
+/// For Slow::stuck, else null. Errors: those of StuckFile::make().
+Result<std::unique_ptr<StuckFile>> stuck_file_for(Slow kind, const Seat& seat) {
+  if (kind == Slow::stuck) return StuckFile::make(seat);
+  return std::unique_ptr<StuckFile>();
+}
+/// Lets those who wait for it end. Destroyed before them.
+struct Release {
+  const std::unique_ptr<StuckFile>& file;
+  ~Release() {
+    if (file != nullptr) file->release();
+  }
+};
+const std::string& path_of(const std::unique_ptr<StuckFile>& file) {
+  static const std::string none;
+  return file != nullptr ? file->path() : none;
+}
+
 Status run(Session& session, const Table& table, const Crowd& crowd) {
   const uid_t users = crowd.users;
+  const char* const doing = kDoing[static_cast<std::size_t>(crowd.attack)];
   const Seats seats = session.cores().seats(Placement::unpinned);
   nameserver::NameserverOptions options;
   options.mode = 0666;
@@ -94,10 +136,14 @@ Status run(Session& session, const Table& table, const Crowd& crowd) {
   auto domains = LrpcDomains::start(seats.server, {}, options);
   if (!domains) return domains.error();
   const ImportOptions import_options = (*domains)->import_options(Gate::adaptive);
+  const auto stuck = stuck_file_for(slow_of(crowd.attack), seats.client);
+  if (!stuck) return fmt::print("Skipped, {} {}: {}\n", users, doing, stuck.error().message()), Status();
   std::vector<Child> hostile;
+  const Release release{*stuck};
   for (uid_t half = 0; half < std::min<uid_t>(users, 2); ++half) {
     auto child = Child::spawn("bench-hostile", seats.client, [&] {
-      HostileUsers(import_options.nameserver, kHostile + half * users / 2, users / 2, crowd.attack).live();
+      HostileUsers(import_options.nameserver, kHostile + half * users / 2, users / 2, crowd.attack, path_of(*stuck))
+          .live();
       return 0;
     });
     if (!child) return child.error();
@@ -110,23 +156,90 @@ Status run(Session& session, const Table& table, const Crowd& crowd) {
   for (Child& child : hostile)
     if (child.wait(std::chrono::milliseconds(0)).has_value())
       return Error{Errc::not_permitted, "this process cannot be the users that it wants"};
-  const auto emit = [&](const char* test, const std::uint64_t(&ticks)[kRounds]) {
-    std::vector<double> ns;
-    for (std::size_t i = 0; i < rounds; ++i) ns.push_back(session.clock().ns(ticks[i]));
-    session.emit(table, {.bench = "hostile",
-                         .gate = "adaptive",
-                         .placement = "unpinned",
-                         .test = fmt::format("{}, {} {}", test, users, kDoing[static_cast<std::size_t>(crowd.attack)]),
-                         .figures = {.median = median(ns),
-                                     .p99 = quantile(ns, 0.99),
-                                     .min = quantile(ns, 0),
-                                     .max = quantile(ns, 1),
-                                     .calls = rounds}});
+  const auto row = [&](const char* test, const std::uint64_t(&ticks)[kRounds]) {
+    emit(session, table, fmt::format("{}, {} {}", test, users, doing), ticks, rounds);
   };
-  emit("root's list", (*samples)->list);
-  emit("import", (*samples)->import_ticks);
-  emit("first call", (*samples)->call);
-  emit("unbind", (*samples)->unbind);
+  row("root's list", (*samples)->list);
+  row("import", (*samples)->import_ticks);
+  row("first call", (*samples)->call);
+  row("unbind", (*samples)->unbind);
+  return {};
+}
+
+// ---- a hostile server ----
+
+/// Answers an import over each socket, and leaves something in the bell, which its client never reads.
+Status answer_with_something_slow(const std::vector<UniqueFd>& sockets, Slow kind, const std::string& stuck_path) {
+  const auto layout = shim::RegionLayout::of(::Bench::kPdl.classes);
+  if (!layout) return layout.error();
+  SlowThings things(kind, stuck_path);
+  std::vector<UniqueFd> bells;
+  for (const UniqueFd& socket : sockets) {
+    auto region = shim::create_region(*layout);
+    auto bell = shim::make_socket_pair();
+    if (!region || !bell) return region ? bell.error() : region.error();
+    things.leave([&](int fd) {
+      (void)shim::offer_on_bell(bell->first.get(), shim::BellMessage::callback, fd, std::chrono::milliseconds(0));
+    });
+    shim::BinderMessage answer;
+    answer.request = 1;
+    answer.body = shim::Bound{.binding_id = 1,
+                              .nonce = {},
+                              .server = {},
+                              .classes = {::Bench::kPdl.classes.begin(), ::Bench::kPdl.classes.end()}};
+    answer.fds.push_back(*std::move(region));
+    answer.fds.push_back(std::move(bell->second));
+    if (Status sent = shim::send_message(socket.get(), std::move(answer)); !sent) return sent;
+    bells.push_back(std::move(bell->first));
+  }
+  for (;;) ::pause();
+}
+
+Status import_and_let_go(std::vector<UniqueFd>& sockets, Samples& samples) {
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    std::optional<Result<::Bench::Client>> client;
+    const std::uint64_t begun = ticks_begin();
+    client.emplace(::Bench::Client::import_over(std::move(sockets[i])));
+    samples.import_ticks[i] = ticks_end() - begun;
+    if (!*client) return client->error();
+    const std::uint64_t over = ticks_begin();
+    client.reset();
+    samples.unbind[i] = ticks_end() - over;
+  }
+  return {};
+}
+
+Status run_hostile_server(Session& session, const Table& table, Slow kind) {
+  const char* const name = kKinds[static_cast<std::size_t>(kind)];
+  const Seats seats = session.cores().seats(Placement::unpinned);
+  const auto stuck = stuck_file_for(kind, seats.client);
+  if (!stuck) return fmt::print("Skipped, ~Client, {}: {}\n", name, stuck.error().message()), Status();
+  std::vector<UniqueFd> clients;
+  std::vector<UniqueFd> servers;
+  const std::size_t rounds = session.quick() ? kQuickRounds : kRounds;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    auto ends = shim::make_socket_pair();
+    if (!ends) return ends.error();
+    constexpr int kOn = 1;  // as import_over() does, but the answer may come before
+    (void)::setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
+    clients.push_back(std::move(ends->first));
+    servers.push_back(std::move(ends->second));
+  }
+  auto hostile = Child::spawn("bench-hostile", seats.server, [&] {
+    clients.clear();
+    return answer_with_something_slow(servers, kind, path_of(*stuck)) ? 0 : 1;
+  });
+  if (!hostile) return hostile.error();
+  const Release release{*stuck};
+  servers.clear();
+  const auto samples = measured_by_client<Samples>(seats.client, [&](Samples& ticks) {
+    Status done = import_and_let_go(clients, ticks);
+    if (*stuck != nullptr) (*stuck)->release();  // this process could not end before
+    return done;
+  });
+  if (!samples) return samples.error();
+  emit(session, table, fmt::format("import, server {}", name), (*samples)->import_ticks, rounds);
+  emit(session, table, fmt::format("~Client, server {}", name), (*samples)->unbind, rounds);
   return {};
 }
 
@@ -137,12 +250,15 @@ void hostile_users(Session& session) {
       "Beside hostile users, ns",
       "Root lists the names, and an honest user imports, calls and unbinds, each time newly come, while 0, 2, 10 "
       "and 40 other users keep as many connections as they may, ask without end and read no answer, 2 and 40 connect "
-      "without a pause, and 2 clients of the server leave it what is slow to close. Two processes play them. The bar "
-      "for each is 100 ms at most.");
+      "without a pause, and 2 clients of the server leave it what is slow to close: a socket that lingers, a socket in "
+      "whose queue such a one lies, a file that is stuck. Two processes play them. A hostile server leaves the same to "
+      "its client. The bar for each is 100 ms at most.");
   if (::geteuid() != 0) return fmt::print("Skipped: only root can be several users.\n");
   const Table table(row_columns());
   table.print_head();
   for (const Crowd& crowd : kCrowds) session.check(run(session, table, crowd));
+  for (const Slow kind : {Slow::lingering, Slow::laden, Slow::stuck})
+    session.check(run_hostile_server(session, table, kind));
 }
 
 }  // namespace lrpc::bench
