@@ -27,6 +27,7 @@
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/device/interface.h"
+#include "netrpc/protocols/auth/auth.h"
 #include "netrpc/protocols/auth/keys.h"
 #include "netrpc/src/graph_check.h"
 
@@ -106,7 +107,7 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
                {"io_uring", netrpc::EngineKind::uring},
                {"epoll", netrpc::EngineKind::epoll}})
       .help_text("auto|io_uring|epoll");
-  program.flag("--check", line.check, "Check the graph and exit");
+  program.flag("--check", line.check, "Check the graph and the keys, and exit");
   program.option("--picture", line.picture, "Draw the graph and exit").one_of({"text", "svg"}).help_text("text|svg");
   program.flag("--generate-key", line.generate_key, "Print a new key and exit");
   program
@@ -192,12 +193,23 @@ lrpc::Status choose_graph(CommandLine& line) {
   return {};
 }
 
+/// What lrpc-netd asks of a graph before it composes it, and what it reads for it.
+lrpc::Status check_rules(const CommandLine& line, const netrpc::GraphDescription& graph) {
+  const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, lrpc::netd::sun_use(line.daemon));
+  if (!tops) return tops.error();
+  if (line.graph_file.empty() && line.keys.empty()) return {};  // only to see the built-in graph
+  for (const netrpc::InstanceDescription& one : graph.instances()) {
+    if (one.kind != "AUTH") continue;
+    if (const lrpc::Status can = netrpc::check_auth(one.options); !can)
+      return lrpc::Error{can.code(), fmt::format("{}: {}: {}", one.line, one.name, can.error().message())};
+  }
+  return {};
+}
+
 /// --check and --picture: a file's graph, or the built-in one. A picture can be had of graphs for other programs, too.
 int check(CommandLine& line) {
-  const netrpc::GraphRules rules = [&line](const netrpc::GraphDescription& graph) -> lrpc::Status {
-    if (!line.check) return {};
-    const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, lrpc::netd::sun_use(line.daemon));
-    return tops ? lrpc::Status() : tops.error();
+  const netrpc::GraphRules rules = [&line](const netrpc::GraphDescription& graph) {
+    return line.check ? check_rules(line, graph) : lrpc::Status();
   };
   if (!line.graph_file.empty()) {
     if (auto read = read_sun_programs(line); !read) return complain(read.error().message());
@@ -210,7 +222,8 @@ int check(CommandLine& line) {
   const auto parsed = netrpc::GraphDescription::parse(line.daemon.graph, lrpc::netd::daemon_kinds());
   if (!parsed) return complain(parsed.error().message());
   const netrpc::GraphDescription& graph = *parsed;
-  if (const lrpc::Status fits = rules(graph); !fits) return complain(fits.error().message());
+  if (const lrpc::Status fits = rules(graph); !fits)
+    return complain(netrpc::with_path(line.daemon.graph_name, fits.error().message()));
   std::cout << (line.picture == "svg"    ? graph.draw_svg()
                 : line.picture == "text" ? graph.draw_text()
                                          : line.daemon.graph);
@@ -269,7 +282,7 @@ bool make_state_file(const std::string& file) {
   return static_cast<bool>(made);
 }
 
-/// False: a signal that ends the daemon has come, or has come meanwhile. They are blocked.
+/// False: a signal that ends the daemon has come, or has come meanwhile.
 bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
   static bool told = false;
   if (!std::exchange(told, true)) spdlog::warn("waits for a port of another process: {}", taken.message());

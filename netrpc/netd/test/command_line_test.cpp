@@ -54,12 +54,19 @@ TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
 }
 
+/// A file of keys as lrpc-netd takes it.
+std::string make_keys(const testing_lrpc::TemporaryDirectory& directory) {
+  std::string file = (directory.path() / "keys").string();
+  std::ofstream(file) << "* " << run(kNetd + " --generate-key").output;
+  EXPECT_EQ(::chmod(file.c_str(), 0600), 0);
+  return file;
+}
+
 TEST(NetdCommandLine, takes_a_graph_whose_peers_may_have_any_port_where_auth_knows_them_by_their_keys) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "graph").string();
-  const std::string above =
-      "auth = AUTH(keys = \"/nonexistent\") over device;\npaired = PAIRED over auth;\n"
-      "select = SELECT over paired;\n";
+  const std::string above = "auth = AUTH(keys = \"" + make_keys(directory) +
+                            "\") over device;\npaired = PAIRED over auth;\nselect = SELECT over paired;\n";
   std::ofstream(file) << "device = UDP(peer_ports = any);\n" << above;
   const Ran good = run(kNetd + " --check --graph " + file);
   EXPECT_EQ(good.status, 0) << good.output;
@@ -85,8 +92,9 @@ TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
   const std::string file = (directory.path() / "graph").string();
   const std::string calls =
       "udp = UDP(address = \"127.0.0.1\"); channel = CHANNEL over udp; select = SELECT over channel;\n";
+  const std::string keys = make_keys(directory);
   const auto group_over = [&](const std::string& inside, const std::string& members, const std::string& below = "udp") {
-    return calls + "auth = AUTH(keys = \"/nonexistent\") over udp; c = COMPOSITE { GRPC; SYNC; " + inside + " } over " +
+    return calls + "auth = AUTH(keys = \"" + keys + "\") over udp; c = COMPOSITE { GRPC; SYNC; " + inside + " } over " +
            below + ";\ns = SELECT(number = 240) over c; g = GROUP(members = [" + members + "]) over s;\n";
   };
   const std::string good = "ONE_ACCEPT; NUMBER; UNIQUE; BOUNDED;";
@@ -176,11 +184,12 @@ TEST(NetdCommandLine, says_what_is_wrong_with_a_sun_rpc_program_to_import) {
 }
 
 TEST(NetdCommandLine, its_own_graphs_are_right) {
-  for (const std::string options :
-       {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1",
-        "--interface lo --insecure --sun a=1 b=0x20000000/7 --sun-port 111",
-        "--interface lo --insecure --sun-import a@10.0.0.1=5 b@10.0.0.1:7=5,tcp",
-        "--udp --address 127.0.0.1 --sun-import a@10.0.0.1=5 --sun b=5"})
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string with_keys = "--interface lo --keys " + make_keys(directory);
+  for (const std::string options : {"--interface lo --insecure", with_keys.c_str(), "--udp --address 127.0.0.1",
+                                    "--interface lo --insecure --sun a=1 b=0x20000000/7 --sun-port 111",
+                                    "--interface lo --insecure --sun-import a@10.0.0.1=5 b@10.0.0.1:7=5,tcp",
+                                    "--udp --address 127.0.0.1 --sun-import a@10.0.0.1=5 --sun b=5"})
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 
@@ -233,12 +242,42 @@ TEST(NetdCommandLine, names_an_address_that_this_machine_does_not_have) {
 
 TEST(NetdCommandLine, refuses_keys_that_others_can_read) {
   const testing_lrpc::TemporaryDirectory directory;
-  const std::string file = (directory.path() / "keys").string();
-  std::ofstream(file) << "* " << run(kNetd + " --generate-key").output;
+  const std::string file = make_keys(directory);
   ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
   const Ran ran = run(kNetd + " --udp --address 127.0.0.1 --keys " + file);
   EXPECT_EQ(ran.status, 1);
   EXPECT_NE(ran.output.find("chmod 600 " + file), std::string::npos) << ran.output;
+}
+
+TEST(NetdCommandLine, checks_keys_as_it_does_when_it_starts) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string keys = make_keys(directory);
+  const std::string graph = (directory.path() / "graph").string();
+  const auto write = [&](const std::string& more) {
+    std::ofstream(graph) << "udp = UDP(address = \"127.0.0.1\");\nauth = AUTH(keys = \"" << keys << "\"" << more
+                         << ") over udp;\nchannel = CHANNEL over auth;\nselect = SELECT over channel;\n";
+  };
+  const auto refused = [&](const std::string& options, const std::string& why) {
+    const Ran checked = run(kNetd + " --check " + options);
+    EXPECT_EQ(checked.status, 1) << checked.output;
+    EXPECT_NE(checked.output.find(why), std::string::npos) << checked.output;
+    const Ran started = run(kNetd + " --sandbox off " + options);
+    EXPECT_EQ(started.status, 1) << started.output;
+    EXPECT_NE(started.output.find(checked.output), std::string::npos) << started.output;
+  };
+  const std::string built_in = "--udp --address 127.0.0.1 --keys " + keys;
+  write("");
+  EXPECT_EQ(run(kNetd + " --check --graph " + graph).status, 0);
+  write(", cipher = rot13");
+  refused("--graph " + graph, graph + ":2: auth: cipher 'rot13'");
+  write("");
+  std::ofstream(keys) << "10.0.0.2 c2hvcnQ=\n";
+  refused("--graph " + graph, graph + ":2: auth: " + keys + ":1: the key is not 32 bytes");
+  refused(built_in, "auth: " + keys + ":1: the key is not 32 bytes");
+  EXPECT_EQ(run(kNetd + " --picture text --graph " + graph).status, 0) << "a picture needs no keys";
+  ASSERT_EQ(::unlink(keys.c_str()), 0);
+  refused("--graph " + graph, graph + ":2: auth: cannot read " + keys);
+  refused(built_in, "auth: cannot read " + keys);
 }
 
 /// This process and its children have no io_uring from here on. False: that cannot be had.

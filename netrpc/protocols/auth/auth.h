@@ -15,4 +15,8 @@ namespace lrpc::netrpc {
 /// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, idle.
 [[nodiscard]] ProtocolKind auth_kind();
 
+/// Whether an AUTH with these options can be made here and now: its cipher, and its file of keys. Errors: those of the
+/// factory.
+[[nodiscard]] Status check_auth(const Options& options);
+
 }  // namespace lrpc::netrpc

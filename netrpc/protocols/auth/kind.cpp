@@ -12,7 +12,23 @@ std::optional<auth::Ciphers> ciphers_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+Result<auth::Ciphers> ciphers_of(const Options& options) {
+  const std::string cipher(options.text("cipher", "best"));
+  const auto wanted = ciphers_named(cipher);
+  if (!wanted) return Error{Errc::invalid_argument, "cipher '" + cipher + "': chacha20-poly1305, aes256-gcm or best"};
+  const auto ciphers = static_cast<auth::Ciphers>(*wanted & auth::available_ciphers());
+  if (ciphers == 0)
+    return Error{Errc::not_supported, "cipher '" + cipher + "': this processor has no instructions for it"};
+  return ciphers;
+}
+
 }  // namespace
+
+Status check_auth(const Options& options) {
+  if (const auto ciphers = ciphers_of(options); !ciphers) return ciphers.error();
+  const auto keys = auth::KeyRing::read(options.text("keys"));
+  return keys ? Status() : keys.error();
+}
 
 ProtocolKind auth_kind() {
   ProtocolKind kind;
@@ -44,12 +60,9 @@ ProtocolKind auth_kind() {
       return Error{Errc::invalid_argument, "peers, sessions and rekey_messages must be at least 1"};
     if (options.idle <= Duration::zero() || options.settings.rekey_after <= Duration::zero())
       return Error{Errc::invalid_argument, "idle and rekey_after must be more than nothing"};
-    const std::string cipher(parts.options.text("cipher", "best"));
-    const auto wanted = ciphers_named(cipher);
-    if (!wanted) return Error{Errc::invalid_argument, "cipher '" + cipher + "': chacha20-poly1305, aes256-gcm or best"};
-    options.settings.ciphers = *wanted & auth::available_ciphers();
-    if (options.settings.ciphers == 0)
-      return Error{Errc::not_supported, "cipher '" + cipher + "': this processor has no instructions for it"};
+    const auto ciphers = ciphers_of(parts.options);
+    if (!ciphers) return ciphers.error();
+    options.settings.ciphers = *ciphers;
     auto keys = auth::KeyRing::read(options.keys);
     if (!keys) return keys.error();
     auto protocol = std::make_unique<auth::AuthProtocol>(parts.host, parts.name, *parts.below.front(),
