@@ -159,6 +159,7 @@ void Bag::insert(const ItemRef& item) noexcept {
   first_ = keep.get();
   ++count_;
   events_.raise(inserted_, Raise::synchronous, keep);
+  if (keep->state_ == Item::State::inserted && !has_room_(keep)) return erase(keep, Errc::limit_reached);
   keep->missing_ &= ~kInsertion;
   leave_if_ready(keep);
 }

@@ -15,6 +15,7 @@
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/composite/events.h"
+#include "netrpc/composite/request_places.h"
 #include "netrpc/src/cells.h"
 
 namespace lrpc::netrpc::composite {
@@ -57,6 +58,8 @@ class Item {
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
   [[nodiscard]] bool in_bag() const noexcept { return state_ >= State::inserted && state_ <= State::leaving; }
   [[nodiscard]] bool has_left() const noexcept { return state_ == State::leaving || state_ == State::gone; }
+  /// Not all who handle the insertion have seen it: it may find no room yet.
+  [[nodiscard]] bool is_new() const noexcept { return state_ == State::inserted && (missing_ & kInsertion) != 0; }
   /// What the layer below said when it left downwards, or why it was deleted; ok until then.
   [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
 
@@ -81,6 +84,8 @@ class Item {
     erased,
   };
 
+  static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own send bit: all have seen the insertion.
+
   void unreferenced() noexcept;
 
   Bag& bag_;
@@ -93,6 +98,7 @@ class Item {
   bool orphan_ = false;
   bool given_ = false;  ///< A request: the protocol above is being given it.
   bool over_ = false;   ///< It has been answered or let go of.
+  RequestPlace place_;  ///< A request's.
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;
@@ -218,10 +224,17 @@ struct SendBit {
 class Bag {
  public:
   /// `inserted`, `deleted` and `ready` are raised here, synchronously. `leave`: sends a message that is ready on its
-  /// way, says what the layer below said, and tells who handles that.
+  /// way, says what the layer below said, and tells who handles that. `has_room`: asked of each message that is left
+  /// when all have seen its insertion; if there is none, it is erased with limit_reached.
   Bag(Events& events, const Raisable<ItemRef>& inserted, const Raisable<ItemRef>& deleted,
-      const Raisable<ItemRef>& ready, std::function<void(const ItemRef&, Errc&)> leave)
-      : events_(events), inserted_(inserted), deleted_(deleted), ready_(ready), leave_(std::move(leave)) {}
+      const Raisable<ItemRef>& ready, std::function<void(const ItemRef&, Errc&)> leave,
+      std::function<bool(const ItemRef&)> has_room)
+      : events_(events),
+        inserted_(inserted),
+        deleted_(deleted),
+        ready_(ready),
+        leave_(std::move(leave)),
+        has_room_(std::move(has_room)) {}
   Bag(const Bag&) = delete;
   Bag& operator=(const Bag&) = delete;
   ~Bag() { empty(); }
@@ -259,7 +272,7 @@ class Bag {
 
  private:
   friend class Item;
-  static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own bit: all have seen the insertion.
+  static constexpr std::uint64_t kInsertion = Item::kInsertion;
   struct Visiting {
     explicit Visiting(Bag& of) noexcept : bag(of), next(of.first_), outer(std::exchange(of.visiting_, this)) {}
     Visiting(const Visiting&) = delete;
@@ -281,6 +294,7 @@ class Bag {
   const Raisable<ItemRef>& deleted_;
   const Raisable<ItemRef>& ready_;
   const std::function<void(const ItemRef&, Errc&)> leave_;
+  const std::function<bool(const ItemRef&)> has_room_;
   Cells<Item> items_;
   Item* first_ = nullptr;
   Visiting* visiting_ = nullptr;

@@ -118,8 +118,11 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
       pushed_to_(*events_.find(kMessagePushedToCp)),
       pushed_from_(*events_.find(kMessagePushedFromCp)),
       request_ended_(*events_.find(kRequestEnded)),
-      bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
-           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }),
+      places_(host.hash_seed()),
+      bag_(
+          events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
+          *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); },
+          [this](const ItemRef& item) { return has_room(item); }),
       calls_(host, events_, host.random()) {
   // What was to be a request for the protocol above is over, too, when it is deleted before.
   events_.find(kMessageDeletedFromBag)
@@ -269,6 +272,7 @@ void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexc
 /// of this one, and so on.
 void Framework::over(const ItemRef& request) noexcept {
   request->over_ = true;
+  request->place_.give_back();
   if (!request->given_) events_.raise(request_ended_, Raise::asynchronous, request);
 }
 
@@ -291,6 +295,13 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   }
 }
 
+/// What is to be a request for the protocol above. One that finds no room is not acknowledged, and comes again.
+bool Framework::has_room(const ItemRef& item) noexcept {
+  if (!item->request_ || places_.has_room(item->session()->participants().remote.host)) return true;
+  ++counted.refused;
+  return false;
+}
+
 void Framework::deliver(TransparentSession& session, const ItemRef& item) noexcept {
   Message message = std::move(item->message);
   if (style_ == CallStyle::none) {
@@ -301,8 +312,8 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
     const Events::Outside outside(events_);
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
-  if (RequestSession* const made =
-          item->request_ && requests_.in_use() < kMostRequests ? requests_.make(*this, item) : nullptr) {
+  const bool placed = item->request_ && item->place_.take(places_, session.participants().remote.host);
+  if (RequestSession* const made = placed ? requests_.make(*this, item) : nullptr) {
     ++counted.received;
     item->given_ = true;
     const SessionRef request(made);
@@ -312,6 +323,7 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
   } else {
     ++counted.refused;
     item->over_ = item->request_;
+    item->place_.give_back();
   }
   item->given_ = false;
   if (item->over_) events_.raise(request_ended_, Raise::asynchronous, item);

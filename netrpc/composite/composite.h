@@ -59,7 +59,6 @@ class Framework final : public TransparentProtocol {
  private:
   friend class MicroParts;
   friend class RequestSession;
-  static constexpr std::size_t kMostRequests = 4096;  ///< That the protocol above has not answered.
 
   Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
   /// What has become of the message. limit_reached: VERIFY has not inserted it.
@@ -68,6 +67,7 @@ class Framework final : public TransparentProtocol {
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
   void leave(const ItemRef& item, Errc& outcome) noexcept;
   [[nodiscard]] Errc send(TransparentSession& session, Item& item) noexcept;
+  [[nodiscard]] bool has_room(const ItemRef& item) noexcept;
   void deliver(TransparentSession& session, const ItemRef& item) noexcept;
   [[nodiscard]] Errc reply(const ItemRef& request, Message message) noexcept;
   void let_go(RequestSession& session, const ItemRef& unanswered) noexcept;
@@ -83,6 +83,7 @@ class Framework final : public TransparentProtocol {
   AttributeTable attributes_;
   HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
+  RequestPlaces places_;
   Bag bag_;
   Calls calls_;
   Cells<RequestSession> requests_;

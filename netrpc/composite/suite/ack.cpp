@@ -30,7 +30,7 @@ class Ack final : public MicroProtocol {
   void handle(MicroParts& all) {
     // What it has forgotten is not to come again. Half of that time is for what is delayed on its way.
     if (const auto* const remembers = all.procedure(kRemembers)) sent_.repeat_for((*remembers)() / 2);
-    const Numbers numbers(all);
+    const Numbers& numbers = numbers_.emplace(all);
     const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };
     const auto ours = [numbers](const ItemRef& item) {
       return item->direction == Direction::down && item->has_entered() && numbers.number(*item) != 0;
@@ -51,16 +51,12 @@ class Ack final : public MicroProtocol {
                  !item->has_entered() && numbers.number(*item) != 0;
         });
     const auto data = [numbers](const ItemRef& item) { return numbers.came(*item); };
-    all.handle(
-        kMessageInsertedIntoBag,
-        [this, numbers](const ItemRef& item) {
-          of_stream_.set(*item, numbers.stream(*item));
-          of_number_.set(*item, numbers.number(*item));
-          parts_.events().raise(*arrived_, Raise::asynchronous, item);
-        },
-        data);
+    const auto later = [this](const ItemRef& item) { parts_.events().raise(*arrived_, Raise::asynchronous, item); };
+    all.handle(kMessageInsertedIntoBag, later, data);
     all.handle(
         kMessageReadyToBeSent, [this](const ItemRef& item) { acknowledge(item); }, data);
+    all.handle(kMessageDeletedFromBag, later,
+               [this, data](const ItemRef& item) { return data(item) && !item->has_left() && !acknowledged_(*item); });
     all.handle(
         kMessageInsertedIntoBag,
         [this](const ItemRef& item) {
@@ -94,19 +90,21 @@ class Ack final : public MicroProtocol {
 
   // ---- who receives ----
 
-  /// Once: before it goes up, or when all have seen it. What somebody had no room for is to come again.
+  /// Once: before it goes up, or when all have seen it. What somebody had no room for is to come again. With threads
+  /// that may not be known yet.
   void acknowledge(const ItemRef& item) noexcept {
-    if (acknowledged_(*item) || item->outcome() == Errc::limit_reached) return;
+    if (acknowledged_(*item) || item->is_new() || item->outcome() == Errc::limit_reached) return;
     acknowledged_.set(*item, true);
     const ItemRef answer = parts_.bag().new_item(item->session(), Direction::down, Message(parts_.host().pool()));
     if (!answer) return;
     type_.set(*answer, Type::acknowledgement);
-    of_stream_.set(*answer, of_stream_(*item));
-    of_number_.set(*answer, of_number_(*item));
+    of_stream_.set(*answer, numbers_->stream(*item));
+    of_number_.set(*answer, numbers_->number(*item));
     parts_.bag().insert(answer);
   }
 
   MicroParts parts_;
+  std::optional<Numbers> numbers_;
   Attribute<Type> type_;
   Attribute<std::uint32_t> of_stream_;
   Attribute<std::uint64_t> of_number_;
@@ -131,7 +129,8 @@ MicroKind ack_kind() {
           {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms",
             false, "100us", "3600s"},
            {"tries", OptionType::number, "how often it is sent; 8", false, "1"},
-           {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1"},
+           {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1",
+            "1024"},
            {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false,
             "2", "1048576"},
            {"memory", OptionType::number,

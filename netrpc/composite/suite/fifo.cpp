@@ -30,7 +30,9 @@ class Fifo final : public MicroProtocol {
         if (item->in_bag()) arrived(item, numbers.flow(*item), numbers.number(*item));
       });
       const auto came = [numbers](const ItemRef& item) { return numbers.came(*item); };
-      const auto is_gone = [this, numbers](const ItemRef& item) { gone(*item, numbers.flow(*item)); };
+      const auto is_gone = [this, numbers](const ItemRef& item) {
+        gone(*item, numbers.flow(*item), numbers.number(*item));
+      };
       all.handle(kMessagePoppedFromCp, is_gone, came);
       all.handle(kMessageDeletedFromBag, is_gone, came);
     });
@@ -70,10 +72,19 @@ class Fifo final : public MicroProtocol {
     full ? skip(flow) : advance(flow);
   }
 
-  void gone(const Item& item, const Flow& flow) noexcept {
+  /// What somebody had no room for comes again: it is missing until then.
+  void gone(const Item& item, const Flow& flow, std::uint64_t number) noexcept {
     Order* const order = flows_.find(flow);
-    if (order == nullptr || order->going != &item) return;
+    if (order == nullptr) return;
+    const bool comes_again = !item.has_left() && item.outcome() == Errc::limit_reached;
+    const auto at = std::ranges::find(order->held, &item, [](const Held& one) { return one.item.get(); });
+    if (comes_again && at != order->held.end()) {
+      held_bytes_ -= at->bytes;
+      order->held.erase(at);
+    }
+    if (order->going != &item) return;
     order->going = nullptr;
+    if (comes_again) order->next = number;
     if (!order->held.empty()) parts_.events().raise(*next_, Raise::asynchronous, flow);
   }
 

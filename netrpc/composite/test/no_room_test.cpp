@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,23 +21,24 @@ constexpr std::uint64_t kOrders = 12;  ///< Seeds: each draws an order of the ha
 /// With two, one has what arrives, and one of its handlers waits in the other while the next ones run.
 constexpr std::size_t kThreads[] = {0, 2};
 
-/// The first host has UNIQUE, and a micro-protocol that has no room while it is `full`. The second one sends it
-/// messages with the numbers that a test gives them.
+/// The first host has UNIQUE or another one, and a micro-protocol that has no room while it is `full`. The second one
+/// sends it messages with the numbers that a test gives them.
 struct Repeating {
-  Repeating(std::uint64_t seed, std::size_t threads) : two(parts(), options(seed), threads) {
+  Repeating(std::uint64_t seed, std::size_t threads, MicroKind (*kind)() = unique_kind)
+      : two(parts(kind), options(seed), threads) {
     EXPECT_EQ(two.push("a message to see its header"), Errc::ok);
     two.run();
     header = two.sink[1]->received.at(0).substr(0, 14);
   }
-  [[nodiscard]] std::function<std::vector<Part>(std::size_t)> parts() {
-    return [this](std::size_t host) {
+  [[nodiscard]] std::function<std::vector<Part>(std::size_t)> parts(MicroKind (*kind)()) {
+    return [this, kind](std::size_t host) {
       if (host == 1) return std::vector<Part>{};
       MicroKind has_room = kind_of("HAS_ROOM", kInsertion, [this](MicroParts& made) {
         made.handle(kMessageInsertedIntoBag, [this, bag = &made.bag()](const ItemRef& item) {
           if (full && item->direction == Direction::up) bag->erase(item, Errc::limit_reached);
         });
       });
-      return std::vector<Part>{part(number_kind()), part(unique_kind()), part(std::move(has_room))};
+      return std::vector<Part>{part(number_kind()), part(kind()), part(std::move(has_room))};
     };
   }
   [[nodiscard]] static SimOptions options(std::uint64_t seed) {
@@ -91,6 +93,46 @@ TEST(CompositeWithoutRoom, unique_lets_a_message_that_found_none_come_again) {
   }
 }
 
+TEST(CompositeWithoutRoom, fifo_waits_until_a_message_that_found_none_comes_again) {
+  for (const std::size_t threads : kThreads) {
+    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+      Repeating to(seed, threads, fifo_kind);
+      to.full = true;
+      to.send(1);
+      to.full = false;
+      to.send(2);
+      EXPECT_EQ(to.received(), 0U) << "seed " << seed << ", " << threads << " threads";
+      to.send(1);
+      EXPECT_EQ(to.received(), 2U) << "seed " << seed << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(CompositeWithoutRoom, ack_acknowledges_no_message_that_found_none) {
+  for (const std::size_t threads : kThreads) {
+    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
+      bool full = true;
+      const auto parts = [&full](std::size_t host) {
+        MicroKind has_room = kind_of("HAS_ROOM", kInsertion, [&full, host](MicroParts& made) {
+          made.handle(kMessageInsertedIntoBag, [&full, host, bag = &made.bag()](const ItemRef& item) {
+            if (full && host == 1 && item->direction == Direction::up) bag->erase(item, Errc::limit_reached);
+          });
+        });
+        return std::vector<Part>{part(number_kind()), part(ack_kind()), part(std::move(has_room))};
+      };
+      Two two(parts, Repeating::options(seed), threads);
+      EXPECT_EQ(two.push("once"), Errc::ok);
+      two.run();
+      EXPECT_EQ(two.layer[0]->events().timers(), 1U);
+      full = false;
+      two.net.world.run_for(1s);
+      EXPECT_EQ(two.layer[0]->events().timers(), 0U);
+      EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"once"});
+    }
+  }
+}
+
 /// The server works on one request of a client at a time. Its repetitions, which find no room, come before and after
 /// the answer.
 TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_find_none) {
@@ -119,6 +161,48 @@ TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_f
     EXPECT_EQ(call.outcome, Errc::ok);
     EXPECT_EQ(one.servers[1]->executed.size(), 1U) << "seed " << seed;
   }
+}
+
+/// A host alone may have half of what an eighth of 4,096 leaves. What it asks for beyond is not acknowledged.
+TEST(CompositeWithoutRoom, requests_that_find_no_place_come_again) {
+  Several two(2, [] {
+    return std::vector<Part>{
+        part(grpc_kind()),
+        part(sync_kind()),
+        part(one_accept_kind()),
+        part(number_kind()),
+        part(unique_kind()),
+        part(ack_kind(), {{"window", "1000"}, {"most", "4096"}, {"memory", "1000000000"}, {"tries", "20"}})};
+  });
+  two.servers[2]->keeps = true;
+  std::deque<GroupOutcome> calls;
+  const auto call = [&](std::size_t from, Protocol& high, ParticipantSet to) {
+    const Shepherd inside(two.net[from].monitor());
+    const SessionRef session = *two.layers[from]->open(high, to);
+    session->call(two.net.message(from, "question"), calls.emplace_back(), kNoLimit);
+  };
+  ParticipantSet other = two.net.to(2);
+  other.protocol += 1;  // a flow of its own: UNIQUE knows 1,024 numbers of one
+  ParticipantSet anyone = SimHosts::anyone(other.protocol);
+  {
+    const Shepherd inside(two.net[2].monitor());
+    ASSERT_TRUE(two.layers[2]->open_enable(*two.servers[2], anyone));
+  }
+  for (int i = 0; i < 2'000; ++i) {
+    call(0, *two.client, i % 2 == 0 ? two.net.to(2) : other);
+    if (i % 100 == 0) two.run(1ms);
+  }
+  two.run(1ms);
+  EXPECT_EQ(two.servers[2]->kept.size(), 1'792U);
+  call(1, *two.servers[1], two.net.to(2));
+  two.run();
+  EXPECT_EQ(two.servers[2]->kept.size(), 1'793U) << "another host finds one";
+  two.servers[2]->keeps = false;
+  two.answer(2);
+  two.run(10s);
+  for (const GroupOutcome& one : calls) EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(two.servers[2]->executed.size(), calls.size());
+  EXPECT_EQ(two.state(2), 0U);
 }
 
 /// With threads a repetition may be dropped while the handler of ATOMIC waits for its turn.
