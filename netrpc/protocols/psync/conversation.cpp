@@ -95,7 +95,9 @@ Errc Conversation::context(HostAddress host, control::Context& asked) noexcept {
   if (name.sequence == 0) name = {of->host, of->life, of->delivered};
   if (name.sequence == 0 || name.life != of->life || !holds(*of, name.sequence)) return Errc::name_unknown;
   const Header header = header_of(slot(*of, name.sequence).packet);
-  asked = {name, header.marks, header.count, name.sequence <= of->delivered, 0};
+  asked = {name, {}, 0, name.sequence <= of->delivered, 0};
+  for (const Mark& mark : header.all())
+    if (mark.sequence != 0) asked.before[asked.count++] = mark;
   for (const Member& one : members_) asked.lacking += has(one, *of) < name.sequence ? 1U : 0U;
   return Errc::ok;
 }
@@ -128,71 +130,6 @@ Conversation::Member* Conversation::find(HostAddress host) noexcept {
 
 Conversation::Slot& Conversation::slot(Member& member, std::uint32_t sequence) noexcept {
   return member.slots[sequence % options_.window];
-}
-
-/// It has begun again: its messages count from 1, and what it had been given it has not any more.
-void Conversation::learn_life(Member& member, BootId life) noexcept {
-  if (member.life != 0) {
-    over(member, member.life);
-    for (Slot& one : member.slots) one = {};
-    for (Member& other : members_) other.has[index(member)] = 0;
-    std::ranges::fill(member.has, 0);
-    member.delivered = member.stable = member.skipped = 0;
-    member.leaf = false;
-  }
-  member.life = life;
-}
-
-void Conversation::over(Member& member, BootId life) noexcept {
-  std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
-  member.before.front() = life;
-}
-
-bool Conversation::believes(Member& member, BootId life) noexcept {
-  if (member.life == life) return true;
-  if (is_over(member, life)) {
-    ++psync_.statistics().duplicates;
-  } else {
-    ++psync_.statistics().refused;
-    ask_for_life(member, life);
-  }
-  return false;
-}
-
-void Conversation::told(Member& member, BootId life) noexcept {
-  if (&member == &members_[self_] || member.life != 0 || life == 0 || is_over(member, life)) return;
-  member.out ? learn_life(member, life) : ask_for_life(member, life);
-}
-
-/// The number stays until it is answered: the way there and back may take longer than the pause between two questions.
-void Conversation::ask_for_life(Member& member, BootId because_of) noexcept {
-  const Time now = psync_.host().now();
-  if (member.questioned != Time{} && now - member.questioned < options_.interval / 2) return;
-  member.questioned = now;
-  if (member.question == 0) member.because_of = because_of;
-  while (member.question == 0) member.question = static_cast<std::uint32_t>(psync_.host().random());
-  send_status(member, true, member.question);
-}
-
-/// Only who has had the question knows its number. It has said in which life it had it, which is after the one that the
-/// question was asked because of.
-void Conversation::life_answered(Member& member, const Mark& id) noexcept {
-  if (member.question == 0 || member.question != id.sequence) return;
-  member.question = 0;
-  const bool another = member.life != id.life && !is_over(member, id.life);
-  if (member.because_of != id.life && member.because_of != member.life) over(member, member.because_of);
-  if (another) learn_life(member, id.life);
-  advance();  // what follows messages of a life that is over waits in vain for what it lacks of them
-}
-
-/// Whether the message has been given to the protocol above, or is one that never will be.
-bool Conversation::precedes(const Mark& mark) noexcept {
-  Member* const member = find(mark.host);
-  if (member == nullptr) return true;
-  if (mark.life == member->life) return mark.sequence <= member->delivered;
-  if (member == &members_[self_] || is_over(*member, mark.life)) return true;
-  ask_for_life(*member, mark.life);
-  return false;
 }
 
 /// `who` has been given this message, and with it all before.
@@ -305,6 +242,7 @@ void Conversation::tick() noexcept {
     ask_for_missing(one);
     send_status(one, true);
   }
+  advance();
   settle();
   keep_ticking();
 }

@@ -55,14 +55,22 @@ class Conversation final : public Session {
  private:
   struct Slot {
     std::uint32_t sequence = 0;  ///< 0: it is empty.
-    Message packet;
+    Message packet{};
+    bool outdated = false;  ///< It is asked for again, with another context,
+    Time waits_since{};     ///< from this time on.
+  };
+  /// A life that a member is in no more, as far as is known.
+  struct Past {
+    BootId life = 0;
+    std::uint32_t delivered = 0;
+    bool over = false;  ///< It has said so itself, not only others.
   };
   struct Member {
     HostAddress host;
     SessionRef lower{};  ///< Null: it is this host, or was not to be reached yet.
     SessionRef speaker{};
     BootId life = 0;  ///< 0: nothing has been heard of it.
-    std::array<BootId, 4> before{};
+    std::array<Past, 4> before{};
     std::uint32_t delivered = 0;  ///< Up to here its messages have been given to the protocol above, or were lost.
     std::uint32_t stable = 0;     ///< Up to here all members have them.
     std::uint32_t skipped = 0;    ///< Up to here one may precede some that this host has skipped.
@@ -93,21 +101,26 @@ class Conversation final : public Session {
   [[nodiscard]] bool holds(Member& member, std::uint32_t sequence) noexcept {
     return slot(member, sequence).sequence == sequence;
   }
-  void learn_life(Member& member, BootId life) noexcept;
-  [[nodiscard]] static bool is_over(const Member& member, BootId life) noexcept {
-    return std::ranges::find(member.before, life) != member.before.end();
+  /// `says_so`: the member itself, not others.
+  void learn_life(Member& member, BootId life, bool says_so) noexcept;
+  void outlive(Slot& kept, Member& member, BootId next) noexcept;
+  /// Null: it has not been in that life, as far as is known, or is in it.
+  [[nodiscard]] static const Past* past(const Member& member, BootId life) noexcept {
+    const auto known = std::ranges::find(member.before, life, &Past::life);
+    return known != member.before.end() ? &*known : nullptr;
   }
-  /// `life` does not come any more.
-  static void over(Member& member, BootId life) noexcept;
+  static void leave(Member& member, const Past& life) noexcept;
   /// Whether a packet is of the life that the member is in. If not, it changes nothing, for it may have been under way
   /// for long: the member itself is asked.
   [[nodiscard]] bool believes(Member& member, BootId life) noexcept;
-  /// Another member tells of this one's life. If this one has never answered, and is silent, that is believed.
+  /// Another member tells of this one's life. That is believed while this one is silent, but for lives that it has left.
   void told(Member& member, BootId life) noexcept;
   /// At most each half interval.
   void ask_for_life(Member& member, BootId because_of) noexcept;
   void life_answered(Member& member, const Mark& id) noexcept;
-  [[nodiscard]] bool precedes(const Mark& mark) noexcept;
+  enum class Before : std::uint8_t { given, missing, never };
+  [[nodiscard]] Before precedes(const Mark& mark) noexcept;
+  [[nodiscard]] bool may_come_again(Slot& kept) noexcept;
   void note(Member& who, const Mark& mark) noexcept;
 
   void message(Member& from, const Header& header, const Message& packet) noexcept;

@@ -38,6 +38,7 @@ void Conversation::arrived(HostAddress host, const Header& header, const Message
         note(*from, mark);
       }
       if (header.ask && !header.is_question()) send_status(*from, false);
+      advance();  // it may have told of another life
       ask_for_missing(*from);
       break;
     case Type::request: request(*from, header); break;
@@ -52,10 +53,13 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   const std::uint32_t sequence = header.id.sequence;
   if (&origin == &members_[self_]) return;
   // Who has pushed a message has been given what precedes it. Of who sends it again nothing is known: it may have done
-  // so in a life before.
-  for (const Mark& mark : header.all()) note(origin, mark);
-  note(origin, header.id);
-  if (sequence <= origin.delivered || holds(origin, sequence)) {
+  // so in a life before, and has perhaps changed the context (outlive()).
+  if (&from == &origin)
+    for (const Mark& mark : header.all()) note(origin, mark);
+  if (&from == &origin || sequence - origin.stable <= options_.window) note(origin, header.id);
+  const bool held = holds(origin, sequence);
+  Slot& place = slot(origin, sequence);
+  if (sequence <= origin.delivered || (held && !place.outdated)) {
     ++psync_.statistics().duplicates;
     return;
   }
@@ -65,7 +69,7 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   }
   Message kept = packet.share();
   if (!kept.allocated()) return;
-  slot(origin, sequence) = {sequence, std::move(kept)};
+  place = {sequence, std::move(kept), false, held ? place.waits_since : Time{}};
   advance();
   if (!holds(origin, sequence) || sequence > origin.delivered) ask_for_missing(from);
 }
@@ -87,11 +91,12 @@ void Conversation::request(Member& from, const Header& header) noexcept {
   if (!lost) return;
   Header gone = header_of(Type::gone);
   for (const Member& of : members_)
-    if (of.gone_up_to() != 0) gone.add({of.host, of.life, of.gone_up_to()});
+    if (of.gone_up_to() != 0 || of.before.front().life != 0) gone.add({of.host, of.life, of.gone_up_to()});
   send(from, gone);
 }
 
-/// All of it or nothing: where one member's life is not known yet, it comes again.
+/// All of it or nothing: where one member's life is not known yet, it comes again. A member that is not silent says
+/// itself how many messages it has pushed, and is not believed to have lost more.
 void Conversation::gone(const Header& header) noexcept {
   bool known = true;
   bool skips = false;
@@ -99,8 +104,13 @@ void Conversation::gone(const Header& header) noexcept {
     Member* const of = find(mark.host);
     if (of == nullptr) continue;
     told(*of, mark.life);
-    known = known && of->life != 0;
-    skips = skips || (of != &members_[self_] && of->life == mark.life && mark.sequence > of->delivered);
+    if (of != &members_[self_] && of->life != mark.life && past(*of, mark.life) == nullptr) {
+      ask_for_life(*of, mark.life);
+      known = false;
+    }
+    if (of == &members_[self_] || of->life != mark.life || mark.sequence <= of->delivered) continue;
+    skips = true;
+    known = known && (of->out || mark.sequence <= has(*of, *of));
   }
   if (!known) return;
   for (const Mark& mark : header.all()) {
@@ -132,7 +142,10 @@ bool Conversation::deliver_next(Member& member) noexcept {
   Message message = slot(member, sequence).packet.share();
   if (!message.allocated()) return false;  // there is no memory: the next tick tries again
   const Header header = header_of(message);
-  if (!std::ranges::all_of(header.all(), [this](const Mark& mark) { return precedes(mark); })) return false;
+  for (const Mark& mark : header.all()) {
+    const Before before = precedes(mark);
+    if (before == Before::missing || (before == Before::never && may_come_again(slot(member, sequence)))) return false;
+  }
   std::array<std::byte, Header::kMost> bytes;
   (void)message.pop(header.size(), bytes.data());
   for (const Mark& mark : header.all()) {
@@ -187,7 +200,7 @@ void Conversation::ask_for_missing(Member& from) noexcept {
     const std::uint32_t last = std::min(has(from, of), of.stable + options_.window);
     std::uint32_t each = 0;
     for (std::uint32_t next = of.delivered + 1; next <= last && each < 4; ++next) {
-      if (holds(of, next)) continue;
+      if (holds(of, next) && !slot(of, next).outdated) continue;
       if (wanted.count == Header::kMostMarks) break;
       wanted.add({of.host, of.life, next});
       ++each;

@@ -1,6 +1,7 @@
 // PSYNC: members begin again, and packets of their lives before come late.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <vector>
 
@@ -137,7 +138,26 @@ TEST(PsyncLives, others_are_believed_of_a_member_that_was_never_heard_and_is_sil
   EXPECT_EQ(group.members[0].talker->received, 2) << "what it says itself counts";
 }
 
-TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_it) {
+TEST(PsyncLives, what_follows_a_life_that_is_over_waits_for_what_preceded_that) {
+  Group group(4, {}, {}, 3);
+  Talker& talker = *group.members[0].talker;
+  talker.expects = Expects::nothing;
+  Puppet& other = group.puppet(1);
+  Puppet& again = group.puppet(2);
+  Puppet& third = group.puppet(3);
+  for (Puppet* const one : {&other, &again, &third}) group.introduce(*one);
+  group.net.world.run_for(20ms);
+  const Mark follows{other.host().address(), other.life, 1};
+  const Mark precedes{third.host().address(), third.life, 1};
+  group.push(other, Type::message, follows, {{again.host().address(), 6, 4}});
+  EXPECT_EQ(talker.received, 0) << "what preceded the message of life 6 is not known";
+  group.push(other, Type::message, follows, {{again.host().address(), 7, 0}, precedes});
+  EXPECT_EQ(talker.received, 0);
+  group.push(third, Type::message, precedes);
+  EXPECT_EQ(talker.received, 2);
+}
+
+TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_ever) {
   Group group(3, {}, {}, 2);
   group.members[0].talker->expects = Expects::nothing;
   Puppet& other = group.puppet(1);
@@ -146,6 +166,8 @@ TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_it) {
   group.introduce(again);
   group.net.world.run_for(20ms);
   group.push(other, Type::message, {other.host().address(), other.life, 1}, {{again.host().address(), 6, 4}});
+  EXPECT_EQ(group.members[0].talker->received, 0);
+  group.net.world.run_for(6s);
   EXPECT_EQ(group.members[0].talker->received, 1);
 }
 
@@ -177,6 +199,44 @@ TEST(PsyncLives, a_member_that_is_gone_is_asked_rarely_for_what_only_it_has) {
   EXPECT_LE(sent, 130U) << "a question and a request each second";
   lives.say(1);
   EXPECT_EQ(lives.received(), 2);
+}
+
+/// At any time, with whatever is under way.
+TEST(PsyncLives, order_holds_when_members_crash_amid_traffic) {
+  std::mt19937_64 seeds(testing_lrpc::test_seed());
+  for (int round = 0; round < testing_lrpc::rounds(30) && !testing::Test::HasFailure(); ++round) {
+    std::mt19937_64 random(seeds());
+    const SimOptions options{.seed = random(), .link = {.loss = 0.1, .reorder = 0.3}, .routers = {}};
+    Group group(4, options, {.window = 64, .interval = 20ms, .silence = 300ms});
+    const auto boot = [&](std::size_t host) {
+      if (group.net[host].up()) return;
+      group.net[host].boot();
+      group.members[host].talker->expects = Expects::order;
+    };
+    for (Group::Member& one : group.members) one.talker->expects = Expects::order;
+    for (int i = 0; i < 200; ++i) {
+      const std::size_t host = random() % 4;
+      if (random() % 20 == 0) {
+        group.net[host].up() ? group.crash(host) : boot(host);
+      } else if (group.net[host].up()) {
+        (void)group.push(host);
+      }
+      group.net.world.run_for(Duration(random() % 3'000'000));
+    }
+    for (std::size_t i = 0; i < 4; ++i) boot(i);
+    group.net.world.run_for(10s);
+    group.net.world.set_links({});
+    std::array<std::vector<int>, 4> before;
+    for (int times = 0; times < 2; ++times) {  // what is pushed first may be gone before it is asked for
+      for (std::size_t i = 0; i < 4; ++i) before[i] = group.members[i].talker->seen;
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(group.push(i), Errc::ok);
+      group.net.world.run_for(10s);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(group.statistics(i).state, 0U) << i;
+      for (std::size_t j = 0; j < 4; ++j) EXPECT_GT(group.members[i].talker->seen[j], before[i][j]) << i << " of " << j;
+    }
+  }
 }
 
 TEST(PsyncLives, messages_of_a_life_before_that_are_late_do_not_cut_a_member_off) {

@@ -236,6 +236,8 @@ TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
   send(Type::message, name(1, 1), {name(4, 2)});  // p
   send(Type::message, name(3, 1), {name(2, 2)});  // n
   EXPECT_EQ(talker.received, 2);
+  group.tell_pushed(*puppets[1], 2);
+  group.tell_pushed(*puppets[3], 2);
   send(Type::gone, name(1, 0), {name(1, 1), name(2, 2), name(3, 1), name(4, 2)});
   EXPECT_EQ(talker.received, 2);
   EXPECT_EQ(group.statistics(0).failed, 4U);
@@ -253,6 +255,7 @@ TEST(Psync, what_was_given_before_some_were_skipped_precedes_what_is_pushed_then
   group.introduce(other);
   const auto of_one = [&](std::uint32_t sequence) { return Mark{one.host().address(), one.life, sequence}; };
   group.push(one, Type::message, of_one(1));
+  group.tell_pushed(one, 3);
   group.push(other, Type::gone, {other.host().address(), other.life, 0}, {of_one(3)});
   ASSERT_EQ(group.push(0), Errc::ok);
   control::Context last;
@@ -272,11 +275,39 @@ TEST(Psync, what_precedes_skipped_messages_is_skipped_with_them) {
   };
   for (const std::uint32_t sequence : {1U, 2U}) group.push(*puppets[0], Type::message, name(1, sequence));
   EXPECT_EQ(group.members[0].talker->received, 2);
+  group.tell_pushed(*puppets[1], 5);
   group.push(*puppets[1], Type::gone, name(2, 0), {name(1, 2), name(2, 5)});
   group.push(*puppets[2], Type::request, name(3, 0), {name(2, 5)});
   const std::vector<Mark>& told = puppets[2]->gone;
   EXPECT_NE(std::ranges::find(told, name(1, 2)), told.end());
   EXPECT_NE(std::ranges::find(told, name(2, 5)), told.end());
+}
+
+TEST(Psync, no_more_is_believed_to_be_gone_than_a_member_that_is_heard_has_pushed) {
+  Group group(3, {}, {.window = 64, .interval = 20ms, .silence = 1s}, 2);
+  Talker& talker = *group.members[0].talker;
+  talker.expects = Expects::nothing;
+  Puppet& one = group.puppet(1);
+  Puppet& other = group.puppet(2);
+  group.introduce(one);
+  group.introduce(other);
+  const auto of_one = [&](std::uint32_t sequence) { return Mark{one.host().address(), one.life, sequence}; };
+  const auto gone = [&](std::uint32_t up_to) {
+    group.push(other, Type::gone, {other.host().address(), other.life, 0}, {of_one(up_to)});
+  };
+  group.push(one, Type::message, of_one(1));
+  EXPECT_EQ(talker.received, 1);
+  gone(1'000'000);
+  group.push(other, Type::message, of_one(2'000'000));
+  gone(1'000'000);
+  group.push(one, Type::message, of_one(2));
+  EXPECT_EQ(talker.received, 2);
+  EXPECT_EQ(group.statistics(0).failed, 0U);
+  group.tell_pushed(one, 1'000);
+  gone(1'000);
+  group.push(one, Type::message, of_one(1'001));
+  EXPECT_EQ(talker.received, 3);
+  EXPECT_EQ(group.statistics(0).failed, 998U);
 }
 
 /// Any bytes from a member: nothing breaks, and the bounds hold.

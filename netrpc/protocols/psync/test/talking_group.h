@@ -186,6 +186,11 @@ struct Group {
   }
   /// The first one knows its life then.
   void introduce(Puppet& puppet) { push(puppet, Type::status, {puppet.host().address(), puppet.life, 0}); }
+  /// The first one knows then how many messages it has pushed.
+  void tell_pushed(Puppet& puppet, std::uint32_t count) {
+    const Mark self{puppet.host().address(), puppet.life, 0};
+    push(puppet, Type::status, self, {{self.host, self.life, count}});
+  }
   [[nodiscard]] control::Statistics statistics(std::size_t who) {
     return test::asked<control::Statistics>(*members[who].protocol);
   }

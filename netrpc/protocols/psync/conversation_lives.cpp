@@ -1,0 +1,151 @@
+// A conversation's members may begin again: in which life each of them is, and what becomes of the messages of the lives
+// before.
+#include <algorithm>
+#include <utility>
+
+#include "netrpc/protocols/psync/protocol.h"
+
+namespace lrpc::netrpc::psync {
+
+namespace {
+
+/// False: there is no room for one more.
+bool merge(Header& header, const Mark& mark) noexcept {
+  for (Mark& one : std::span(header.marks).first(header.count)) {
+    if (one.host != mark.host || one.life != mark.life) continue;
+    one.sequence = std::max(one.sequence, mark.sequence);
+    return true;
+  }
+  if (header.count == Header::kMostMarks) return false;
+  header.add(mark);
+  return true;
+}
+
+}  // namespace
+
+/// It has begun again: its messages count from 1, and what it had been given it has not any more. What this host pushes
+/// from now on follows the life before: who does not know that this is over might be given a message of it afterwards.
+void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcept {
+  const Past* const again = past(member, life);
+  const std::uint32_t delivered = again != nullptr ? again->delivered : 0;
+  if (member.life != 0) {
+    for (Member& other : members_)
+      for (Slot& one : other.slots)
+        if (&other != &member && one.sequence != 0) outlive(one, member, life);
+    leave(member, {member.life, member.delivered, says_so});
+    for (Slot& one : member.slots) one = {};
+    for (Member& other : members_) other.has[index(member)] = 0;
+    std::ranges::fill(member.has, 0);
+    member.leaf = true;
+  }
+  member.life = life;
+  member.delivered = member.stable = member.skipped = delivered;
+}
+
+/// Nobody can ask for the messages of a life that is over: in the context of a message that follows some of them, in
+/// their place, what precedes those, and the next life. What is not kept follows what is not kept.
+void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
+  const Header header = header_of(kept.packet);
+  Header changed = header;
+  changed.count = 0;
+  bool follows = false;
+  std::uint32_t last = 0;
+  const auto of_life = [&](const Mark& mark) { return mark.host == member.host && mark.life == member.life; };
+  for (const Mark& mark : header.all()) {
+    if (!of_life(mark)) {
+      changed.add(mark);
+      continue;
+    }
+    follows = true;
+    last = std::max(last, mark.sequence);
+  }
+  if (!follows || last > member.delivered) return;
+  bool fits = merge(changed, {member.host, next, 0});
+  for (const Member& of : members_)
+    if (&of != &member && of.stable != 0) fits = fits && merge(changed, {of.host, of.life, of.stable});
+  for (std::uint32_t sequence = member.stable + 1; sequence <= last; ++sequence) {
+    if (!holds(member, sequence)) continue;
+    const Header before = header_of(slot(member, sequence).packet);
+    for (const Mark& mark : before.all())
+      if (!of_life(mark)) fits = fits && merge(changed, mark);
+  }
+  Message packet = kept.packet.share();
+  std::array<std::byte, Header::kMost> bytes;
+  if (!fits || !packet.allocated() || packet.pop(header.size(), bytes.data()) == nullptr) return;
+  std::byte* const to = packet.push(changed.size());
+  if (to == nullptr) return;
+  changed.encode(to);
+  kept.packet = std::move(packet);
+}
+
+void Conversation::leave(Member& member, const Past& life) noexcept {
+  std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
+  member.before.front() = life;
+}
+
+bool Conversation::believes(Member& member, BootId life) noexcept {
+  if (member.life == life) return true;
+  const Past* const known = past(member, life);
+  if (known != nullptr && known->over) {
+    ++psync_.statistics().duplicates;
+  } else {
+    ++psync_.statistics().refused;
+    ask_for_life(member, life);
+  }
+  return false;
+}
+
+void Conversation::told(Member& member, BootId life) noexcept {
+  if (&member == &members_[self_] || life == 0 || member.life == life || past(member, life) != nullptr) return;
+  if (member.out) {
+    learn_life(member, life, false);
+  } else if (member.life == 0) {
+    ask_for_life(member, life);
+  }
+}
+
+/// The number stays until it is answered: the way there and back may take longer than the pause between two questions.
+void Conversation::ask_for_life(Member& member, BootId because_of) noexcept {
+  const Time now = psync_.host().now();
+  if (member.questioned != Time{} && now - member.questioned < options_.interval / 2) return;
+  member.questioned = now;
+  if (member.question == 0) member.because_of = because_of;
+  while (member.question == 0) member.question = static_cast<std::uint32_t>(psync_.host().random());
+  send_status(member, true, member.question);
+}
+
+/// Only who has had the question knows its number. It has said in which life it had it, which is after the one that the
+/// question was asked because of.
+void Conversation::life_answered(Member& member, const Mark& id) noexcept {
+  if (member.question == 0 || member.question != id.sequence) return;
+  member.question = 0;
+  const Past* const known = past(member, id.life);
+  const bool another = member.life != id.life && (known == nullptr || !known->over);
+  if (member.because_of != id.life && member.because_of != member.life && past(member, member.because_of) == nullptr)
+    leave(member, {member.because_of, 0, true});
+  if (another) learn_life(member, id.life, true);
+  advance();  // what follows messages of a life that is over may go on
+}
+
+/// Whether the message has been given to the protocol above, or is one that never will be.
+Conversation::Before Conversation::precedes(const Mark& mark) noexcept {
+  Member* const member = find(mark.host);
+  if (member == nullptr) return Before::given;
+  if (mark.life == member->life) return mark.sequence <= member->delivered ? Before::given : Before::missing;
+  const Past* const known = past(*member, mark.life);
+  if (known != nullptr) return mark.sequence <= known->delivered ? Before::given : Before::never;
+  if (member == &members_[self_]) return mark.sequence == 0 ? Before::given : Before::never;
+  ask_for_life(*member, mark.life);
+  return Before::missing;
+}
+
+/// It follows a message that this host will never be given. Those who have been given that may send it with another
+/// context. False: for long nobody has.
+bool Conversation::may_come_again(Slot& kept) noexcept {
+  const Time now = psync_.host().now();
+  if (kept.waits_since == Time{}) kept.waits_since = now;
+  kept.outdated = now - kept.waits_since <= options_.silence;
+  return kept.outdated;
+}
+
+}  // namespace lrpc::netrpc::psync
