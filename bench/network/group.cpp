@@ -52,12 +52,12 @@ const Configuration kConfigurations[] = {
     {"GRPC, ASYNC, FIFO, ONE_ACCEPT, MEMBERSHIP",
      "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
      Service::datagram,
-     1,
+     5,
      {"6.22"}},
     {"the same, BOUNDED",
      "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; BOUNDED; } over udp;",
      Service::datagram,
-     1,
+     5,
      {"6.45"}}};
 
 /// A client and some servers on a wire that costs no virtual time.
