@@ -174,7 +174,8 @@ void Daemon::register_programs() {
     for (const auto& [transport, there] :
          {std::pair{SunTransport::udp, any(&SunTop::udp)}, {SunTransport::tcp, any(&SunTop::tcp)}}) {
       if (!there) continue;
-      auto made = netrpc::RpcbindRegistration::make({what.program, what.version, options_.sun_port, {}, transport});
+      auto made = netrpc::RpcbindRegistration::make(
+          {what.program, what.version, options_.sun_port, options_.sun_address, transport});
       if (made) {
         registered_.push_back(std::move(made).value());
         continue;

@@ -36,6 +36,7 @@ struct DaemonOptions {
   std::vector<SunExport> sun{};          ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
   std::vector<SunImport> sun_imports{};  ///< Sun RPC programs that this machine's clients import.
   std::uint16_t sun_port = 0;            ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
+  netrpc::HostAddress sun_address{};     ///< The same; not known: at all addresses of this machine.
   unsigned threads = 4;                  ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
   bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.

@@ -51,6 +51,8 @@ std::string default_graph(const DefaultGraph& choice) {
   // the broker has under way.
   if (choice.sun_port != 0 || choice.calls_sun) {
     const bool serves = choice.sun_port != 0;
+    const std::string at =
+        choice.sun_address.known() ? fmt::format(", address = \"{}\"", to_string(choice.sun_address)) : "";
     text += fmt::format(
         "sun_udp  = UDP({0}, peer_ports = any);\n"
         "pairs    = REQUEST_REPLY over sun_udp;\n"
@@ -62,8 +64,8 @@ std::string default_graph(const DefaultGraph& choice) {
         "call_t   = SUN_CALL(channels = 288) over pairs_t;\n"
         "auth_t   = AUTH_NONE over call_t;\n"
         "sun_t    = SUN_SELECT over auth_t;\n",
-        serves ? fmt::format("local_port = {}", choice.sun_port) : "local_ports = 0",
-        serves ? fmt::format("(port = {})", choice.sun_port) : "");
+        serves ? fmt::format("local_port = {}{}", choice.sun_port, at) : "local_ports = 0",
+        serves ? fmt::format("(port = {}{})", choice.sun_port, at) : "");
   }
   return text;
 }

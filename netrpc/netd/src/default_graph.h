@@ -14,8 +14,9 @@ struct DefaultGraph {
   std::string interface;      ///< For ETH.
   netrpc::HostAddress address;
   std::string keys;
-  std::uint16_t sun_port = 0;  ///< Of Sun RPC's servers here; 0: there are none.
-  bool calls_sun = false;      ///< Sun RPC programs of other hosts are called.
+  std::uint16_t sun_port = 0;       ///< Of Sun RPC's servers here; 0: there are none.
+  netrpc::HostAddress sun_address;  ///< Where they are; not known: at all addresses of this machine.
+  bool calls_sun = false;           ///< Sun RPC programs of other hosts are called.
 };
 
 /// Text for GraphDescription::parse().

@@ -187,6 +187,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   }
   choice.address = daemon.address;
   choice.sun_port = daemon.sun_port;
+  if (!line.address.empty()) choice.sun_address = daemon.sun_address = daemon.address;
   choice.calls_sun = !daemon.sun_imports.empty();
   daemon.graph = lrpc::netd::default_graph(choice);
   daemon.graph_name = "built-in graph";

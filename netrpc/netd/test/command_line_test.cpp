@@ -193,6 +193,16 @@ TEST(NetdCommandLine, its_own_graphs_are_right) {
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 
+TEST(NetdCommandLine, its_own_graphs_have_sun_rpc_at_all_addresses_unless_one_is_given) {
+  const std::string check = kNetd + " --check --udp --insecure --interface lo --sun a=1 --sun-port 7 ";
+  const Ran all = run(check);
+  EXPECT_NE(all.output.find("UDP(local_port = 7, peer_ports = any)"), std::string::npos) << all.output;
+  EXPECT_NE(all.output.find("TCP(port = 7);"), std::string::npos) << all.output;
+  const Ran one = run(check + "--address 127.0.0.9");
+  EXPECT_NE(one.output.find("UDP(local_port = 7, address = \"127.0.0.9\", peer"), std::string::npos) << one.output;
+  EXPECT_NE(one.output.find("TCP(port = 7, address = \"127.0.0.9\");"), std::string::npos) << one.output;
+}
+
 TEST(NetdCommandLine, its_own_graphs_give_a_silent_host_as_long_in_a_call_as_between_calls) {
   const Ran ran = run(kNetd + " --check --udp --address 127.0.0.1 --insecure");
   EXPECT_NE(ran.output.find("CHANNEL(give_up = 30s, reply_life = 40s)"), std::string::npos) << ran.output;

@@ -27,14 +27,17 @@ std::string own_address() {
          std::to_string(pid & 255);
 }
 
-/// A socket at a UDP port of the loopback interface.
-UniqueFd bound_to(const std::string& address, std::uint16_t port) {
-  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+/// A socket at a port of the loopback interface (0: any); none, if another socket has it. Then `port` is its port.
+UniqueFd bound_to(int type, const std::string& address, std::uint16_t& port) {
+  UniqueFd socket(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(port);
   at.sin_addr.s_addr = ::inet_addr(address.c_str());
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0) << std::strerror(errno);
+  socklen_t size = sizeof at;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), size) != 0) return {};
+  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+  port = ntohs(at.sin_port);
   return socket;
 }
 
@@ -54,6 +57,19 @@ TEST(StartingNetd, ends_when_it_is_told_to_while_lrpcd_does_not_answer) {
   }
 }
 
+TEST(StartingNetd, serves_sun_rpc_at_the_address_that_it_is_given_and_at_no_other) {
+  const std::string own = own_address();
+  std::uint16_t port = 0;
+  { const UniqueFd free = bound_to(SOCK_STREAM, "127.0.0.1", port); }
+  const FrozenNameserver nameserver;
+  Running netd(netd_at(own, nameserver.path()) + " --sun files=0x20000099 --sun-port " + std::to_string(port));
+  ASSERT_TRUE(nameserver.connected());
+  for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
+    EXPECT_FALSE(bound_to(type, own, port)) << "it is not served";
+    EXPECT_TRUE(bound_to(type, "127.0.0.1", port)) << "it is served at all addresses";
+  }
+}
+
 /// One at a UDP port that this process holds.
 class WaitingNetd : public ::testing::Test {
  protected:
@@ -65,7 +81,9 @@ class WaitingNetd : public ::testing::Test {
   /// Holds the port, and starts one that has found it in use when this returns.
   void start() {
     let_go();
-    held_ = bound_to(address_, kPort);
+    std::uint16_t port = kPort;
+    held_ = bound_to(SOCK_DGRAM, address_, port);
+    ASSERT_TRUE(held_) << std::strerror(errno);
     netd_.emplace(netd_at(address_, "/nonexistent"));
     ASSERT_TRUE(netd_->says("waits for a port")) << netd_->output();
   }
