@@ -289,7 +289,11 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
 
 Errc AuthProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), peers_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) return sessions_.drop_idle(), sweep(true), Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sessions_.drop_idle();
+    sweep(true);
+    return Errc::ok;
+  }
   if (auto* const shares = std::get_if<control::SharesKey>(&request)) {
     shares->has_key = keys_.find(shares->host) != nullptr;
     const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));

@@ -192,17 +192,29 @@ void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
 bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
   Message::Header<kHeader> raw;
   message.pop(raw);
-  if (!raw) return dropped(counted.malformed), false;
+  if (!raw) {
+    ++counted.malformed;
+    return false;
+  }
   // Hosts of which nothing is known but the device they came through would all have the same session.
-  if (!lower.peer().known()) return dropped(counted.refused), false;
+  if (!lower.peer().known()) {
+    ++counted.refused;
+    return false;
+  }
   const Key whole = key(lower.peer(), WireReader(raw.bytes).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;
   } else {
     Protocol** const high = enabled_.resolve(key({}, whole.protocol));
-    if (high == nullptr) return dropped(counted.no_session), false;
-    if (sessions_.size() >= options_.sessions) return dropped(counted.refused), false;
+    if (high == nullptr) {
+      ++counted.no_session;
+      return false;
+    }
+    if (sessions_.size() >= options_.sessions) {
+      ++counted.refused;
+      return false;
+    }
     const ParticipantSet participants = between(whole.protocol, whole.host);
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = SessionRef(new DatagramSession(*this, **high, participants));

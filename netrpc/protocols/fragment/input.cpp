@@ -62,29 +62,44 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
   HostAddress peer = peer_host(lower, lower.participants());
   // A peer whose host nobody below knows is who it says, if there is no device address to tell it by.
   if (!peer.known() && !lower.participants().remote.ethernet.known()) peer = header.clnt_host;
-  if (peer.known() && header.clnt_host != peer) return dropped(counted.refused), nullptr;
+  if (peer.known() && header.clnt_host != peer) {
+    ++counted.refused;
+    return nullptr;
+  }
   const PeerKey key = peer_key(host(), peer, lower.participants(), header.protocol_num);
   if (auto* const known = static_cast<FragmentSession*>(sessions_.find(key))) {
-    if (header.svr_host != known->local_ || header.clnt_host != known->remote_)
-      return dropped(counted.refused), nullptr;
+    if (header.svr_host != known->local_ || header.clnt_host != known->remote_) {
+      ++counted.refused;
+      return nullptr;
+    }
     known->lower_.hear(lower);
     return known;
   }
   Protocol** const high = enabled_.resolve(header.protocol_num);
-  if (high == nullptr || header.type == kRequest) return dropped(counted.no_session), nullptr;
+  if (high == nullptr || header.type == kRequest) {
+    ++counted.no_session;
+    return nullptr;
+  }
   ParticipantSet participants = lower.participants();
   participants.protocol = header.protocol_num;
   participants.local.host = header.svr_host;
   participants.remote.host = peer;
   control::LocalHost local;
   if (control::ask(lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
-  if (header.svr_host != local.host) return dropped(counted.refused), nullptr;
+  if (header.svr_host != local.host) {
+    ++counted.refused;
+    return nullptr;
+  }
   auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
-  if (!made) return dropped(counted.refused), nullptr;
+  if (!made) {
+    ++counted.refused;
+    return nullptr;
+  }
   FragmentSession* const session = *made;
   if ((*high)->open_done(*session, participants) != Errc::ok) {
     sessions_.remove(*session);
-    return dropped(counted.refused), nullptr;
+    ++counted.refused;
+    return nullptr;
   }
   return session;
 }

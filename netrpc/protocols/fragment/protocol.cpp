@@ -154,8 +154,10 @@ std::size_t FragmentProtocol::uncut() const noexcept {
 
 Errc FragmentProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), saved_.size() + incomplete_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request))
-    return sessions_.drop_idle(), Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request)) {
+    sessions_.drop_idle();
+    return Errc::ok;
+  }
   const std::size_t room = std::min<std::size_t>(uncut(), 65535);
   const std::size_t cut =
       options_.fragment_size != 0 ? std::min(options_.fragment_size, room - Header::kSize) : room - Header::kSize;

@@ -160,7 +160,10 @@ std::size_t Monolithic::single(Session& lower) noexcept { return data_of(longest
 
 Errc Monolithic::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), peers_.size() + server_.records())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) return sweep(true), Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sweep(true);
+    return Errc::ok;
+  }
   const std::size_t packet = longest_packet(lower_);
   if (control::answered(request, control::AdvertisedMaximum{packet})) return Errc::ok;
   const std::size_t data = data_of(packet);

@@ -195,7 +195,10 @@ Errc SelectProtocol::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::Commit>(request)) return settle(request);
   if (told_statistics(request, sessions_.size() + requests_.in_use(), pools_.size())) return Errc::ok;
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;  // asked from below
-  if (std::holds_alternative<control::DropIdle>(request)) return pools_.drop_unused(true), below_.control(request);
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    pools_.drop_unused(true);
+    return below_.control(request);
+  }
   return less_header(below_.control(request), request, SelectHeader::kSize);
 }
 

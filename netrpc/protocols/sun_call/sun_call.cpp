@@ -212,7 +212,10 @@ Errc SunCall::pass_control(TransparentSession& session, control::Request& reques
 
 Errc SunCall::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size() + sessions(), pools_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) return pools_.drop_unused(true), below().control(request);
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    pools_.drop_unused(true);
+    return below().control(request);
+  }
   return less_header(TransparentProtocol::control(request), request, CallHeader::kSize);
 }
 

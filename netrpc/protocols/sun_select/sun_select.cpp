@@ -125,7 +125,8 @@ Errc SunRequest::control(control::Request& request) noexcept {
   auto& owner = static_cast<SunSelect&>(protocol());
   if (auto* const refuse = std::get_if<control::Refuse>(&request)) {
     ++owner.counted.refused;
-    return finish(accept_stat(refuse->reason), {}), Errc::ok;
+    finish(accept_stat(refuse->reason), {});
+    return Errc::ok;
   }
   if (std::holds_alternative<control::ClaimedUser>(request))
     return user_ && control::answered(request, *user_) ? Errc::ok : Errc::not_supported;

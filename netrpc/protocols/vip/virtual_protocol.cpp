@@ -149,8 +149,10 @@ void VirtualProtocol::demux(Session& lower, Message message) noexcept {
 
 Errc VirtualProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request))
-    return sessions_.drop_idle(), Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request)) {
+    sessions_.drop_idle();
+    return Errc::ok;
+  }
   return control_below(request);
 }
 

@@ -228,7 +228,10 @@ Errc VipHostsProtocol::control(control::Request& request) noexcept {
     return Errc::ok;
   }
   if (told_statistics(request, 0, table_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) return forget_expired(), Errc::ok;
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    forget_expired();
+    return Errc::ok;
+  }
   return Protocol::control(request);
 }
 
