@@ -145,9 +145,10 @@ void PathService::rebind(bool all) {
   }
   const milliseconds limit = patience(kRebindPatience, options_.keepalive, hosts.size());
   for_each_host(hosts.size(), [&](std::size_t i) {
-    // Where nobody is, only one of them waits for an answer.
+    // Where nobody is, only one of them waits for an answer. What a host is too slow for waits for the next keepalive.
+    const Turn turn(limit);
     for (const auto& [path, member] : *hosts[i])
-      if (bind_member(*path, member, limit).code() == Errc::remote_unavailable) return;
+      if (bind_member(*path, member, limit).code() == Errc::remote_unavailable || turn.over()) return;
   });
 }
 

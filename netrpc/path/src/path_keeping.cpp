@@ -45,21 +45,25 @@ void PathService::send_unbinds() {
   for_each_host(by_host.size(), [&](std::size_t i) {
     Unbinds& unbinds = *by_host[i];
     auto one = unbinds.begin();
+    const Turn turn(limit);
+    bool in_vain = false;
     try {
-      for (; one != unbinds.end(); ++one) {
+      for (; one != unbinds.end() && (one == unbinds.begin() || !turn.over()); ++one) {
         std::size_t size = 0;
         const std::string request = encode_unbind(one->key);
         const Errc sent =
             transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
-            sent == Errc::call_lost || wanting(sent))
-          break;
+        in_vain = sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
+                  sent == Errc::call_lost || wanting(sent);
+        if (in_vain) break;
       }
     } catch (const std::bad_alloc&) {
+      in_vain = true;
     }
-    // Not now, then; not to be waited for again before the next keepalive.
+    // Not now, then: not to be waited for again before the next keepalive. Unless the host only takes its time.
     std::lock_guard lock(mutex_);
-    unsent_.splice(unsent_.end(), unbinds, one, unbinds.end());
+    Unbinds& rest = in_vain ? unsent_ : unbinds_;
+    rest.splice(rest.end(), unbinds, one, unbinds.end());
   });
 }
 

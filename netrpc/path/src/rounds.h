@@ -37,6 +37,17 @@ void for_each_host(std::size_t count, const F& one) {
   work();
 }
 
+/// How long one host may keep a round waiting, with all that it is told or asked: one that answers each time, and late,
+/// does not keep the others from their keepalives.
+class Turn {
+ public:
+  explicit Turn(std::chrono::milliseconds limit) noexcept : until_(std::chrono::steady_clock::now() + limit) {}
+  [[nodiscard]] bool over() const noexcept { return std::chrono::steady_clock::now() >= until_; }
+
+ private:
+  const std::chrono::steady_clock::time_point until_;
+};
+
 /// So that a round over that many hosts takes no longer than a keepalive, even if none of them answers.
 inline std::chrono::milliseconds patience(std::chrono::milliseconds most, std::chrono::milliseconds keepalive,
                                           std::size_t hosts) {

@@ -184,5 +184,41 @@ TEST_F(SilentHosts, to_which_there_is_no_way_cannot_be_imported_from) {
   EXPECT_NE(client.error().text.find("cannot be reached"), std::string::npos) << client.error().text;
 }
 
+/// It answers each time, and late.
+class SlowHosts : public TwoHosts {};
+
+TEST_F(SlowHosts, do_not_keep_others_from_their_keepalives_while_they_hear_what_has_been_let_go) {
+  constexpr int kBindings = 60;
+  const auto stays = import();
+  ASSERT_TRUE(stays) << stays.error().message();
+  std::vector<Conformance::Client> goes;
+  for (int i = 0; i < kBindings; ++i) {
+    auto one = import();
+    ASSERT_TRUE(one) << one.error().message();
+    goes.push_back(*std::move(one));
+  }
+  struct Heard {
+    std::atomic<bool> held{true};
+    std::atomic<int> unbinds{0};
+    std::atomic<std::uint64_t> pings_before{0};
+    std::atomic<std::uint64_t> pings_after{0};
+  };
+  const auto heard = std::make_shared<Heard>();  // the network keeps it for as long as it calls
+  network_.tamper([this, heard](std::uint16_t command, std::vector<std::byte>&) {
+    if (command != Network::kUnbind) return;
+    const int number = ++heard->unbinds;
+    while (number == 1 && heard->held) std::this_thread::sleep_for(1ms);
+    if (number == 2) heard->pings_before = network_.pings.load();
+    if (number == kBindings) heard->pings_after = network_.pings.load();
+    std::this_thread::sleep_for(20ms);
+  });
+  goes.clear();
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 1; }));
+  heard->held = false;
+  EXPECT_TRUE(eventually([&] { return heard->unbinds == kBindings; }));
+  EXPECT_GT(heard->pings_after.load(), heard->pings_before.load());
+  EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 1; }));
+}
+
 }  // namespace
 }  // namespace testing_netpath

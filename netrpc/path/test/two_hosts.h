@@ -104,6 +104,7 @@ class Network {
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
+  static constexpr std::uint16_t kUnbind = 3;
   static constexpr std::uint16_t kPing = 4;
   static constexpr std::uint16_t kGroupCall = 5;
   std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
