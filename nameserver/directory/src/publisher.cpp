@@ -55,14 +55,21 @@ void Publisher::look(Time now) {
     say(said_of_names_, Severity::warning,
         "lrpc-netd does not know this machine's address: start it with --address, or nothing is published");
   } else {
+    const std::string host = host_text(names->own);
+    const bool leads_here = parse_host(host).has_value();
     for (const shim::ListedName& one : names->exported) {
       const PublishedName published{one.name, names->own, instance_, one.interface};
-      wanted.emplace(key_of(options_.prefix, one.name, names->own), value_of(published));
+      if (leads_here) wanted.emplace(key_of(options_.prefix, one.name, names->own), value_of(published));
       own_names.emplace(one.name, published);
     }
-    say(said_of_names_, names->cut ? Severity::warning : Severity::info,
-        "names for the network: " + std::to_string(wanted.size()) + " at " + host_text(names->own) +
-            (names->cut ? ", and more that are not published" : ""));
+    if (!leads_here)
+      say(said_of_names_, Severity::warning,
+          "lrpc-netd has the address " + host +
+              ", which leads no other host here: start it with another --address, or nothing is published");
+    else
+      say(said_of_names_, names->cut ? Severity::warning : Severity::info,
+          "names for the network: " + std::to_string(wanted.size()) + " at " + host +
+              (names->cut ? ", and more that are not published" : ""));
   }
   policy_.wanted(std::move(wanted));
   const std::lock_guard lock(mutex_);

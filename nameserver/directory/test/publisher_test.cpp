@@ -116,6 +116,18 @@ TEST_F(Publishing, publishes_nothing_while_the_address_is_not_known_and_says_so)
   EXPECT_TRUE(becomes({"files/10.0.0.1"})) << said_.text();
 }
 
+/// All machines with such an lrpc-netd would have one key, under which each takes the others' name out.
+TEST_F(Publishing, publishes_nothing_at_an_address_that_every_machine_has) {
+  network_.address = 0x7f000001;
+  start_network();
+  start("files");
+  publish();
+  EXPECT_TRUE(eventually([&] { return said_.has("the address 127.0.0.1, which leads no other host here"); }));
+  EXPECT_TRUE(publisher_->own_name("files")) << "this machine's clients find it";
+  network_.address = *parse_host("10.0.0.1");
+  EXPECT_TRUE(becomes({"files/10.0.0.1"})) << said_.text();
+}
+
 TEST_F(Publishing, waits_for_a_network_domain_that_has_not_exported_itself_again) {
   const auto name = network::export_to(server_, std::string(shim::kNetworkName), network_);
   ASSERT_TRUE(name);
