@@ -17,8 +17,10 @@ int run(int argc, char** argv) {
   program.version("lrpc " LRPC_VERSION);
   program.require_subcommand();
   std::string nameserver;
-  program.option("--nameserver", nameserver,
-                 std::string("The nameserver's socket (default: ") + lrpc::shim::kWhereSocketsAre + ")");
+  program
+      .option("--nameserver", nameserver,
+              std::string("The nameserver's socket (default: ") + lrpc::shim::kWhereSocketsAre + ")")
+      .not_empty();
   int status = 0;
 
   program.subcommand("list", "List the names that are exported").on_use([&] {

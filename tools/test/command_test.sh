@@ -27,6 +27,7 @@ until "$lrpc" list 2>/dev/null | grep -q '^host '; do sleep 0.02; done
 env -u LRPC_SOCKET "$lrpc" list --nameserver "$LRPC_SOCKET" | grep -q '^host ' || fail "options stand behind, too"
 "$lrpc" list | grep -Eq '^host +Conformance 2\.1 +[0-9]+ +[0-9]+$' || fail "list names the interface"
 "$lrpc" describe host | grep -q 'interface Conformance' || fail "describe prints the declaration"
+[[ $(status_of "$lrpc" --nameserver '' list) != 0 ]] || fail "an empty value stands for no default"
 [[ $(status_of "$lrpc" describe nobody) == 1 ]] || fail "describe of an unknown name fails"
 [[ $(status_of "$lrpc" groups) == 1 ]] || fail "groups without lrpc-netd fails"
 grep -q "no lrpc-netd here" "$work/err" || fail "and says so: $(cat "$work/err")"

@@ -33,9 +33,10 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpc-directory " LRPC_VERSION);
-  program.option("--config", line.config, "The configuration file").help_text("FILE").show_default();
+  program.option("--config", line.config, "The configuration file").help_text("FILE").show_default().not_empty();
   program.option("--nameserver", line.nameserver, "Socket of lrpcd (default: where every program looks)")
-      .help_text("SOCKET");
+      .help_text("SOCKET")
+      .not_empty();
   program.flag("--check", line.check, "Say what is wrong with the configuration, or what it says, and exit");
   lrpc::daemon::declare(program, line.common, "before it connects", "ready");
 }

@@ -61,6 +61,14 @@ TEST_F(DirectoryDaemon, says_what_its_configuration_means_and_what_is_wrong_with
   EXPECT_EQ(run(std::string(LRPC_DIRECTORY) + " --config " + file("none") + " --check").status, 1);
 }
 
+TEST_F(DirectoryDaemon, takes_no_default_in_the_place_of_an_empty_value) {
+  for (const std::string option : {"--config", "--nameserver"}) {
+    const auto ran = run(std::string(LRPC_DIRECTORY) + " " + option + " ''");
+    EXPECT_NE(ran.status, 0) << option;
+    expect_said(ran, option + ": it is empty");
+  }
+}
+
 TEST_F(DirectoryDaemon, warns_of_a_password_that_goes_out_in_plain_text) {
   std::ofstream(file("password")) << "secret\n";
   std::filesystem::permissions(file("password"), std::filesystem::perms(0600));

@@ -63,23 +63,29 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpc-netd " LRPC_VERSION);
+  // An empty value is most often that of a variable that is not set: no default is to be taken instead.
   const auto graph =
       program.option("--graph", line.graph_file, "The protocol graph (default: one for Ethernet and IP, or UDP)")
-          .help_text("FILE");
-  const auto interface = program.option("--interface", line.interface,
-                                        "The network interface (default: that of the default route, or the only one)");
-  program.option("--address", line.address, "This host's address (default: the interface's)");
+          .help_text("FILE")
+          .not_empty();
+  const auto interface = program
+                             .option("--interface", line.interface,
+                                     "The network interface (default: that of the default route, or the only one)")
+                             .not_empty();
+  program.option("--address", line.address, "This host's address (default: the interface's)").not_empty();
   const auto keys =
       program
           .option("--keys", line.keys, "A file of the keys shared with other hosts; each line: HOST|NETWORK/BITS|* KEY")
-          .help_text("FILE");
+          .help_text("FILE")
+          .not_empty();
   const auto insecure = program.flag("--insecure", line.insecure,
                                      "Use no keys: anybody on the network can make calls, read calls and change them");
   const auto udp =
       program.flag("--udp", line.udp, "Send over UDP, which needs no CAP_NET_RAW; all hosts must do the same");
   for (const auto& option : {interface, keys, insecure, udp}) option.excludes(graph);
   keys.excludes(insecure);
-  program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
+  program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)")
+      .not_empty();
   program.option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
       .help_text("NAME|PATTERN ...");
   program.option("--sun", line.sun, "A name that anybody may call by Sun RPC, as this program and version (default: 1)")
@@ -99,7 +105,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .help_text("USER ...");
   program.option("--allow-group", line.groups, "A group whose members may call other hosts").help_text("GROUP ...");
   program.option("--nameserver", line.daemon.nameserver, "Socket of lrpcd (default: where every program looks)")
-      .help_text("SOCKET");
+      .help_text("SOCKET")
+      .not_empty();
   program.option("--threads", line.daemon.threads, "Threads that receive while no caller does").in_range(1, 256);
   program
       .choice("--backend", line.daemon.engine, "What waits for the network: auto, io_uring or epoll",
@@ -112,7 +119,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.flag("--generate-key", line.generate_key, "Print a new key and exit");
   program
       .option("--state", line.daemon.state_file, "The file into which SIGUSR1 writes the statistics (default: the log)")
-      .help_text("FILE");
+      .help_text("FILE")
+      .not_empty();
   lrpc::daemon::declare(program, line.common, "once its sockets are open", "ready");
 }
 

@@ -208,6 +208,16 @@ TEST(NetdCommandLine, its_own_graphs_give_a_silent_host_as_long_in_a_call_as_bet
   EXPECT_NE(ran.output.find("CHANNEL(give_up = 30s, reply_life = 40s)"), std::string::npos) << ran.output;
 }
 
+/// As where a variable is not set.
+TEST(NetdCommandLine, takes_no_default_in_the_place_of_an_empty_value) {
+  for (const std::string option :
+       {"--graph", "--keys", "--interface", "--address", "--service", "--nameserver", "--state"}) {
+    const Ran ran = run(kNetd + " --check --udp --insecure " + option + " ''");
+    EXPECT_NE(ran.status, 0) << option;
+    EXPECT_NE(ran.output.find(option + ": it is empty"), std::string::npos) << ran.output;
+  }
+}
+
 TEST(NetdCommandLine, does_not_start_without_keys_unless_told_to) {
   const Ran ran = run(kNetd + " --interface lo");
   EXPECT_EQ(ran.status, 1);
