@@ -15,7 +15,7 @@
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/composite/events.h"
-#include "netrpc/composite/request_places.h"
+#include "netrpc/composite/host_shares.h"
 #include "netrpc/src/cells.h"
 
 namespace lrpc::netrpc::composite {
@@ -96,9 +96,9 @@ class Item {
   bool entered_ = false;
   bool request_ = false;  ///< Up: it leaves as a request.
   bool orphan_ = false;
-  bool given_ = false;  ///< A request: the protocol above is being given it.
-  bool over_ = false;   ///< It has been answered or let go of.
-  RequestPlace place_;  ///< A request's.
+  bool given_ = false;      ///< A request: the protocol above is being given it.
+  bool over_ = false;       ///< It has been answered or let go of.
+  HostShares::Part place_;  ///< A request's, while the protocol above works on it.
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "netrpc/composite/group_session.h"
+#include "netrpc/composite/suite/peer_table.h"
 #include "netrpc/src/graph_options.h"
 #include "netrpc/src/header_room.h"
 
@@ -118,7 +119,6 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
       pushed_to_(*events_.find(kMessagePushedToCp)),
       pushed_from_(*events_.find(kMessagePushedFromCp)),
       request_ended_(*events_.find(kRequestEnded)),
-      places_(host.hash_seed()),
       bag_(
           events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); },
@@ -272,7 +272,7 @@ void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexc
 /// of this one, and so on.
 void Framework::over(const ItemRef& request) noexcept {
   request->over_ = true;
-  request->place_.give_back();
+  request->place_ = {};
   if (!request->given_) events_.raise(request_ended_, Raise::asynchronous, request);
 }
 
@@ -297,7 +297,7 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
 
 /// What is to be a request for the protocol above. One that finds no room is not acknowledged, and comes again.
 bool Framework::has_room(const ItemRef& item) noexcept {
-  if (!item->request_ || places_.has_room(item->session()->participants().remote.host)) return true;
+  if (!item->request_ || places_.has_room(Peer::of(host(), *item).key_of_host(), 1, kMostRequests)) return true;
   ++counted.refused;
   return false;
 }
@@ -312,8 +312,9 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
     const Events::Outside outside(events_);
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
-  const bool placed = item->request_ && item->place_.take(places_, session.participants().remote.host);
-  if (RequestSession* const made = placed ? requests_.make(*this, item) : nullptr) {
+  // Also beyond its host's share: others may have held up what found room when it came.
+  if (item->request_) item->place_ = places_.take(Peer::of(host(), *item).key_of_host(), 1);
+  if (RequestSession* const made = item->place_ ? requests_.make(*this, item) : nullptr) {
     ++counted.received;
     item->given_ = true;
     const SessionRef request(made);
@@ -323,7 +324,7 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
   } else {
     ++counted.refused;
     item->over_ = item->request_;
-    item->place_.give_back();
+    item->place_ = {};
   }
   item->given_ = false;
   if (item->over_) events_.raise(request_ended_, Raise::asynchronous, item);

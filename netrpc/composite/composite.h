@@ -59,6 +59,7 @@ class Framework final : public TransparentProtocol {
  private:
   friend class MicroParts;
   friend class RequestSession;
+  static constexpr std::size_t kMostRequests = 4096;  ///< That the protocol above works on.
 
   Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
   /// What has become of the message. limit_reached: VERIFY has not inserted it.
@@ -83,7 +84,7 @@ class Framework final : public TransparentProtocol {
   AttributeTable attributes_;
   HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
-  RequestPlaces places_;
+  HostShares places_;  ///< Of requests. Outlives the bag.
   Bag bag_;
   Calls calls_;
   Cells<RequestSession> requests_;

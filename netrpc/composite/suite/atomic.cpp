@@ -38,17 +38,24 @@ class Atomic final : public MicroProtocol {
     bool asked = false;  ///< Nobody else holds it up.
   };
 
-  /// No client takes the place of all others, and what waits leaves room in the host's buffers. Another handler may
+  /// No host takes the place of all others, and what waits leaves room in this host's buffers. Another handler may
   /// have deleted it already: with threads also between this one's guard and this.
   void inserted(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
-    std::size_t of_client = 0;
-    std::size_t bytes = item->message.footprint();
+    const HostKey client = Peer::of(parts_.host(), *item).key_of_host();
+    std::size_t count = 0;  // of this client
+    std::size_t bytes = 0;
+    std::size_t all_bytes = 0;
     for (const Request& one : waiting_) {
-      of_client += one.item->session() == item->session() ? 1U : 0U;
-      bytes += one.item->message.footprint();
+      const std::size_t size = one.item->message.footprint();
+      all_bytes += size;
+      if (Peer::of(parts_.host(), *one.item).key_of_host() != client) continue;
+      bytes += size;
+      ++count;
     }
-    if (waiting_.size() >= hold_ || of_client > hold_ / 2 || bytes > parts_.host().pool().limit() / kShareOfBuffers)
+    const std::size_t more = item->message.footprint();
+    if (waiting_.size() >= hold_ || count > hold_ / 2 ||
+        !shim::one_may_take(more, bytes, all_bytes, parts_.host().pool().limit() / kShareOfBuffers))
       return parts_.bag().erase(item, Errc::limit_reached);
     waiting_.push_back({item});  // has its memory from the beginning
   }

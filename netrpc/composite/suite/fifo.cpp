@@ -42,7 +42,7 @@ class Fifo final : public MicroProtocol {
   struct Held {
     std::uint64_t number;
     ItemRef item;
-    std::size_t bytes;  ///< Of the host's buffers.
+    HostShares::Part bytes;  ///< Of this host's buffers.
   };
   struct Order {
     std::uint64_t next = 0;       ///< 0: none has come yet.
@@ -53,9 +53,9 @@ class Fifo final : public MicroProtocol {
   };
 
   void arrived(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
-    const std::size_t bytes = item->message.footprint();
+    const std::size_t bytes = std::max(item->message.footprint(), std::size_t{1});
     Order* const order = flows_.find_or_make(flow);
-    if (order == nullptr || held_bytes_ + bytes > parts_.host().pool().limit() / kShareOfBuffers)
+    if (order == nullptr || !held_.has_room(host_of(flow), bytes, parts_.host().pool().limit() / kShareOfBuffers))
       return parts_.bag().erase(item, Errc::limit_reached);
     // One that begins late is one that this host has forgotten: nothing before it will come any more.
     if (order->next == 0) order->next = number > hold_ ? number : 1;
@@ -64,11 +64,10 @@ class Fifo final : public MicroProtocol {
     const bool full = order->held.size() >= hold_;
     if (full && order->going != nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     try {
-      order->held.insert(at, {number, item, bytes});
+      order->held.insert(at, {number, item, held_.take(host_of(flow), bytes)});
     } catch (const std::bad_alloc&) {
       return parts_.bag().erase(item, Errc::limit_reached);
     }
-    held_bytes_ += bytes;
     full ? skip(flow) : advance(flow);
   }
 
@@ -78,10 +77,7 @@ class Fifo final : public MicroProtocol {
     if (order == nullptr) return;
     const bool comes_again = !item.has_left() && item.outcome() == Errc::limit_reached;
     const auto at = std::ranges::find(order->held, &item, [](const Held& one) { return one.item.get(); });
-    if (comes_again && at != order->held.end()) {
-      held_bytes_ -= at->bytes;
-      order->held.erase(at);
-    }
+    if (comes_again && at != order->held.end()) order->held.erase(at);
     if (order->going != &item) return;
     order->going = nullptr;
     if (comes_again) order->next = number;
@@ -96,7 +92,6 @@ class Fifo final : public MicroProtocol {
       const bool goes = order->going == nullptr && !order->held.empty() && order->held.front().number == order->next;
       if (!goes) return wait(flow, *order);
       const ItemRef item = std::move(order->held.front().item);
-      held_bytes_ -= order->held.front().bytes;
       order->held.erase(order->held.begin());
       ++order->next;
       parts_.events().cancel_timer(std::exchange(order->timer, 0));
@@ -130,8 +125,8 @@ class Fifo final : public MicroProtocol {
   const Duration patience_;
   const Raisable<Flow>* const next_;
   const Raisable<Flow>* const impatient_;
+  HostShares held_;  ///< Outlives the flows.
   PeerTable<Flow, Order> flows_;
-  std::size_t held_bytes_ = 0;  ///< Of all flows.
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What micro-protocols know of the peers of a composite protocol: a state for each, or for each flow of one, let go of
-// when idle, never more than a limit, because whoever sends a message makes one.
+// when idle, never more than a limit, and of those one host its fair share, because whoever sends a message makes one.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,17 @@ struct Peer {
     for (const std::uint8_t byte : ethernet.bytes) rest = rest << 8 | byte;
     return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), rest);
   }
+  /// Also of one that is known by its Ethernet address only.
+  [[nodiscard]] HostKey key_of_host() const noexcept {
+    if (host.known()) return {seed, host};
+    std::uint64_t address = 0;
+    for (const std::uint8_t byte : ethernet.bytes) address = address << 8 | byte;
+    return {mix(seed, address), {}};
+  }
   friend bool operator==(const Peer&, const Peer&) = default;
 };
+/// What tables are kept by: a peer, or a flow of one.
+[[nodiscard]] inline HostKey host_of(const Peer& peer) noexcept { return peer.key_of_host(); }
 
 /// A peer's messages that are numbered together (NUMBER). One that has restarted, or has forgotten us, begins another.
 struct Flow {
@@ -44,6 +53,7 @@ struct Flow {
   [[nodiscard]] std::uint64_t hash() const noexcept { return mix(peer.hash(), stream); }
   friend bool operator==(const Flow&, const Flow&) = default;
 };
+[[nodiscard]] inline HostKey host_of(const Flow& flow) noexcept { return flow.peer.key_of_host(); }
 
 /// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the
 /// monitor.
@@ -64,13 +74,15 @@ class PeerTable {
     known->used = true;
     return &known->state;
   }
-  /// Makes one, if there is none. Null: there are as many as may be, or no memory.
+  /// Makes one, if there is none. Null: there are as many as may be, the host has its share of them, or no memory.
   [[nodiscard]] State* find_or_make(const Key& peer) noexcept {
     if (State* const known = find(peer)) return known;
-    if (states_.size() >= most_ || host_.short_of_memory()) return nullptr;
+    if (!shares_.has_room(host_of(peer), 1, most_) || host_.short_of_memory()) return nullptr;
+    HostShares::Part part = shares_.take(host_of(peer), 1);
+    if (!part) return nullptr;
     try {
       if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_);
-      return &states_.bind(peer, Entry{}).state;
+      return &states_.bind(peer, Entry{State{}, true, std::move(part)}).state;
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -83,6 +95,7 @@ class PeerTable {
   struct Entry {
     State state{};
     bool used = true;
+    HostShares::Part part{};
   };
   void sweep() {
     states_.unbind_if(
@@ -93,6 +106,7 @@ class PeerTable {
   Host& host_;
   const std::size_t most_;
   const Duration idle_;
+  HostShares shares_;
   Map<Key, Entry> states_;
   Event sweep_;
 };

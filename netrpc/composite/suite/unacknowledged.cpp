@@ -4,7 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/shim/most_of_one.h"
 #include "netrpc/composite/suite/window.h"
 
 namespace lrpc::netrpc::composite {
@@ -33,33 +32,31 @@ Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
                         parts.options.duration("idle", std::chrono::seconds(60)) * kReceiversRemember / 2)),
       flights_(peer_table<Flow, Flight>(parts)) {}
 
-bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept {
-  const std::uint64_t window = item->answers() ? std::max(window_, Window::kSize / 2) : window_;
-  const std::uint64_t most = item->answers() ? 4 * most_ : flight.answered ? most_ : most_ / 2;
-  return flight.room(sent.number, window) && kept_.size() < most;
+bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept {
+  if (item->answers())
+    return flight.room(sent.number, std::max(window_, Window::kSize / 2)) &&
+           replies_.has_room(host_of(sent.flow), 1, 4 * most_);
+  return flight.room(sent.number, window_) && kept_.size() - replies_.taken() < (flight.answered ? most_ : most_ / 2);
 }
 
 bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
   Flight* const flight = flights_.find_or_make(sent.flow);
   if (flight == nullptr || !room(item, *flight, sent)) return false;
-  const HostKey host = host_of(sent);
-  std::size_t* of_host = bytes_of_.resolve(host);
-  const std::size_t bytes = item->message.footprint();
-  const std::size_t memory = item->answers() ? 4 * memory_ : memory_;
-  if (!shim::one_may_take(bytes, of_host != nullptr ? *of_host : 0, bytes_, memory)) return false;
-  Kept kept{parts_.bag().copy_of(item), bytes, 1, 0};
+  const HostKey host = host_of(sent.flow);
+  const std::size_t bytes = std::max(item->message.footprint(), std::size_t{1});
+  if (!bytes_.has_room(host, bytes, item->answers() ? 4 * memory_ : memory_)) return false;
+  Kept kept{.item = parts_.bag().copy_of(item), .bytes = bytes_.take(host, bytes), .tries = 1};
+  if (item->answers()) kept.reply = replies_.take(host, 1);
   try {
-    if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
+    if (kept.item && kept.bytes && bool(kept.reply) == bool(item->answers()))
+      kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
     if (kept.timer == 0) return false;
     kept.until = deadline_after(parts_.events().due(kept.timer) - interval_, repeats_);
-    if (of_host == nullptr) of_host = &bytes_of_.bind(host, 0);
     kept_.bind(sent, std::move(kept));
   } catch (const std::bad_alloc&) {
     parts_.events().cancel_timer(kept.timer);
     return false;
   }
-  bytes_ += bytes;
-  *of_host += bytes;
   flight->sent(sent.number);
   return true;
 }
@@ -74,10 +71,6 @@ void Unacknowledged::forget(const Sent& sent) noexcept {
   Kept* const kept = kept_.resolve(sent);
   if (kept == nullptr) return;
   parts_.events().cancel_timer(kept->timer);
-  bytes_ -= kept->bytes;
-  if (std::size_t* const of_host = bytes_of_.resolve(host_of(sent));
-      of_host != nullptr && (*of_host -= kept->bytes) == 0)
-    bytes_of_.unbind(host_of(sent));
   kept_.unbind(sent);
   if (Flight* const flight = flights_.find(sent.flow))
     flight->settle([&](std::uint64_t number) { return kept_.resolve({sent.flow, number}) != nullptr; });

@@ -44,14 +44,14 @@ class Unacknowledged {
 
  private:
   struct Kept {
-    ItemRef item;           ///< As it was when it left,
-    std::size_t bytes = 0;  ///< in buffers of so many.
+    ItemRef item;              ///< As it was when it left,
+    HostShares::Part bytes{};  ///< in buffers of so many.
+    HostShares::Part reply{};  ///< Nothing: it is none.
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
     Time until = Time::max();  ///< Then it is not sent again.
   };
-  [[nodiscard]] static HostKey host_of(const Sent& sent) noexcept { return {sent.flow.peer.seed, sent.flow.peer.host}; }
-  [[nodiscard]] bool room(const ItemRef& item, const Flight& flight, const Sent& sent) const noexcept;
+  [[nodiscard]] bool room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept;
 
   MicroParts parts_;
   const Raisable<Sent>* const timeout_;
@@ -60,11 +60,11 @@ class Unacknowledged {
   const std::uint64_t most_;
   const std::uint64_t window_;
   const std::size_t memory_;
-  Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
+  Duration repeats_;    ///< For how long a message is sent again at most: its receiver remembers it for longer.
+  HostShares bytes_;    ///< Of what is kept. This and the next outlive it.
+  HostShares replies_;  ///< A host that acknowledges none is left some for the others.
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;
-  std::size_t bytes_ = 0;               ///< What is kept takes in all,
-  Map<HostKey, std::size_t> bytes_of_;  ///< and of each host.
 };
 
 }  // namespace lrpc::netrpc::composite

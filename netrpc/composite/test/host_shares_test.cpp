@@ -1,0 +1,136 @@
+// One host does not take what micro-protocols have for all hosts together, in however many flows it sends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/several.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The first host has `parts`. The second one makes up headers of NUMBER, the third is honest.
+struct Forged {
+  explicit Forged(const std::vector<Part>& parts) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Shepherd inside(net[i].monitor());
+      auto made = Framework::make(net[i].host(), "cp", net[i].ip(),
+                                  i == 0   ? parts
+                                  : i == 1 ? std::vector<Part>{}
+                                           : std::vector<Part>{part(number_kind())});
+      EXPECT_TRUE(made) << made.error().message();
+      layers[i] = made->get();
+      net[i].own(*std::move(made));
+      sinks[i] = &net[i].add<SinkProtocol>();
+      EXPECT_TRUE(layers[i]->open_enable(*sinks[i], SimHosts::anyone()));
+    }
+    send(2, 1, "a message to see its header");
+    header = sinks[1]->received.at(0).substr(0, 14);
+  }
+  ~Forged() {
+    for (SinkProtocol* const one : sinks) one->sessions.clear();
+  }
+  void send(std::size_t from, std::size_t to, const std::string& text) {
+    {
+      const Shepherd inside(net[from].monitor());
+      const SessionRef session = *layers[from]->open(*sinks[from], net.to(to));
+      EXPECT_EQ(session->push(Message::copy_of_long(net[from].pool(), std::as_bytes(std::span(text)))), Errc::ok);
+    }
+    net.world.run_for(1ms);
+  }
+  /// Of as many flows.
+  void forge(int messages, char number, const std::string& text) {
+    for (int i = 0; i < messages; ++i) {
+      header[9] = number;
+      header[13] = static_cast<char>(i);
+      send(1, 0, header + text);
+    }
+  }
+  [[nodiscard]] bool honest_is_heard() {
+    send(2, 0, "honest");
+    return std::ranges::find(sinks[0]->received, "honest") != sinks[0]->received.end();
+  }
+
+  SimHosts net{3};
+  Framework* layers[3] = {};
+  SinkProtocol* sinks[3] = {};
+  std::string header;
+};
+
+TEST(CompositeShares, a_host_does_not_take_all_flows) {
+  for (const auto kind : {unique_kind, fifo_kind}) {
+    Forged forged({part(number_kind()), part(kind(), {{"peers", "16"}})});
+    forged.forge(100, 1, "one of many");
+    EXPECT_EQ(forged.sinks[0]->received.size(), 7U);
+    EXPECT_TRUE(forged.honest_is_heard());
+  }
+}
+
+TEST(CompositeShares, a_host_does_not_take_all_that_fifo_may_hold) {
+  Forged forged({part(number_kind()), part(fifo_kind())});
+  forged.forge(200, 2, std::string(60'000, 'x'));
+  EXPECT_EQ(forged.sinks[0]->received.size(), 0U) << "the first one of each flow is missing";
+  EXPECT_TRUE(forged.honest_is_heard());
+}
+
+/// Of 32 that are kept until they are acknowledged.
+TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
+  Several one(1, [] {
+    return std::vector<Part>{part(grpc_kind()),   part(sync_kind()),   part(one_accept_kind()),
+                             part(number_kind()), part(unique_kind()), part(ack_kind(), {{"most", "8"}})};
+  });
+  one.servers[1]->keeps = true;
+  std::vector<GroupOutcome> calls(20);
+  for (GroupOutcome& call : calls) {
+    one.call("question", call, 10s);
+    one.run(1ms);  // it is acknowledged
+  }
+  ASSERT_EQ(one.servers[1]->kept.size(), calls.size());
+  ASSERT_EQ(one.layers[1]->events().timers(), 0U);
+  one.net.world.set_links({.loss = 1});
+  one.answer(1);
+  EXPECT_EQ(one.layers[1]->events().timers(), 14U) << "replies that are kept, to be sent again";
+  one.net.world.set_links({});
+  one.run(20s);
+  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
+}
+
+/// As two clients, or as one: by another protocol above, as from another port.
+TEST(CompositeShares, a_host_does_not_take_all_places_of_atomic) {
+  Several two(2, [] {
+    return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()),
+                             part(atomic_kind(), {{"hold", "8"}})};
+  });
+  ParticipantSet other = two.net.to(2);
+  other.protocol += 1;
+  {
+    const Shepherd inside(two.net[2].monitor());
+    ASSERT_TRUE(two.layers[2]->open_enable(*two.servers[2], SimHosts::anyone(other.protocol)));
+  }
+  two.servers[2]->keeps = true;
+  GroupOutcome calls[20];
+  GroupOutcome last;
+  const auto call = [&](std::size_t from, Protocol& high, const ParticipantSet& to, GroupOutcome& one) {
+    {
+      const Shepherd inside(two.net[from].monitor());
+      const SessionRef session = *two.layers[from]->open(high, to);
+      session->call(two.net.message(from, "question"), one, 10s);
+    }
+    two.run(1ms);
+  };
+  for (std::size_t i = 0; i < 20; ++i) call(0, *two.client, i % 2 == 0 ? other : two.net.to(2), calls[i]);
+  call(1, *two.servers[1], two.net.to(2), last);
+  two.servers[2]->keeps = false;
+  two.answer(2);
+  two.run(20s);
+  EXPECT_EQ(last.outcome, Errc::ok);
+  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 6) << "one, and five that waited";
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
