@@ -53,6 +53,31 @@ constexpr const char* kAnswers =
     "a death: RPC: Remote system error\n"
     "another version: RPC: Program/version mismatch\n";
 
+/// Of Shop's client, which has what Conformance has not.
+constexpr const char* kShopAnswers =
+    "null: done\n"
+    "reals: -1.25 1e+300 1 248\n"
+    "reals: -1.25 1e+300 1 0\n"
+    "turn: 'hgfedcba' 4 (2 -1.5) (-1 -0.5) 0 1 0 255 4 3 2 1 70 18446744073709551615\n"
+    "turn: '' 4 (2 -1.5) (-1 -0.5) 0 1 0 255 4 3 2 1 70 1\n"
+    "join: 'abc'\n"
+    "join: ''\n"
+    "reverse: 0 ''\n"
+    "reverse: 1 'a'\n"
+    "reverse: 2 'ba'\n"
+    "reverse: 3 'cba'\n"
+    "reverse: 4 'dcba'\n"
+    "reverse: 5 'edcba'\n"
+    "fill: 5999 9\n"
+    "fill: 0 0\n"
+    "buy 100: 300\n"
+    "buy 101: TooMuch 100 bread\n"
+    "buy 13: Closed\n"
+    "note: 4711\n"
+    "no byte: RPC: Server can't decode arguments\n"
+    "no value of a wide enum: RPC: Server can't decode arguments\n"
+    "a result beyond its range: RPC: Remote system error\n";
+
 class SunRpcPrograms : public TwoMachines {
  protected:
   void start(const char* program = kProgram) {
@@ -79,6 +104,14 @@ TEST_F(SunRpcPrograms, are_called_over_tcp) {
   start();
   const Process server = start_server();
   EXPECT_EQ(answers("tcp"), kAnswers);
+}
+
+/// A byte, an enum of 64 bits, bool[3], opaque with padding, an error without fields, a procedure without an answer.
+TEST_F(SunRpcPrograms, are_called_with_every_type_by_udp_and_tcp) {
+  start("shop=0x20000097/3");
+  const Process server = there->start({LRPC_SHOP, there->socket(), "shop"});
+  for (const char* const transport : {"", "tcp"})
+    EXPECT_EQ(run_here(std::string(LRPC_SUN_SHOP_CLIENT " 10.7.0.2 24211 ") + transport).output, kShopAnswers);
 }
 
 TEST_F(SunRpcPrograms, are_called_again_when_their_servers_have_died) {
