@@ -42,6 +42,10 @@ class Calls {
   [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve(call) != nullptr; }
   /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
   void end(CallId call, Errc outcome, Message reply) noexcept;
+  /// Takes it out, of who has pushed: nothing else ends it while its replies go up. False: it has ended. settled(),
+  /// when they have, lets others hear that it has ended.
+  [[nodiscard]] bool settle(CallId call) noexcept { return bool(take(call).session); }
+  void settled(CallId call) noexcept { events_.raise(ended_, Raise::asynchronous, call); }
   /// Nobody is told.
   void drop(CallId call) noexcept;
   void cancel(Transaction& user) noexcept;

@@ -70,6 +70,8 @@ CallStyle MicroParts::style() const noexcept { return framework_.style(); }
 void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
   framework_.calls_.end(call, outcome, std::move(reply));
 }
+bool MicroParts::settle_call(CallId call) noexcept { return framework_.calls_.settle(call); }
+void MicroParts::call_settled(CallId call) noexcept { framework_.calls_.settled(call); }
 bool MicroParts::bound_call(CallId call, Duration limit) noexcept { return framework_.calls_.bound(call, limit); }
 bool MicroParts::is_open(CallId call) noexcept { return framework_.calls_.has(call); }
 void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }

@@ -221,6 +221,10 @@ class MicroParts {
   [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
   /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
+  /// In push style: a call ends with the replies that are to go up now, and with nothing else. False: it has ended.
+  [[nodiscard]] bool settle_call(CallId call) noexcept;
+  /// The last reply of the call that was settled has gone up.
+  void call_settled(CallId call) noexcept;
   /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).
   using Collate = std::function<void(CallId call, Transaction& user, const Message& reply)>;
   void collate(Collate tell);

@@ -108,8 +108,8 @@ void Collation::conclude(CallId call) noexcept {
   GroupCall* const known = calls_.find(call);
   if (known == nullptr || std::exchange(known->concluded, true)) return;
   if (parts_.style() == CallStyle::call) return parts_.end_call(call, Errc::ok, std::move(known->first->message));
+  if (!parts_.settle_call(call)) return;
   std::unique_ptr<GroupCall> done = calls_.take(call);
-  parts_.end_call(call, Errc::ok);
   for (const GroupMember& one : done->members) {
     if (!one.reply) continue;
     const ItemRef item = parts_.bag().new_item(one.session, Direction::up, std::move(one.reply->message));
@@ -117,6 +117,7 @@ void Collation::conclude(CallId call) noexcept {
     parts_.bag().insert(item);
   }
   calls_.give(std::move(done));
+  parts_.call_settled(call);  // last: then the next one's may go up
 }
 
 void Collation::ended(CallId call) noexcept {

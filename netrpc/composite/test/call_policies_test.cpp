@@ -45,6 +45,30 @@ TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
   EXPECT_EQ(one.state(0), 0U);
 }
 
+/// Also where those that wait are concluded by other threads.
+TEST(CallPolicies, reply_order_brings_the_replies_of_pushes_in_the_order_of_the_pushes) {
+  for (const std::size_t threads : {0U, 3U}) {
+    Several one(
+        1,
+        [] {
+          return std::vector<Part>{part(grpc_kind()), part(async_kind()), part(one_accept_kind()),
+                                   part(reply_order_kind())};
+        },
+        {}, threads);
+    std::vector<std::string> replies;
+    one.net.world.set_links({.latency = 10ms});
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(one.push(std::to_string(i)), Errc::ok);
+      replies.push_back("10.0.0.2: " + std::to_string(i));
+      one.run(1ms);
+      one.net.world.set_links({});  // those after the first one overtake it
+    }
+    one.run();
+    EXPECT_EQ(one.client->received, replies) << threads;
+    EXPECT_EQ(one.state(0), 0U);
+  }
+}
+
 TEST(CallPolicies, reply_order_does_not_wait_for_calls_that_have_failed) {
   Several one(1, with(reply_order_kind));
   GroupOutcome calls[3];

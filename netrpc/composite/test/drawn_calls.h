@@ -18,9 +18,10 @@ enum class Partitions : std::uint8_t { none, brief, of_seconds };
 struct Drawn {
   std::size_t members = 1;
   bool push = false;
-  int accept = 0;      ///< One, all, most.
-  Duration limit{};    ///< BOUNDED's. None: UNBOUNDED.
-  Duration timeout{};  ///< Of every fourth call, by its caller. None: as the others.
+  int accept = 0;    ///< One, all, most.
+  Duration limit{};  ///< BOUNDED's. None: UNBOUNDED, or neither.
+  bool says_unbounded = false;
+  Duration timeout{};  ///< By their callers, of every fourth call, or of most if nothing else ends them. None: of none.
   bool number = false;
   bool unique = false;
   bool fifo = false;
@@ -33,6 +34,7 @@ struct Drawn {
   bool crashes = false;
   bool pauses = false;
   Partitions partitions = Partitions::none;
+  std::size_t threads = 0;  ///< Of handlers.
 
   explicit Drawn(std::mt19937_64& random) {
     const auto coin = [&] { return random() % 2 == 0; };
@@ -40,35 +42,42 @@ struct Drawn {
     push = coin();
     accept = static_cast<int>(random() % 3);
     limit = std::chrono::seconds(coin() ? 0 : coin() ? 60 : 2);
-    timeout = std::chrono::milliseconds(coin() ? 0 : 500);
-    number = coin() || !bounded();
+    says_unbounded = coin();
+    number = coin();
     unique = number && coin();
     fifo = number && coin();
-    ack = number && (coin() || !bounded());
+    ack = number && coin();
     membership = ack && coin();
-    still_working = coin() || !bounded();
+    still_working = coin();
+    timeout = std::chrono::milliseconds(coin() ? 500 : ends() ? 0 : 5000);
     reply_order = coin();
     orphans = static_cast<Orphans>(random() % 3);
     atomic = coin();
     crashes = coin();
     pauses = coin();
     partitions = static_cast<Partitions>(random() % 3);
+    threads = random() % 4 == 0 ? 3 : 0;
   }
   [[nodiscard]] bool bounded() const { return limit != Duration(); }
+  /// Something else than its caller ends each call, as long as servers do not work for ever.
+  [[nodiscard]] bool ends() const { return bounded() || still_working; }
+  /// FIFO's. Longer than a server keeps a request: what has waited so long goes on out of order.
+  [[nodiscard]] Duration patience() const {
+    return std::chrono::seconds(ack || partitions == Partitions::of_seconds ? 30 : 3);
+  }
   /// Too short for ACK to find out who is dead.
   [[nodiscard]] bool short_limit() const { return limit == std::chrono::seconds(2); }
   [[nodiscard]] std::vector<Part> parts() const {
-    std::vector<Part> all{
-        part(grpc_kind()), part(push ? async_kind() : sync_kind()),
-        part(accept == 0   ? one_accept_kind()
-             : accept == 1 ? all_accept_kind()
-                           : majority_kind()),
-        bounded() ? part(bounded_kind(), {{"limit", short_limit() ? "2s" : "60s"}}) : part(unbounded_kind())};
+    std::vector<Part> all{part(grpc_kind()), part(push ? async_kind() : sync_kind()),
+                          part(accept == 0   ? one_accept_kind()
+                               : accept == 1 ? all_accept_kind()
+                                             : majority_kind())};
+    if (bounded()) all.push_back(part(bounded_kind(), {{"limit", short_limit() ? "2s" : "60s"}}));
+    if (!bounded() && says_unbounded) all.push_back(part(unbounded_kind()));
     if (number) all.push_back(part(number_kind()));
     if (unique) all.push_back(part(unique_kind()));
-    // Longer than a server keeps a request: what has waited so long goes on out of order.
-    const bool patient = ack || partitions == Partitions::of_seconds;
-    if (fifo) all.push_back(part(fifo_kind(), {{"patience", patient ? "30s" : "3s"}}));
+    if (fifo)
+      all.push_back(part(fifo_kind(), {{"patience", std::to_string(patience() / std::chrono::seconds(1)) + "s"}}));
     if (ack) all.push_back(part(ack_kind(), {{"tries", "50"}}));
     if (still_working) all.push_back(part(still_working_kind()));
     if (reply_order) all.push_back(part(reply_order_kind()));
@@ -82,7 +91,7 @@ struct Drawn {
     std::string all = std::to_string(members) + " members";
     for (const Part& one : parts()) all += " " + one.kind.name;
     return all + (crashes ? ", crashes" : "") + (pauses ? ", pauses" : "") +
-           (partitions != Partitions::none ? ", partitions" : "");
+           (partitions != Partitions::none ? ", partitions" : "") + (threads != 0 ? ", threads" : "");
   }
   [[nodiscard]] std::size_t needed() const { return accept == 2 ? members / 2 + 1 : 1; }
   /// ACK tries for long enough: calls without a timeout of their own succeed, unless something crashes or refuses.

@@ -26,7 +26,7 @@ class Server final : public Protocol {
     return Errc::ok;
   }
   void call_demux(Session& lower, Message request) noexcept override {
-    if (!notes) return lower.reply(std::move(request));
+    if (!notes) return echo(lower, std::move(request), CallStyle::call);
     deepest = std::max(deepest, ++inside);
     execute(request);
     if (keeps) {
@@ -38,6 +38,7 @@ class Server final : public Protocol {
     --inside;
   }
   void demux(Session& lower, Message request) noexcept override {
+    if (!notes) return echo(lower, std::move(request), CallStyle::push);
     execute(request);
     pushed = lower.push(answer(executed.back()));
     pushed_again = lower.push(answer("again"));
@@ -60,7 +61,8 @@ class Server final : public Protocol {
   std::vector<std::string> executed;
   std::function<void(const std::string&)> begins;  ///< Is told of each request that it is given,
   std::function<void(bool)> settles;               ///< and whether what that has done is to stay.
-  bool notes = true;
+  bool notes = true;                               ///< Else it says what it is told,
+  bool late = false;                               ///< each time when the next request comes.
   bool keeps = false;
   struct Kept {
     SessionRef session;
@@ -81,9 +83,20 @@ class Server final : public Protocol {
     executed.push_back(text_of(request));
     if (begins) begins(executed.back());
   }
+  void echo(Session& lower, Message request, CallStyle style) {
+    SessionRef session(&lower);
+    if (late) {
+      std::swap(session, later_);
+      std::swap(request, later_request_);
+    }
+    if (!session) return;
+    style == CallStyle::push ? (void)session->push(std::move(request)) : session->reply(std::move(request));
+  }
+  SessionRef later_;
+  Message later_request_;
 };
 
-/// Counts what a push has failed with.
+/// Notes what becomes of its pushes.
 class Client final : public Protocol {
  public:
   explicit Client(Host& host) : Protocol(host, "client") {}
@@ -91,19 +104,34 @@ class Client final : public Protocol {
     return Errc::ok;
   }
   void demux(Session& lower, Message reply) noexcept override {
+    ++replies;
+    if (!notes) return;
     from.push_back(lower.peer());
     received.push_back(text_of(reply));
+    received_at.push_back(host().now());
   }
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
     if (auto* const one = std::get_if<control::PushFailed>(&request)) {
       failed.push_back(one->reason);
+      failed_at.push_back(host().now());
       return Errc::ok;
     }
     return Protocol::control(request);
   }
+  void forget() {
+    from.clear();
+    received.clear();
+    received_at.clear();
+    failed.clear();
+    failed_at.clear();
+  }
+  bool notes = true;
+  int replies = 0;
   std::vector<HostAddress> from;
   std::vector<std::string> received;
+  std::vector<Time> received_at;
   std::vector<Errc> failed;
+  std::vector<Time> failed_at;
 };
 
 inline std::string failure(Errc why) { return std::string(describe(why)); }
