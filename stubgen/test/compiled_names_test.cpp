@@ -1,4 +1,5 @@
-// What the generator accepts compiles, whatever its names are: macros, words of the generated code.
+// What the generator accepts compiles, whatever its names are: macros, words of the generated code; and in programs
+// without exceptions.
 #include <gtest/gtest.h>
 
 #include "compiler.h"
@@ -54,6 +55,19 @@ TEST(CompiledNamespaces, that_is_a_function_of_the_c_library_needs_a_namespace_a
         compile_text("interface " + name + " version 1.0 { option namespace = \"a\"; procedure P(); }").interface)
         << name;
   }
+}
+
+TEST(CompiledStubs, need_no_exceptions_and_those_of_a_client_no_type_information) {
+  const std::string procedures = R"(
+    handle Thing; error Missing { name: string<20>; }
+    procedure Get(in name: string<20>, inout more: bytes<9>) -> (data: bytes<99>, size: int32) raises (Missing);
+    procedure Give() -> (thing: Thing);
+    oneway procedure Log(in text: string<20>);)";
+  Compiler compiler;
+  compiler.generate("plain", "interface Plain version 1.0 {" + procedures + "}");
+  compiler.generate("called", "interface Called version 1.0 {" + procedures + "callback { procedure Done(); } }");
+  EXPECT_EQ(compiler.output("-fsyntax-only -fno-exceptions -fno-rtti", {"plain.client.h"}), "");
+  EXPECT_EQ(compiler.output("-fsyntax-only -fno-exceptions", all_of("called")), "");
 }
 
 std::vector<Place> namespaces() {

@@ -1,4 +1,7 @@
-// How the replies of a group's members lie one behind the other.
+// How the replies of a group's members lie one behind the other, and what else of a call to a group is no template.
+#include <new>
+
+#include "lrpc/client/remote/group_call.h"
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/shim/system/little_endian.h"
 
@@ -25,6 +28,15 @@ std::optional<GroupReplies::One> GroupReplies::next() noexcept {
   if (!reader.good()) return std::nullopt;
   left_ = left_.last(reader.left());
   return one;
+}
+
+bool had_memory(void (*work)(void* of), void* of) noexcept {
+  try {
+    work(of);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 }  // namespace lrpc::client

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -117,6 +117,10 @@ template <class P, class... Passed>
   return take(Destination<Passed>(most)...);
 }
 
+/// Does `work(of)`, and says whether there was the memory for it. A function of the library catches what is thrown, so
+/// that programs can be compiled without exceptions.
+[[nodiscard]] bool had_memory(void (*work)(void* of), void* of) noexcept;
+
 /// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
 /// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
 /// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
@@ -134,19 +138,22 @@ template <class P, class... Passed, class... A>
   if (!replies) return replies.error();
   const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
   MemberReplies<typename P::Result_, Passed...> collated{.replies = {}, .members = replies->members()};
-  try {
+  std::optional<Error> first_error;
+  auto collate = [&] {
     while (const auto reply = replies->next()) {
       const std::uint16_t status =
           path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
       auto made = take_reply<P, Passed...>({reply->host}, status, CollatedReply(object, call), reply->image.size());
       if (failure == Errc::call_failed && !made.result && made.result.code() != Errc::call_failed &&
-          made.result.code() != Errc::raised)
-        return made.result.error();
+          made.result.code() != Errc::raised) {
+        first_error = made.result.error();
+        return;
+      }
       collated.replies.push_back(std::move(made));
     }
-  } catch (const std::bad_alloc&) {
-    return Errc::system_error;
-  }
+  };
+  if (!had_memory([](void* work) { (*static_cast<decltype(collate)*>(work))(); }, &collate)) return Errc::system_error;
+  if (first_error) return *std::move(first_error);
   if (failure != Errc::ok) return failure;
   if (replies->damaged()) return Errc::call_failed;
   return collated;
