@@ -16,7 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the futex half is the first half of the word");
 
-/// The absolute CLOCK_MONOTONIC time at which `limit` is over, which stands in `until`; null if that is negative: never.
+/// The absolute CLOCK_MONOTONIC time at which `limit` is over, which then stands in `until`; null if that is negative:
+/// never.
 const timespec* deadline_of(std::chrono::nanoseconds limit, timespec& until) noexcept {
   if (limit.count() < 0) return nullptr;
   clock_gettime(CLOCK_MONOTONIC, &until);
