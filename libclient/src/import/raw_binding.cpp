@@ -120,4 +120,6 @@ std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byt
   return 0;
 }
 
+void RawBinding::end() noexcept { detail::StubAccess::object(binding_).end(); }
+
 }  // namespace lrpc::client

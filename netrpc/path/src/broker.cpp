@@ -91,6 +91,7 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
     if (options.short_of_memory()) return Error{Errc::limit_reached, "the network domain is short of memory"};
     return options.authorise ? options.authorise(client) : Status();
   };
+  offer.on_unbound = [&paths = parts->paths](std::uint64_t binding) { paths.client_gone(binding); };
   auto exported = NetworkPath::export_to(parts->server, std::string(shim::kNetworkName), parts->paths, offer);
   if (!exported) return exported.error();
   parts->keeper = std::thread([&parts = *parts] { parts.keep(); });

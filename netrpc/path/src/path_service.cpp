@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -285,6 +287,41 @@ void PathService::let_go(Path& path) noexcept {
     // Also if it has ended for us: the other host may not know.
     path.unbind_.front().since = options_.now();
     unbinds_.splice(unbinds_.end(), path.unbind_);
+  }
+  if (on_work) on_work();
+}
+
+void PathService::client_gone(std::uint64_t binding) noexcept {
+  Unbinds unbinds;
+  const auto tell = [&](const Path& path) {
+    if (path.key() == BindingKey() || path.ended.load(std::memory_order_acquire)) return;
+    unbinds.push_back({path.host, path.key(), options_.now()});
+  };
+  try {
+    std::shared_ptr<Path> group;  // goes after the lock
+    std::unique_lock lock(mutex_);
+    // Those that are listed exist: a path leaves the list, under the lock, before it ends.
+    const auto of_client = [&](const auto& one) { return one.first->local_binding == binding; };
+    for (const auto& one : paths_) {
+      if (of_client(one)) tell(*one.first);
+    }
+    const auto found = std::ranges::find_if(groups_, of_client);
+    if (found != groups_.end()) {
+      group = found->second.lock();
+      groups_.erase(found);  // its members are not bound anew
+    }
+    lock.unlock();
+    if (group != nullptr) {
+      const std::lock_guard of_group(group->members->mutex);
+      for (const Members::Member& member : group->members->all)
+        if (member.bound()) tell(*member.path);
+    }
+  } catch (const std::bad_alloc&) {  // it is told when the calls have returned
+  }
+  if (unbinds.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    unbinds_.splice(unbinds_.end(), unbinds);
   }
   if (on_work) on_work();
 }

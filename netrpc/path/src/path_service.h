@@ -112,6 +112,9 @@ class PathService {
 
   /// Called, on any thread, when there is something for send_unbinds() or rebind().
   std::function<void()> on_work;
+  /// The client with this local binding has gone. If calls of it are under way the other hosts are told now, and not
+  /// when these have returned: their procedures may wait for just that.
+  void client_gone(std::uint64_t binding) noexcept;
 
  private:
   void let_go(Path& path) noexcept;

@@ -81,6 +81,12 @@ class ServedHosts::Served {
   Share share_;
 };
 
+/// Nobody else comes by them any more but who is in a call.
+ServedHosts::Gone::~Gone() {
+  for (const auto& [id, remote] : bindings)
+    if (remote.use_count() > 1) remote->binding.end();
+}
+
 std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::uint16_t command,
                                  std::span<const std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
@@ -113,10 +119,10 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
 
 /// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the
 /// caller. False: it is an earlier life that speaks, and its command is served late.
-bool ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Bindings& gone) {
+bool ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Gone& gone) {
   if (host.boot == boot) return true;
   if (arrived < host.since) return false;
-  if (host.boot != 0) gone.swap(host.bindings);
+  if (host.boot != 0) gone.bindings.swap(host.bindings);
   host.names_all = false;
   host.boot = boot;
   host.since = arrived;
@@ -134,7 +140,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
     return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
   if (options_.short_of_memory()) return refused({Errc::limit_reached, "it is short of memory"});
   const Error restarted{Errc::peer_gone, "the host has restarted meanwhile"};
-  Bindings gone;
+  auto gone = std::make_optional<Gone>();
   Share binds;
   Share binding_of_all;
   // A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
@@ -142,7 +148,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   Share waits;
   {
     std::lock_guard lock(mutex_);
-    if (!learn_boot_locked(host, message.client_boot, arrived, gone)) return refused(restarted);
+    if (!learn_boot_locked(host, message.client_boot, arrived, *gone)) return refused(restarted);
     const std::size_t has = host.bindings.size() + host.binds.amount();
     const std::size_t most =
         std::min(shim::most_of_one(has, bindings_.amount(), options_.max_bindings), options_.max_bindings_per_host);
@@ -153,7 +159,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
     if (message.wait_ms != 0)
       waits = {{&host.waiting, 1, options_.max_waiting_binds_per_host}, {&waiting_, 1, options_.max_waiting_binds}};
   }
-  gone.clear();
+  gone.reset();
   ImportOptions import;
   import.nameserver = options_.nameserver;
   import.supply = AStackSupply::fail;  // call() waits itself, with the caller's limit
@@ -228,16 +234,15 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
 }
 
 void ServedHosts::unbind(Host& host, const BindingKey& key) {
-  std::shared_ptr<Remote> gone;  // goes after the lock: that may wait for the library's watcher
+  Gone gone;
   std::lock_guard lock(mutex_);
   const auto found = host.bindings.find(key.id);
   if (found == host.bindings.end() || found->second->key != key) return;
-  gone = std::move(found->second);
-  host.bindings.erase(found);
+  gone.bindings.insert(host.bindings.extract(found));
 }
 
 std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply) {
-  Bindings gone;
+  Gone gone;
   PingAnswer answer{boot_, {}};
   {
     std::lock_guard lock(mutex_);
@@ -253,13 +258,13 @@ std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& me
 }
 
 void ServedHosts::forget(HostAddress address, Arrival last) {
-  Bindings gone;  // after the lock; their numbers are unlike, so all go over, and that needs no memory
+  Gone gone;  // their numbers are unlike, so all go over
   std::lock_guard lock(mutex_);
   for (auto host = hosts_.begin(); host != hosts_.end();) {
     // A life whose first command came after that is the new one: what the life before had went then.
     const bool meant = std::get<HostAddress>(host->first) == address && host->second.since <= last;
     if (meant) {
-      gone.merge(host->second.bindings);
+      gone.bindings.merge(host->second.bindings);
       host->second.boot = 0;
       host->second.since = last + 1;
     }
@@ -268,21 +273,18 @@ void ServedHosts::forget(HostAddress address, Arrival last) {
 }
 
 void ServedHosts::sweep(Clock::time_point now) {
-  std::vector<std::shared_ptr<Remote>> gone;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto host = hosts_.begin(); host != hosts_.end();) {
-      const bool silent = now - host->second.heard > options_.forget;
-      auto& bindings = host->second.bindings;
-      for (auto one = bindings.begin(); one != bindings.end();) {
-        const bool unknown = host->second.names_all && now - one->second->named > options_.forget;
-        const bool ended = silent || unknown || one->second->binding.revoked();
-        if (ended) gone.push_back(std::move(one->second));
-        one = ended ? bindings.erase(one) : std::next(one);
-      }
-      // A command that is being served keeps the host, and not its bindings: what it calls ends when it returns.
-      host = silent && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
+  Gone gone;
+  std::lock_guard lock(mutex_);
+  for (auto host = hosts_.begin(); host != hosts_.end();) {
+    const bool silent = now - host->second.heard > options_.forget;
+    auto& bindings = host->second.bindings;
+    for (auto one = bindings.begin(); one != bindings.end();) {
+      const auto at = one++;
+      const bool unknown = host->second.names_all && now - at->second->named > options_.forget;
+      if (silent || unknown || at->second->binding.revoked()) gone.bindings.insert(bindings.extract(at));
     }
+    // A command that is being served keeps the host, and not its bindings.
+    host = silent && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
   }
 }
 

@@ -59,6 +59,15 @@ class ServedHosts {
     std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
   };
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
+  /// Bindings that are nobody's any more; they are taken over by node, which needs no memory, and let go of at the end
+  /// of the scope. Outside of the lock: that may wait for the library's watcher. Calls in them that are under way end.
+  struct Gone {
+    Bindings bindings{};
+    Gone() = default;
+    Gone(const Gone&) = delete;
+    Gone& operator=(const Gone&) = delete;
+    ~Gone();
+  };
   using Hosts = std::map<HostKey, Host, std::less<>>;
   /// A command that is being served: counted in its host, which stays, from here to the end of the scope.
   class Served;
@@ -70,7 +79,7 @@ class ServedHosts {
   void unbind(Host& host, const BindingKey& key);
   std::size_t ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply);
   [[nodiscard]] std::shared_ptr<Remote> find(Host& host, const CallPrologue& prologue);
-  [[nodiscard]] static bool learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Bindings& gone);
+  [[nodiscard]] static bool learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Gone& gone);
 
   const BrokerOptions& options_;
   const std::uint64_t boot_;

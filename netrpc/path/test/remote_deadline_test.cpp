@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "astack_patience.h"
@@ -184,6 +185,54 @@ TEST_F(ImpatientHosts, tell_a_call_that_every_astack_there_is_kept_by_calls_whos
   EXPECT_FALSE(client_->binding().revoked());
   limits_.released = true;
   EXPECT_TRUE(eventually([&] { return client_->Null().has_value(); })) << "they come back";
+}
+
+/// Of calls that nobody waits for any more.
+class RemoteEnds : public RemoteDeadlines {
+ protected:
+  [[nodiscard]] bool holds() const {
+    return eventually([&] { return limits_.holding == 1; });
+  }
+  [[nodiscard]] bool told(std::uint32_t before = 0) const {
+    return eventually([&] { return limits_.abandonments > before && limits_.holding == 0; });
+  }
+};
+
+TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_client_goes) {
+  auto held = std::make_optional(client_->start().Hold(kForever));
+  EXPECT_TRUE(holds());
+  client_.reset();
+  held.reset();
+  EXPECT_TRUE(told());
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
+  EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 0; }));
+}
+
+TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_restarted) {
+  auto held = client_->start().Hold(kForever);
+  EXPECT_TRUE(holds());
+  there_->broker().peer_rebooted(kHere, network_.arrivals);
+  EXPECT_TRUE(told());
+  EXPECT_EQ(held.finish().code(), Errc::call_failed);
+}
+
+TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_fallen_silent) {
+  there_->stop_broker();
+  auto options = there_options();
+  options.forget = 300ms;
+  there_->start_broker(options);
+  EXPECT_TRUE(eventually([&] {  // not where all of this has stood still for that long
+    auto client = Limits::Client::import("limits@10.0.0.2", import_options());
+    if (!client) return false;
+    const std::uint32_t before = limits_.abandonments;
+    auto held = client->start().Hold(kForever);
+    if (!eventually([&] { return limits_.holding == 1 || held.ready(); }) || held.ready()) return false;
+    network_.part();  // no more keepalives
+    const bool heard = told(before);
+    network_.join();
+    EXPECT_EQ(held.finish().code(), Errc::call_failed);
+    return heard;
+  }));
 }
 
 class RemoteChain : public RemoteDeadlines {};

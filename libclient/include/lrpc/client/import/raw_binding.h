@@ -43,6 +43,10 @@ class RawBinding {
   [[nodiscard]] std::uint16_t send(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::chrono::milliseconds limit = kNoLimit) noexcept;
 
+  /// For calls that are under way in other threads, as if the server had ended: they return call_failed, and their
+  /// procedures hear that nobody waits for them any more. By its owner, once. May wait for the library's watcher.
+  void end() noexcept;
+
   [[nodiscard]] std::span<const ProcedureDescriptor> procedures() const noexcept { return descriptors_.procedures(); }
   [[nodiscard]] bool revoked() const noexcept { return binding_.revoked(); }
 
