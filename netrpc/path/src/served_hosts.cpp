@@ -91,6 +91,12 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
                                  std::span<const std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
   size = 0;
+  if (static_cast<Command>(command) == Command::unbind) {
+    // Not counted: where all that the host may have are calls, their end is to come through.
+    const auto key = decode_unbind(request);
+    if (!key) return refused(Errc::bad_message);
+    return unbind(from, *key), std::uint16_t{0};
+  }
   const Served served(*this, from);
   if (!served.granted()) return refused(Errc::limit_reached);
   switch (static_cast<Command>(command)) {
@@ -106,9 +112,7 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
       if (const auto message = decode_group_call(request, boot_))
         return size = call(served.host(), *message, true, reply), std::uint16_t{0};
       break;
-    case Command::unbind:
-      if (const auto key = decode_unbind(request)) return unbind(served.host(), *key), std::uint16_t{0};
-      break;
+    case Command::unbind: break;  // see above
     case Command::ping:
       if (const auto message = decode_ping(request))
         return size = ping(served.host(), arrived, *message, reply), std::uint16_t{0};
@@ -228,17 +232,29 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
     if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*until - Clock::now()));
   }
   if (!remote->binding.revoked()) return answer(status, false, size);
-  unbind(host, remote->key);
+  drop(host, *remote);
   if (status == failed(Errc::binding_revoked)) return answer(status, true, 0);
   return answer(status, true, size);
 }
 
-void ServedHosts::unbind(Host& host, const BindingKey& key) {
+void ServedHosts::drop(Host& host, const Remote& remote) {
   Gone gone;
   std::lock_guard lock(mutex_);
-  const auto found = host.bindings.find(key.id);
-  if (found == host.bindings.end() || found->second->key != key) return;
-  gone.bindings.insert(host.bindings.extract(found));
+  if (const auto found = host.bindings.find(remote.key.id); found != host.bindings.end())
+    gone.bindings.insert(host.bindings.extract(found));
+}
+
+void ServedHosts::unbind(const Principal& from, const BindingKey& key) {
+  Gone gone;
+  std::lock_guard lock(mutex_);
+  const auto host = hosts_.find(key_of(from));
+  if (host == hosts_.end()) return;
+  host->second.heard = options_.now();
+  auto& bindings = host->second.bindings;
+  const auto found = bindings.find(key.id);
+  if (found == bindings.end() || found->second->key != key) return;
+  gone.bindings.insert(bindings.extract(found));
+  if (bindings.empty() && host->second.commands.amount() == 0) hosts_.erase(host);
 }
 
 std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply) {

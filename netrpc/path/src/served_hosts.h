@@ -76,7 +76,9 @@ class ServedHosts {
                    std::span<std::byte> reply);
   /// `to_group`: it came as a GROUP_CALL.
   std::size_t call(Host& host, const CallMessage& message, bool to_group, std::span<std::byte> reply);
-  void unbind(Host& host, const BindingKey& key);
+  /// If it is still the host's.
+  void drop(Host& host, const Remote& remote);
+  void unbind(const Principal& from, const BindingKey& key);
   std::size_t ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply);
   [[nodiscard]] std::shared_ptr<Remote> find(Host& host, const CallPrologue& prologue);
   [[nodiscard]] static bool learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Gone& gone);

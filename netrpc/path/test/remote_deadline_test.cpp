@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -233,6 +234,28 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_falle
     EXPECT_EQ(held.finish().code(), Errc::call_failed);
     return heard;
   }));
+}
+
+TEST_F(RemoteEnds, come_through_where_calls_are_all_that_a_host_may_have) {
+  there_->stop_broker();
+  auto options = there_options();
+  options.max_commands_per_host = 1;  // which may be a keepalive
+  there_->start_broker(options);
+  std::unique_ptr<Limits::Client> client;
+  EXPECT_TRUE(eventually([&] {
+    auto made = Limits::Client::import("limits@10.0.0.2", import_options());
+    if (made) client = std::make_unique<Limits::Client>(*std::move(made));
+    return made.has_value();
+  }));
+  std::optional<decltype(client->start().Hold(0))> held;
+  EXPECT_TRUE(eventually([&] {
+    held.emplace(client->start().Hold(kForever));
+    return eventually([&] { return limits_.holding == 1 || held->ready(); }) && !held->ready();
+  }));
+  EXPECT_EQ(client->Null().code(), Errc::limit_reached);
+  client.reset();
+  held.reset();
+  EXPECT_TRUE(told());
 }
 
 class RemoteChain : public RemoteDeadlines {};
