@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -260,6 +262,11 @@ class LastOfReserve {
   static inline std::atomic<const Daemon*> carrying{nullptr};
 };
 
+/// O_NONBLOCK: if it is a FIFO, nobody may read it.
+lrpc::UniqueFd open_state_file(const std::string& file, int more) {
+  return lrpc::UniqueFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more, 0666));
+}
+
 void tell_state(Daemon& daemon, const std::string& file) {
   const std::string state = fmt::format("reserve: {} bytes of {} in use, {} at most so far\n{}", lrpc::reserve::used(),
                                         lrpc::reserve::kBytes, lrpc::reserve::most_used(), daemon.state());
@@ -268,14 +275,11 @@ void tell_state(Daemon& daemon, const std::string& file) {
     for (std::string text; std::getline(lines, text);) spdlog::info("{}", text);
     return;
   }
-  std::FILE* const out = std::fopen(file.c_str(), "we");
-  if (out == nullptr) {
-    spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
-    return;
-  }
-  bool whole = std::fputs(state.c_str(), out) >= 0;
-  whole = std::fclose(out) == 0 && whole;
-  if (!whole) spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
+  const lrpc::UniqueFd out = open_state_file(file, O_TRUNC);
+  std::string_view left = state;
+  for (ssize_t put = 0; out && !left.empty(); left.remove_prefix(static_cast<std::size_t>(put)))
+    if ((put = ::write(out.get(), left.data(), left.size())) <= 0) break;
+  if (!left.empty()) spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
 }
 
 void reread_keys(Daemon& daemon) {
@@ -287,8 +291,7 @@ void reread_keys(Daemon& daemon) {
 /// In the sandbox only a file that is there can be written. Empty name: nothing to do.
 bool make_state_file(const std::string& file) {
   if (file.empty()) return true;
-  const lrpc::UniqueFd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
-  return static_cast<bool>(made);
+  return static_cast<bool>(open_state_file(file, 0));
 }
 
 /// False: a signal that ends the daemon has come, or has come meanwhile.

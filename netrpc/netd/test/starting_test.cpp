@@ -1,9 +1,11 @@
 // How lrpc-netd starts: what it waits for, and that a signal ends it meanwhile.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +18,7 @@
 #include "lrpc/netrpc/address.h"
 #include "lrpc/shim/system/fd.h"
 #include "run.h"
+#include "world.h"
 
 namespace lrpc::netd::test {
 namespace {
@@ -68,6 +71,21 @@ TEST(StartingNetd, serves_sun_rpc_at_the_address_that_it_is_given_and_at_no_othe
     EXPECT_FALSE(bound_to(type, own, port)) << "it is not served";
     EXPECT_TRUE(bound_to(type, "127.0.0.1", port)) << "it is served at all addresses";
   }
+}
+
+TEST(RunningNetd, does_not_wait_for_a_reader_of_its_state) {
+  const testing_lrpc::World world;
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string fifo = (directory.path() / "state").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  UniqueFd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Running netd(netd_at(own_address(), world.nameserver()) + " --state " + fifo);
+  ASSERT_TRUE(netd.says(" on the network\n")) << netd.output();
+  reader.reset();
+  netd.send(SIGUSR1);
+  EXPECT_TRUE(netd.says("cannot write " + fifo)) << netd.output();
+  netd.send(SIGTERM);
+  EXPECT_EQ(netd.end().status, 0) << netd.output();
 }
 
 /// One at a UDP port that this process holds.
