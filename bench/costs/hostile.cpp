@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +20,8 @@
 
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
+#include "core/child.h"
+#include "core/interrupt.h"
 #include "core/measured_client.h"
 #include "core/session.h"
 #include "core/statistics.h"
@@ -114,7 +117,7 @@ Result<std::unique_ptr<StuckFile>> stuck_file_for(Slow kind, const Seat& seat) {
   if (kind == Slow::stuck) return StuckFile::make(seat);
   return std::unique_ptr<StuckFile>();
 }
-/// Lets those who wait for it end. Destroyed before them.
+/// Lets those who wait for it end: destroyed before them, for until then they could not even be killed.
 struct Release {
   const std::unique_ptr<StuckFile>& file;
   ~Release() {
@@ -229,17 +232,33 @@ Status run_hostile_server(Session& session, const Table& table, Slow kind) {
     clients.clear();
     return answer_with_something_slow(servers, kind, path_of(*stuck)) ? 0 : 1;
   });
+  const Release before_hostile{*stuck};
   if (!hostile) return hostile.error();
-  const Release release{*stuck};
   servers.clear();
-  const auto samples = measured_by_client<Samples>(seats.client, [&](Samples& ticks) {
-    Status done = import_and_let_go(clients, ticks);
-    if (*stuck != nullptr) (*stuck)->release();  // this process could not end before
-    return done;
+  struct Measured {
+    Samples samples;
+    std::atomic<bool> done;
+  };
+  auto measured = Shared<Measured>::create();
+  if (!measured) return measured.error();
+  auto client = Child::spawn("bench-client", seats.client, [&] {
+    const Status done = import_and_let_go(clients, (*measured)->samples);
+    if (!done) fmt::print("The client of a hostile server: {}\n", done.error().message());
+    (*measured)->done = true;
+    return done ? 0 : 1;
   });
-  if (!samples) return samples.error();
-  emit(session, table, fmt::format("import, server {}", name), (*samples)->import_ticks, rounds);
-  emit(session, table, fmt::format("~Client, server {}", name), (*samples)->unbind, rounds);
+  const Release before_client{*stuck};
+  if (!client) return client.error();
+  constexpr std::chrono::milliseconds kLook{10};
+  constexpr std::chrono::minutes kLongest{2};
+  for (auto waited = kLook * 0; !(*measured)->done && !interrupted() && waited < kLongest; waited += kLook)
+    interruptible_sleep(kLook);
+  if (*stuck != nullptr) (*stuck)->release();
+  const auto status = client->wait(std::chrono::seconds(10));
+  if (!status) return Error{status.code(), "the client " + std::string(status.error().message())};
+  if (*status != 0) return Error{Errc::call_failed, "the client of a hostile server failed"};
+  emit(session, table, fmt::format("import, server {}", name), (*measured)->samples.import_ticks, rounds);
+  emit(session, table, fmt::format("~Client, server {}", name), (*measured)->samples.unbind, rounds);
   return {};
 }
 
