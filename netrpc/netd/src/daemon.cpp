@@ -85,8 +85,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   }
   if (!composed) return composed.error();
   if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
-  // Receives from here on; the broker's own calls need that.
-  if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
 
   netpath::BrokerOptions broker;
   broker.nameserver = daemon->options_.nameserver;
@@ -103,6 +101,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
     daemon->broker_ = std::move(brokered).value();
     daemon->service_->serve_with(*daemon->broker_);
     if (daemon->sun_) daemon->sun_->serve();
+    // Receives from here on, as this machine's only lrpc-netd: of two, which Ethernet and IP do not keep apart, each
+    // would answer what is said to the other.
+    if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started;
     daemon->serve_users();
     return {};
   });

@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
+#include "frozen_nameserver.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "run.h"
 
@@ -17,6 +19,23 @@ TEST_F(TwoMachines, call_each_other_with_a_shared_key) { expect_calls({}, {}); }
 TEST_F(TwoMachines, call_each_other_over_udp) { expect_calls({"--udp"}, {"--udp"}); }
 
 TEST_F(TwoMachines, call_each_other_without_io_uring) { expect_calls({"--backend", "epoll"}, {"--backend", "epoll"}); }
+
+/// It waits for an lrpcd of its own, which does not answer. On Ethernet and IP both hear everything.
+TEST_F(TwoMachines, a_second_lrpc_netd_answers_nobody_before_it_is_its_machine_s_only_one) {
+  const Process server = start_server();
+  there->start_netd({"--insecure", "--export", "conformance"});
+  here->start_netd({"--insecure"});
+  auto client = import_patiently();
+  ASSERT_TRUE(client) << client.error().message();
+  const FrozenNameserver frozen;
+  std::optional<Running> second;
+  there->in([&] { second.emplace(LRPC_NETD " --insecure --nameserver " + frozen.path()); });
+  ASSERT_TRUE(frozen.connected());
+  for (int i = 0; i < 20; ++i) {
+    const auto sum = client->Add(i, 2);
+    ASSERT_TRUE(sum) << sum.error().message();
+  }
+}
 
 /// Messages that an instance of the graph has received so far, by the state that lrpc-netd writes.
 long received_by(const Machine& machine, const std::string& instance) {
