@@ -113,6 +113,26 @@ TEST_F(DirectoryDaemon, ends_when_it_is_told_to_while_lrpcd_does_not_answer) {
   expect_said(ran, "stops");
 }
 
+TEST_F(DirectoryDaemon, ends_at_once_when_it_is_told_to_twice) {
+  testing_lrpc::World world;
+  FakeNetworkDomain network_domain;
+  testing_lrpc::ConformanceService service;
+  FakeEtcd etcd;
+  etcd.leave_revocations_unanswered();
+  Server server({.nameserver = world.nameserver()});
+  ASSERT_TRUE(network::export_to(server, std::string(shim::kNetworkName), network_domain));
+  ASSERT_TRUE(Conformance::export_to(server, "files", service));
+  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\""
+                                        << etcd.options().endpoints.front() << "\"]\n";
+  netd::test::Running daemon(std::string(LRPC_DIRECTORY) + " --config " + file("directory.toml") + " --nameserver " +
+                             world.nameserver());
+  ASSERT_TRUE(testing_lrpc::eventually([&] { return !etcd.keys().empty(); }));
+  daemon.send(SIGTERM);
+  ASSERT_TRUE(testing_lrpc::eventually([&] { return etcd.revoking(); }));
+  daemon.send(SIGTERM);
+  EXPECT_EQ(daemon.end().status, -1) << "it has waited for etcd, and was not killed";
+}
+
 TEST_F(DirectoryDaemon, says_nothing_to_etcd_where_there_is_one_already) {
   testing_lrpc::World world;
   FakeNetworkDomain network_domain;

@@ -2,6 +2,7 @@
 // the next word. It can be down, lose all that it has, and be written to as by somebody else.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,9 @@ class FakeEtcd {
     keys_.clear();
     lease_ = 0;
   }
+  /// From now on who revokes a lease gets no answer.
+  void leave_revocations_unanswered() { revokes_ = false; }
+  [[nodiscard]] bool revoking() const { return revoking_; }
   /// From now on each key that is found is said so many times, which no etcd does.
   void repeat(int times) {
     const std::lock_guard lock(mutex_);
@@ -74,6 +78,10 @@ class FakeEtcd {
       return answer(200, Json({{"ID", std::to_string(lease_ = ++last_lease_)}, {"TTL", 3600}}).dump());
     if (request.path == "/v3/lease/keepalive") return answer(200, Json({{"result", lease}}).dump());
     if (request.path == "/v3/lease/timetolive") return answer(200, attached(of).dump());
+    if (request.path == "/v3/lease/revoke" && !revokes_) {
+      revoking_ = true;
+      return Gateway::kThenNothing;
+    }
     if (request.path == "/v3/lease/revoke" && of == lease_) keys_.clear();
     return answer(200, "{}");
   }
@@ -121,6 +129,8 @@ class FakeEtcd {
   std::int64_t lease_ = 0;  ///< 0: none.
   std::int64_t last_lease_ = 0;
   bool down_ = false;
+  std::atomic<bool> revokes_ = true;
+  std::atomic<bool> revoking_ = false;
   int times_ = 1;
   std::string watched_;
   std::function<void()> then_;
