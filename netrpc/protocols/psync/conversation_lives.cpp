@@ -32,6 +32,8 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
     for (Member& other : members_)
       for (Slot& one : other.slots)
         if (&other != &member && one.sequence != 0) outlive(one, member, life);
+    // What preceded its last message is not named by that any more.
+    for (Member& one : members_) one.leaf = one.leaf || (member.leaf && one.delivered != 0);
     leave(member, {member.life, member.delivered, says_so});
     for (Slot& one : member.slots) one = {};
     for (Member& other : members_) other.has[index(member)] = 0;
@@ -39,6 +41,7 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
     member.leaf = true;
   }
   member.life = life;
+  member.question = 0;  // an answer that is under way may be of a life before
   member.delivered = member.stable = member.skipped = delivered;
 }
 

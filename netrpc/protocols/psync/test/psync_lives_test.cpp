@@ -201,6 +201,27 @@ TEST(PsyncLives, a_member_that_is_gone_is_asked_rarely_for_what_only_it_has) {
   EXPECT_EQ(lives.received(), 2);
 }
 
+/// One member has heard of its life between the crashes, and the others cannot ask it.
+TEST(PsyncLives, nobody_waits_for_ever_for_a_member_that_crashes_again_at_once) {
+  Group group(3, {}, {.window = 64, .interval = 20ms, .silence = 300ms});
+  for (Group::Member& one : group.members) one.talker->expects = Expects::order;
+  EXPECT_EQ(group.push(2), Errc::ok);
+  group.net.world.run_for(1s);
+  group.net.world.set_group(group.net[1], 1);
+  group.crash(2);
+  group.net[2].boot();
+  group.members[2].talker->expects = Expects::order;
+  EXPECT_EQ(group.push(2), Errc::ok);
+  group.net.world.run_for(100ms);
+  EXPECT_EQ(group.members[0].talker->seen[2], 2);
+  group.crash(2);
+  group.net.world.heal();
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(10s);
+  EXPECT_EQ(group.members[1].talker->seen[0], 1);
+  EXPECT_EQ(group.statistics(0).state, 0U);
+}
+
 /// At any time, with whatever is under way.
 TEST(PsyncLives, order_holds_when_members_crash_amid_traffic) {
   std::mt19937_64 seeds(testing_lrpc::test_seed());
