@@ -37,11 +37,12 @@ std::string graph_of(const Stack& stack, const WireHostOptions& options) {
   return stack.lower + std::string("spoiled = FAULT(") + options.fault + ") over wire;" + upper;
 }
 
-ParticipantSet participants(HostAddress local, HostAddress peer) {
+ParticipantSet participants(HostAddress local, HostAddress peer, std::uint16_t port = 0) {
   ParticipantSet set{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
   set.local.host = local;
   set.local.command = 1;
   set.remote.host = peer;
+  set.remote.port = port;
   set.remote.command = 1;
   return set;
 }
@@ -141,12 +142,12 @@ void WireHost::end() {
   graph_.reset();
 }
 
-void WireHost::open(HostAddress server) {
+void WireHost::open(HostAddress server, std::uint16_t port) {
   where_.run([&] {
     const Shepherd inside(host_->monitor());
     for (const Open& one : open_)
       if (one.server == server) return;
-    auto session = graph_->find("top")->open(*echo_, participants(host_->address(), server));
+    auto session = graph_->find("top")->open(*echo_, participants(host_->address(), server, port));
     ASSERT_TRUE(session) << session.error().message();
     open_.push_back({server, *session});
   });

@@ -84,7 +84,8 @@ class WireHost {
   ~WireHost();
 
   /// Makes a session to `server` if there is none. Thread-safe. The first call to each server: before others are made.
-  void open(HostAddress server);
+  /// `port`: its own, for stacks that want to be told.
+  void open(HostAddress server, std::uint16_t port = 0);
   /// Calls `server`, which is open, with `size` bytes, and waits. Thread-safe.
   Answer call(HostAddress server, std::size_t size, std::uint64_t number = 0);
   /// What an instance of the graph has counted.
