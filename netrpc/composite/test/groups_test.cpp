@@ -248,6 +248,21 @@ TEST(GroupRpc, in_push_style_replies_come_up_through_who_has_sent_them) {
   }
 }
 
+/// The client is told that it has failed, and the reply comes while it is told.
+TEST(GroupRpc, in_push_style_what_has_failed_is_not_answered) {
+  Several one(1, [] {
+    return std::vector<Part>{part(grpc_kind()), part(async_kind()), part(one_accept_kind()),
+                             part(bounded_kind(), {{"limit", "15ms"}})};
+  });
+  one.net.world.set_links({.latency = 10ms});
+  one.client->waits = 20ms;
+  EXPECT_EQ(one.push("late"), Errc::ok);
+  one.run();
+  EXPECT_EQ(one.client->failed, std::vector<Errc>{Errc::call_aborted});
+  EXPECT_EQ(one.client->received, std::vector<std::string>{});
+  EXPECT_EQ(one.state(0), 0U);
+}
+
 TEST(GroupRpc, in_push_style_who_pushes_is_told_that_no_reply_comes) {
   Several group(2, push_of(all_accept_kind));
   group.net[2].crash();

@@ -114,6 +114,9 @@ class Client final : public Protocol {
     if (auto* const one = std::get_if<control::PushFailed>(&request)) {
       failed.push_back(one->reason);
       failed_at.push_back(host().now());
+      if (waits != Duration())
+        (void)host().engine().wait(
+            host(), [] { return false; }, host().now() + waits);
       return Errc::ok;
     }
     return Protocol::control(request);
@@ -126,6 +129,7 @@ class Client final : public Protocol {
     failed_at.clear();
   }
   bool notes = true;
+  Duration waits{};  ///< So long where it is told of a failure, while other messages come.
   int replies = 0;
   std::vector<HostAddress> from;
   std::vector<std::string> received;
