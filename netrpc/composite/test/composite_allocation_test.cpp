@@ -1,6 +1,10 @@
 // In the steady state a message through a composite protocol allocates nothing: no item, no raise, no timer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "netrpc/composite/composite.h"
 #include "netrpc/composite/test/several.h"
 #include "netrpc/sim/test/counted_allocations.h"
@@ -133,6 +137,72 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_calls_to_a_grou
   for (const Answered& one : calls) {
     EXPECT_EQ(one.ok, 2000);
     EXPECT_EQ(one.replies, 6000);
+  }
+}
+
+/// What stands besides GRPC, BOUNDED, NUMBER, UNIQUE, FIFO, ACK and MEMBERSHIP.
+struct Others {
+  std::vector<MicroKind> kinds;
+  bool late = false;  ///< Servers answer a request when the next one comes.
+};
+
+/// Rounds of three calls or pushes to three servers, until one allocates nothing: threads may need more memory late.
+void expect_none_of_calls(const Others& others, std::size_t threads) {
+  const bool push = std::ranges::any_of(others.kinds, [](const MicroKind& kind) { return kind.name == "ASYNC"; });
+  Several group(
+      3,
+      [&] {
+        std::vector<Part> parts = {{grpc_kind()}, part(bounded_kind(), {{"limit", "100ms"}})};
+        for (MicroKind& kind : datagram_kinds()) parts.push_back({std::move(kind)});
+        for (const MicroKind& kind : others.kinds)
+          parts.push_back(kind.name == "STILL_WORKING" ? part(kind, {{"interval", "1ms"}}) : part(kind));
+        return parts;
+      },
+      {}, threads);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    group.servers[i]->notes = false;
+    group.servers[i]->late = others.late;
+  }
+  group.client->notes = false;
+  Answered calls[3];
+  const auto round = [&] {
+    for (Answered& one : calls) {
+      const Shepherd inside(group.net[0].monitor());
+      if (push)
+        EXPECT_EQ(group.session->push(group.net.message(0, "x")), Errc::ok);
+      else
+        group.session->call(group.net.message(0, "x"), one, 1s);
+    }
+    group.run(500us);
+  };
+  const auto answers = [&] { return group.client->replies + calls[0].ok + calls[1].ok + calls[2].ok; };
+  const int rounds = threads == 0 ? 300 : 100;
+  std::uint64_t fewest = ~std::uint64_t{0};
+  for (int tries = 0; tries < 10 && fewest != 0; ++tries) {
+    const std::uint64_t before = allocations_so_far();
+    const int answered = answers();
+    for (int i = 0; i < rounds; ++i) round();
+    fewest = std::min(fewest, allocations_so_far() - before);
+    EXPECT_GT(answers(), answered + rounds);
+  }
+  EXPECT_EQ(fewest, 0U) << "in " << rounds << " rounds";
+  group.run(1s);
+}
+
+TEST(CompositeAllocations, there_are_none_in_the_steady_state_whichever_micro_protocols_are_there) {
+  const Others all[] = {
+      {{sync_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), avoid_interference_kind()}, true},
+      {{sync_kind(), majority_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
+      {{sync_kind(), all_accept_kind(), avoid_interference_kind(), atomic_kind()}},
+      {{async_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
+      {{async_kind(), majority_kind(), avoid_interference_kind(), atomic_kind()}}};
+  for (const Others& others : all) {
+    std::string names;
+    for (const MicroKind& kind : others.kinds) names += kind.name + " ";
+    for (const std::size_t threads : {0U, 3U}) {
+      SCOPED_TRACE(names + std::to_string(threads) + " threads");
+      expect_none_of_calls(others, threads);
+    }
   }
 }
 
