@@ -259,7 +259,9 @@ std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
   if (outcome != Errc::peer_gone) return "refused: " + std::string(describe(outcome));
   if (keyed && shares.no_cipher)
     return "has no cipher in common with this host: compare the option cipher of AUTH in both graphs";
-  if (!keyed || shares.shown) return std::string(kSilent);
+  if (!keyed) return std::string(kSilent);
+  if (shares.shown)  // before; whether its key is still that one is not known
+    return "does not answer any more: it has no key or another one for this host now, or it " + std::string(kSilent);
   // It says nothing to those without the key, and so not that this is why.
   std::string text = "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
                      std::string(kSilent);

@@ -131,6 +131,25 @@ TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
   EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with the key it is not";
 }
 
+TEST_F(TwoMachines, a_machine_whose_key_has_been_changed_is_not_taken_for_one_that_is_gone) {
+  const Process server = start_exported_server();
+  here->start_impatient_with_keys();
+  ASSERT_TRUE(import_patiently()) << here->log();
+  there->write_keys("10.7.0.1 " + run(std::string(LRPC_NETD) + " --generate-key").output);
+  there->netd().send(SIGHUP);
+  Result<Conformance::Client> refused = import();
+  EXPECT_TRUE(eventually([&] {  // until that machine has read the file
+    if (!refused) return true;
+    refused = import();
+    return false;
+  }));
+  EXPECT_EQ(refused.code(), Errc::remote_unavailable);
+  expect_said(refused.error().text, "does not answer any more: it has no key or another one for this host now");
+  share_key();
+  there->netd().send(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return import().has_value(); })) << here->log();
+}
+
 TEST_F(TwoMachines, machines_without_a_cipher_in_common_are_told_so) {
   if (!netrpc::auth::aes_gcm::available()) GTEST_SKIP() << "this processor has no instructions for AES";
   share_key();
