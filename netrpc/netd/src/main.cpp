@@ -127,7 +127,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
 }
 
 int complain(const std::string& what) {
-  std::fprintf(stderr, "lrpc-netd: %s\n", what.c_str());
+  const bool whole_lines = what.ends_with('\n');  // as a graph's errors are
+  std::fprintf(stderr, "lrpc-netd: %s%s", what.c_str(), whole_lines ? "" : "\n");
   return 1;
 }
 
@@ -186,7 +187,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   choice.keys = line.keys;
   if (!line.udp || !daemon.address.known() || !line.interface.empty()) {
     auto interface = netrpc::find_interface(line.interface);
-    if (!interface) return interface.error();
+    if (!interface) return lrpc::Error{interface.code(), fmt::format("--interface: {}", interface.error().message())};
     choice.interface = interface->name;
     if (!daemon.address.known()) daemon.address = interface->host;
     if (!daemon.address.known()) {

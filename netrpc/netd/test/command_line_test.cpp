@@ -44,6 +44,16 @@ TEST(NetdCommandLine, checks_and_draws_graphs) {
   EXPECT_NE(bad.output.find(file + ":2: "), std::string::npos) << bad.output;
 }
 
+TEST(NetdCommandLine, names_the_option_of_an_interface_that_is_not_there) {
+  EXPECT_EQ(run(kNetd + " --insecure --interface nope").output, "lrpc-netd: --interface: there is no interface nope\n");
+}
+
+TEST(NetdCommandLine, says_in_one_line_why_the_built_in_graph_cannot_be) {
+  const Ran ran = run(kNetd + " --udp --address 127.0.0.1 --keys /nowhere/keys");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_TRUE(ran.output.ends_with("/nowhere/keys: No such file or directory\n")) << ran.output;
+}
+
 TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "graph").string();
