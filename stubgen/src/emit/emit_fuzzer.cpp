@@ -72,7 +72,6 @@ void emit_return(Code& code, const Procedure& procedure, const std::string& cont
     return;
   }
   std::vector<std::string> values;
-  values.reserve(results.size());
   for (const Parameter* result : results)
     values.push_back(fmt::format(".{} = {}", result->name, result_value(*result, context)));
   code.list(fmt::format("return {}{{", procedure.results_class()), values, "};");

@@ -32,7 +32,6 @@ void emit_variables(Code& code, const Procedure& procedure) {
 void emit_ranges(Code& code, const std::string& name, const std::vector<ByteRange>& ranges) {
   if (ranges.empty()) return;
   std::vector<std::string> items;
-  items.reserve(ranges.size());
   for (const ByteRange& range : ranges) items.push_back(fmt::format("{{{}, {}}}", range.offset, range.size));
   code.list(fmt::format("inline constexpr lrpc::ImageRange {}[] = {{", name), items, "};");
 }
