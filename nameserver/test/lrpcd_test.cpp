@@ -344,6 +344,27 @@ TEST(Lrpcd, it_says_once_how_it_sees_idle_processors) {
   EXPECT_EQ(without.output.find("idle processors are "), std::string::npos) << without.output;
 }
 
+TEST(Lrpcd, a_user_who_may_not_listen_at_the_systems_socket_is_told_how_to_name_another) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kUser = 54321;
+    if (::geteuid() == 0 && (::setresgid(kUser, kUser, kUser) != 0 || ::setresuid(kUser, kUser, kUser) != 0))
+      ::_exit(2);
+    ::unsetenv("LRPC_SOCKET");
+    ::unsetenv("XDG_RUNTIME_DIR");
+    Daemon daemon({"--log-level", "off"});
+    if (daemon.ready()) ::_exit(77);  // this user may
+    const int status = daemon.end(0);
+    if (status == 127) ::_exit(77);  // that user cannot execute it where it lies
+    ::_exit(status == 1 && daemon.output.find("name a socket of your own: --socket") != std::string::npos ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP();
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(Lrpcd, wrong_options_are_explained) {
   for (const auto& wrong : std::vector<std::vector<std::string>>{{"--backend", "kqueue"},
                                                                  {"--mode", "888"},

@@ -208,7 +208,10 @@ TEST(DefaultPolicy, only_root_and_the_own_user_export_unless_anyone_may) {
   const Peer stranger{{1, 12345, 12345}};
   EXPECT_TRUE(own->may_export(self, "a"));
   EXPECT_TRUE(own->may_export(root, "a"));
-  EXPECT_EQ(own->may_export(stranger, "a").code(), Errc::not_permitted);
+  const auto refused = own->may_export(stranger, "a");
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  const std::string whom = self.uid == 0 ? "root only" : "root and from user " + std::to_string(self.uid) + " only";
+  EXPECT_NE(refused.error().text.find("takes names from " + whom), std::string::npos) << refused.error().text;
   EXPECT_TRUE(anyone->may_export(stranger, "a"));
   EXPECT_TRUE(own->may_import(stranger, "a", &self));
 }

@@ -141,11 +141,13 @@ void watch_processors(NameserverOptions& options) {
   spdlog::info("idle processors are seen by eBPF");
 }
 
+std::string socket_of(const CommandLine& line) {
+  return line.options.socket_path.empty() ? lrpc::shim::nameserver_sockets().front() : line.options.socket_path;
+}
+
 /// The system's daemon has the system's policy.
 void find_policy(CommandLine& line) {
-  const std::string& socket = line.options.socket_path;
-  const std::string path = socket.empty() ? lrpc::shim::nameserver_sockets().front() : socket;
-  if (!line.policy.empty() || path != lrpc::shim::kSystemSocket) return;
+  if (!line.policy.empty() || socket_of(line) != lrpc::shim::kSystemSocket) return;
   line.policy = lrpc::nameserver::kSystemPolicy;
   line.policy_must_exist = false;
 }
@@ -179,7 +181,13 @@ int serve(CommandLine& line) {
 
   auto nameserver = Nameserver::open(line.options);
   if (nameserver.code() == lrpc::Errc::call_cancelled) return 0;
-  if (!nameserver) return complain(nameserver.error().message());
+  if (!nameserver) {
+    // A user who has not said where, and may not listen at the system's socket.
+    const bool elsewhere = nameserver.code() == lrpc::Errc::system_error && line.options.socket_path.empty() &&
+                           socket_of(line) == lrpc::shim::kSystemSocket;
+    return complain(nameserver.error().message() +
+                    (elsewhere ? "; name a socket of your own: --socket, or LRPC_SOCKET for all programs" : ""));
+  }
   policy->change_policy_of(**nameserver);
   // From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
   const auto sandbox = lrpc::nameserver::sandbox_of_daemon((*nameserver)->socket_path());

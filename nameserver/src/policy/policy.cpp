@@ -16,8 +16,8 @@ class DefaultPolicy final : public Policy {
   Status may_export(const Peer& server, std::string_view name) override {
     if (rule_ == ExportRule::anyone || server.uid == 0 || server.uid == own_user_) return {};
     return Error{Errc::not_permitted, "user " + std::to_string(server.uid) + " may not export '" + std::string(name) +
-                                          "': this nameserver takes names from root and from user " +
-                                          std::to_string(own_user_) +
+                                          "': this nameserver takes names from root" +
+                                          (own_user_ == 0 ? "" : " and from user " + std::to_string(own_user_)) +
                                           " only; run one of your own, or start it with --allow-export anyone or a "
                                           "policy that allows it"};
   }
