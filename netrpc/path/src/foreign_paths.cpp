@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lrpc/server/run.h"
+#include "path_service.h"
 #include "resolve.h"
 
 namespace lrpc::netpath {
