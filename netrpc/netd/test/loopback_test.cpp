@@ -13,6 +13,7 @@
 #include "conformance.client.h"
 #include "eventually.h"
 #include "lrpc/netrpc/user/user_process.h"
+#include "receive_patiently.h"
 #include "run.h"
 #include "world.h"
 
@@ -118,12 +119,10 @@ TEST(LoopbackUser, a_process_is_a_protocol_of_the_graph_that_is_named_in_its_lin
   ASSERT_EQ(::bind(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::inet_pton(AF_INET, "127.7.0.3", &address.sin_addr), 1);
   ASSERT_EQ(::connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  const timeval patience{testing_lrpc::kPatienceMs / 1000, 0};
-  ::setsockopt(peer.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   char byte = 'x';
   ASSERT_EQ(::send(peer.get(), &byte, 1, 0), 1);
   byte = 0;
-  EXPECT_EQ(::recv(peer.get(), &byte, 1, 0), 1);
+  EXPECT_EQ(testing_lrpc::receive_patiently(peer.get(), {&byte, 1}), 1);
   EXPECT_EQ(byte, 'x');
 }
 

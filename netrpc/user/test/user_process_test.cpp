@@ -20,6 +20,7 @@
 #include "lrpc/netrpc/user/user_process.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/asked.h"
+#include "receive_patiently.h"
 #include "user_calls.client.h"
 #include "world.h"
 
@@ -99,15 +100,13 @@ class UserProcesses : public testing::Test {
       there.sin_port = htons(static_cast<std::uint16_t>(test.ports_ + kNumber));
       ::inet_pton(AF_INET, "127.77.0.1", &there.sin_addr);
       EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
-      const timeval patience{testing_lrpc::kPatienceMs / 1000, 0};
-      ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     }
     void send(const std::string& text) const {
       EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
     }
     [[nodiscard]] std::string receive() const {
       std::array<char, 200> buffer;
-      const ssize_t size = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+      const ssize_t size = testing_lrpc::receive_patiently(fd_.get(), buffer);
       return size < 0 ? "nothing" : std::string(buffer.data(), static_cast<std::size_t>(size));
     }
     [[nodiscard]] std::string asked(const std::string& text) const {

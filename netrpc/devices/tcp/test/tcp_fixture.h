@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "netrpc/devices/tcp/tcp.h"
 #include "netrpc/src/record.h"
 #include "netrpc/test_support/real_host.h"
+#include "receive_patiently.h"
 
 namespace lrpc::netrpc::test {
 
@@ -42,8 +44,6 @@ class Connection {
     const sockaddr_in here = socket_address(from);
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
     const sockaddr_in to = socket_address(kLoopback, kPort);
-    const timeval patience{.tv_sec = 240, .tv_usec = 0};
-    EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
     EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   }
   void send(std::string_view bytes) const {
@@ -70,8 +70,8 @@ class Connection {
     std::string bytes;
     while (bytes.size() < size) {
       std::array<char, 4096> part;
-      const ssize_t count = ::recv(socket_.get(), part.data(), std::min(part.size(), size - bytes.size()), 0);
-      if (count < 0 && errno == EINTR) continue;  // a ring of this thread's has work to do
+      const ssize_t count = testing_lrpc::receive_patiently(
+          socket_.get(), std::span(part).first(std::min(part.size(), size - bytes.size())));
       if (count <= 0) break;
       bytes.append(part.data(), static_cast<std::size_t>(count));
     }

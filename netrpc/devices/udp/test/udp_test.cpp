@@ -14,6 +14,7 @@
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
 #include "netrpc/test_support/real_host.h"
+#include "receive_patiently.h"
 
 namespace lrpc::netrpc::test {
 namespace {
@@ -32,8 +33,6 @@ class Program {
     EXPECT_GE(fd_, 0);
     const sockaddr_in any = socket_address(host, port);
     EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
-    const timeval patience{.tv_sec = 240, .tv_usec = 0};
-    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -45,7 +44,7 @@ class Program {
   }
   [[nodiscard]] std::string receive() const {
     std::array<char, 100> bytes;
-    const ssize_t size = ::recv(fd_, bytes.data(), bytes.size(), 0);
+    const ssize_t size = testing_lrpc::receive_patiently(fd_, bytes);
     return size < 0 ? "nothing" : std::string(bytes.data(), static_cast<std::size_t>(size));
   }
   [[nodiscard]] std::uint16_t port() const {
