@@ -74,6 +74,8 @@ TEST(CompositeShares, a_host_does_not_take_all_flows) {
 TEST(CompositeShares, a_host_does_not_take_all_that_fifo_may_hold) {
   Forged forged({part(number_kind()), part(fifo_kind())});
   forged.forge(200, 2, std::string(60'000, 'x'));
+  forged.forge(200, 3, std::string(1'000, 'x'));  // what is left is too little for one of those before
+  forged.forge(200, 4, "x");
   EXPECT_EQ(forged.sinks[0]->received.size(), 0U) << "the first one of each flow is missing";
   EXPECT_TRUE(forged.honest_is_heard());
 }
