@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "eventually.h"
 #include "frozen_nameserver.h"
 #include "lrpc/netrpc/address.h"
 #include "lrpc/shim/system/fd.h"
@@ -100,8 +101,10 @@ class WaitingNetd : public ::testing::Test {
   void start() {
     let_go();
     std::uint16_t port = kPort;
-    held_ = bound_to(SOCK_DGRAM, address_, port);
-    ASSERT_TRUE(held_) << std::strerror(errno);
+    ASSERT_TRUE(testing_lrpc::eventually([&] {  // the kernel may still be closing those of the one before
+      held_ = bound_to(SOCK_DGRAM, address_, port);
+      return static_cast<bool>(held_);
+    })) << std::strerror(errno);
     netd_.emplace(netd_at(address_, "/nonexistent"));
     ASSERT_TRUE(netd_->says("waits for a port")) << netd_->output();
   }
