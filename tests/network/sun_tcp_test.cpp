@@ -20,13 +20,13 @@ class TcpOnBadWires : public OnWires {
     lrpc::netrpc::test::join(*client_, "wire", text(kClient), *server_, "wire", text(kServer));
   }
   void expect_each_call_answered() {
-    constexpr int kCallers = 4;
+    constexpr std::uint64_t kThreads = 4;
     constexpr std::uint64_t kRounds = 10;
     WireHost server(*server_, kServer, stack());
     WireHost client(*client_, kClient, stack());
     client.open(kServer, kPort);
     std::vector<std::thread> callers;
-    for (std::uint64_t caller = 0; caller < kCallers; ++caller) {
+    for (std::uint64_t caller = 0; caller < kThreads; ++caller) {
       callers.emplace_back([&client, caller] {
         for (std::uint64_t i = 0; i < kRounds; ++i) {
           for (const std::size_t size : kSizesOfCalls) {
