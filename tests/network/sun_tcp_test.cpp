@@ -1,4 +1,4 @@
-// Sun RPC over TCP's records on wires that lose, double and reorder packets: every call is answered with what was asked.
+// Sun RPC over TCP on wires that lose, double and reorder packets: every call has its answer, with what was sent.
 // How often one is executed, Sun RPC does not say.
 #include "callers.h"
 
