@@ -40,7 +40,7 @@ class Wait {
   const Clock::time_point began_ = Clock::now();
 };
 
-/// What `attempt` returns in the end: it is made again while its error is one that `waiting_may_help`, and time is left.
+/// What `attempt` returns in the end: it is repeated while its error is one that `waiting_may_help`, and time is left.
 template <class Attempt>
 auto attempt_within(const Wait& wait, bool (*waiting_may_help)(Errc), Attempt attempt) {
   for (;;) {

@@ -113,7 +113,7 @@ class Conversation final : public Session {
   /// Whether a packet is of the life that the member is in. If not, it changes nothing, for it may have been under way
   /// for long: the member itself is asked.
   [[nodiscard]] bool believes(Member& member, BootId life) noexcept;
-  /// Another member tells of this one's life. That is believed while this one is silent, but for lives that it has left.
+  /// Another member tells of this one's life. That is believed while this one is silent; not of lives that it has left.
   void told(Member& member, BootId life) noexcept;
   /// At most each half interval.
   void ask_for_life(Member& member, BootId because_of) noexcept;

@@ -1,4 +1,4 @@
-// A conversation's members may begin again: in which life each of them is, and what becomes of the messages of the lives
+// A conversation's members may begin again: in which life each of them is, and what becomes of the messages of lives
 // before.
 #include <algorithm>
 #include <utility>
