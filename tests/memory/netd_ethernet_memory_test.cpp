@@ -9,7 +9,6 @@
 #include <sys/time.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -256,44 +254,6 @@ TEST_F(NetdWithoutMemoryOnEthernet, remembers_no_strangers_and_goes_on_with_the_
   netd_->recover();
   EXPECT_TRUE(well());
   EXPECT_LT(most_of_reserve(), lrpc::reserve::kBytes - lrpc::reserve::kLast);
-}
-
-/// Whoever calls by Sun RPC chooses how many calls come at once. They all wait for a thread when there is no memory any
-/// more, and then want what is left of the reserve.
-TEST_F(NetdWithoutMemoryOnEthernet, carries_messages_whatever_those_take_who_call_by_sun_rpc) {
-  constexpr std::uint32_t kStrangers = 200;
-  constexpr int kThreads = 70;  // more than one host has
-  constexpr int kLong = 30;     // the buffers of that length that there are from the start
-  ASSERT_TRUE(well());
-  DistantService& service = here_->service();
-  service.adds_held = service.echoes_held = true;
-  std::vector<lrpc::UniqueFd> callers;
-  const auto call = [&](const std::vector<std::byte>& message) {
-    callers.push_back(connect_to_sun(SOCK_DGRAM));
-    if (callers.back()) send_to_sun(callers.back().get(), SOCK_DGRAM, message);
-    std::this_thread::sleep_for(2ms);
-  };
-  there([&] {
-    const Frames frames;
-    const std::array<std::byte, 1> nothing{};  // the layers below FRAGMENT come to know who has sent it
-    for (std::uint32_t i = 0; i < kStrangers; ++i)
-      frames.send(stranger(i), kEthertypes + lrpc::netrpc::protocol_numbers::kFragment, nothing);
-    for (std::uint32_t i = 0; i < kThreads; ++i) call(sun_add(i));
-    netd_->fail(1, UINT64_MAX);
-    for (std::uint32_t i = 0; i < kLong; ++i) call(sun_call(i, 4, {9'000}, 9'000));
-    service.adds_held = false;
-    EXPECT_TRUE(eventually([&] { return service.echoing >= 4; }));
-    for (std::uint32_t i = 0; i < kStrangers; ++i) frames.send_fragment(stranger(i), stranger_host(i));
-  });
-  std::this_thread::sleep_for(100ms);  // it hears them
-  EXPECT_TRUE(netd_->alive());
-  service.echoes_held = false;
-  netd_->recover();
-  EXPECT_TRUE(well());
-  EXPECT_GT(netd_->failed(), 0U);
-  const std::size_t most = most_of_reserve();
-  EXPECT_GT(most, lrpc::reserve::kBytes / 2);
-  EXPECT_LT(most, lrpc::reserve::kBytes);
 }
 
 /// What strangers' records need does not come from the reserve.

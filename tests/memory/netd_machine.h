@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +16,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "distant.client.h"
 #include "distant.server.h"
@@ -31,30 +29,12 @@ namespace testing_lrpc {
 class DistantService {
  public:
   using CallContext = lrpc::CallContext;
-  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) {
-    wait_while(adds_held);
-    return a + b;
-  }
+  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
   std::uint64_t Sum(CallContext&, std::span<const std::byte> data) {
     return std::accumulate(data.begin(), data.end(), std::uint64_t{0},
                            [](std::uint64_t sum, std::byte b) { return sum + std::to_integer<std::uint64_t>(b); });
   }
   void Tell(CallContext&, std::uint32_t) {}
-  lrpc::Status Echo(CallContext&, std::span<const std::byte> data, lrpc::Buffer& same) {
-    ++echoing;
-    wait_while(echoes_held);
-    --echoing;
-    return same.assign(data) ? lrpc::Status() : lrpc::Errc::limit_reached;
-  }
-
-  std::atomic<bool> adds_held{false};
-  std::atomic<bool> echoes_held{false};
-  std::atomic<int> echoing{0};
-
- private:
-  static void wait_while(const std::atomic<bool>& held) {
-    while (held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
 };
 
 class NetdMachine {
@@ -69,7 +49,6 @@ class NetdMachine {
     ::chmod(file("keys").c_str(), 0600);
   }
   [[nodiscard]] const std::string& nameserver() const { return world_.nameserver(); }
-  [[nodiscard]] DistantService& service() { return service_; }
   [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
   [[nodiscard]] lrpc::netrpc::HostAddress address() const { return address_; }
   [[nodiscard]] std::string name() const { return lrpc::netrpc::to_string(address_); }
