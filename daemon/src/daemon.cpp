@@ -71,6 +71,7 @@ Status start(const std::string& name, const Options& options) {
   shim::open_standard_streams();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   shim::close_inherited(options.ready_fd);
+  standard_error.open_own();
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // RLIMIT_FSIZE holds for its log, and for each region that it makes
   auto logger = std::make_shared<spdlog::logger>(name, std::make_shared<LogSink>());

@@ -1,6 +1,8 @@
 #include "log_stream.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,16 @@
 #include <cstdio>
 
 namespace lrpc::daemon {
+
+void LogStream::open_own() noexcept {
+  struct stat kind {};
+  // A file would be written from its beginning, and waits for nobody who reads.
+  if (::fstat(fd_, &kind) != 0 || (!S_ISFIFO(kind.st_mode) && !S_ISCHR(kind.st_mode))) return;
+  std::array<char, 32> path;
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd_);
+  const int own = ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own >= 0) fd_ = own;
+}
 
 void LogStream::write(std::string_view line) noexcept {
   const std::lock_guard lock(mutex_);
@@ -32,8 +44,8 @@ void LogStream::leave_out() noexcept {
   ++left_out_;
 }
 
-/// The stream is most often others', too: it is not to become one of O_NONBLOCK. What poll(2) calls writable takes a
-/// page without waiting, be it a pipe, a socket or a terminal.
+/// Standard error is most often others', too: it is not to become one of O_NONBLOCK. What poll(2) calls writable takes a
+/// page without waiting, if nobody else writes.
 bool LogStream::put(std::string_view text) noexcept {
   const std::size_t whole = text.size();
   while (!text.empty()) {

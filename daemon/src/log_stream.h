@@ -1,4 +1,4 @@
-// The standard error of a daemon, where its log goes: who reads it slowly, or not at all, holds no daemon up.
+// The standard error of a daemon, where its log goes: a reader who is slow, or does not read, holds no daemon up.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,10 @@ class LogStream {
   LogStream(const LogStream&) = delete;
   LogStream& operator=(const LogStream&) = delete;
 
+  /// From now on a pipe or terminal is written to through a description of this process's own, which never waits. It is
+  /// never closed. Where it cannot be opened (another user's), a write may wait if others write there, too, or if a
+  /// terminal is stopped. To be called before any write.
+  void open_own() noexcept;
   /// Writes `line`, which has its end, or leaves it out if it cannot be written at once. Before the next one that can
   /// be written, a line says how many were left out. Any thread.
   void write(std::string_view line) noexcept;
@@ -22,7 +26,7 @@ class LogStream {
  private:
   [[nodiscard]] bool put(std::string_view text) noexcept;
 
-  const int fd_;
+  int fd_;
   std::mutex mutex_;
   std::uint64_t left_out_ = 0;
   bool torn_ = false;  ///< The last line that was written lacks its end.

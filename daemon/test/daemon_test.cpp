@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lrpc/shim/system/directory_of.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace {
 
@@ -133,6 +134,27 @@ std::string read_all(int fd) {
   for (ssize_t got = 0; (got = ::read(fd, area.data(), area.size())) > 0;)
     text.append(area.data(), static_cast<std::size_t>(got));
   return text;
+}
+
+TEST(Daemon, does_not_wait_for_a_terminal_that_takes_nothing) {
+  const lrpc::UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(terminal);
+  ASSERT_EQ(::grantpt(terminal.get()), 0);
+  ASSERT_EQ(::unlockpt(terminal.get()), 0);
+  const lrpc::UniqueFd log(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(log);
+  std::array<int, 2> input{};
+  std::array<int, 2> ready{};
+  for (auto* const pipe : {&input, &ready}) ASSERT_EQ(::pipe2(pipe->data(), O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) log_to(log.get(), input[0], ready[1], 10'000);
+  pollfd waits{ready[0], POLLIN, 0};
+  constexpr int kLongest = 60'000;
+  EXPECT_EQ(::poll(&waits, 1, kLongest), 1) << "it waits";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const auto& pipe : {input, ready})
+    for (const int end : pipe) ::close(end);
 }
 
 TEST(Daemon, does_not_wait_for_whoever_reads_its_log) {

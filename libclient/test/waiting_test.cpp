@@ -40,9 +40,13 @@ TEST(Waiting, ends_by_the_earliest_of_scope_timeout_and_bound) {
   const auto before = Clock::now();
   const CallScope scope(2h);
   EXPECT_GE(Waiting().until(), before + 2h - 1min);
-  EXPECT_LE(Waiting().until(), Clock::now() + 2h);
-  EXPECT_LE(Waiting(1h).until(), Clock::now() + 1h) << "the binding's timeout is earlier";
-  EXPECT_LE(Waiting(3h).until(), Clock::now() + 2h) << "the scope is earlier";
+  const auto of_scope = Waiting().until();
+  const auto of_binding = Waiting(1h).until();
+  const auto of_both = Waiting(3h).until();
+  const auto after = Clock::now();
+  EXPECT_LE(of_scope, after + 2h);
+  EXPECT_LE(of_binding, after + 1h) << "the binding's timeout is earlier";
+  EXPECT_LE(of_both, after + 2h) << "the scope is earlier";
   EXPECT_EQ(Waiting().left(1min), 1min) << "a sleep is bounded";
   EXPECT_GT(Waiting().left(4h), 1h);
   EXPECT_LE(Waiting().left(4h), 2h);

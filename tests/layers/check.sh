@@ -14,7 +14,7 @@ build=$1 source=$2 planted=${3:-}
 # Private headers that others may use all the same, and why.
 shared='
 netrpc/netd netrpc/               lrpc-netd is the one place that knows all protocols
-netrpc/user netrpc/devices/engine/  its test has a real host
+netrpc/user netrpc/               its tests have a real host and a simulated one
 nameserver kernel-shim/bpf/       the program in the kernel is compiled in two folders
 nameserver/directory nameserver/src/policy/toml_or_throw.h  both daemons read TOML
 entry-fuzzer libserver/src/         runs stubs as the call path does
