@@ -44,8 +44,8 @@ void LogStream::leave_out() noexcept {
   ++left_out_;
 }
 
-/// Standard error is most often others', too: it is not to become one of O_NONBLOCK. What poll(2) calls writable takes a
-/// page without waiting, if nobody else writes.
+/// Standard error is most often others', too: it is not to become one of O_NONBLOCK. What poll(2) calls writable takes
+/// a page without waiting, if nobody else writes.
 bool LogStream::put(std::string_view text) noexcept {
   const std::size_t whole = text.size();
   while (!text.empty()) {
