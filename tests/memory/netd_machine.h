@@ -74,11 +74,13 @@ inline std::size_t most_of_reserve(pid_t netd, const std::string& state) {
   EXPECT_TRUE(eventually([&] {
     ::kill(netd, SIGUSR1);
     std::ifstream file(state);
-    std::string line;
-    std::getline(file, line);
-    std::size_t used = 0;
-    std::size_t all = 0;
-    return std::sscanf(line.c_str(), "reserve: %zu bytes of %zu in use, %zu at most so far", &used, &all, &most) == 3;
+    bool told = false;
+    for (std::string line; !told && std::getline(file, line);) {
+      std::size_t used = 0;
+      std::size_t all = 0;
+      told = std::sscanf(line.c_str(), "reserve: %zu bytes of %zu in use, %zu at most so far", &used, &all, &most) == 3;
+    }
+    return told;
   }));
   return most;
 }

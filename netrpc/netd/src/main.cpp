@@ -269,8 +269,9 @@ lrpc::UniqueFd open_state_file(const std::string& file, int more) {
 }
 
 void tell_state(Daemon& daemon, const std::string& file) {
-  const std::string state = fmt::format("reserve: {} bytes of {} in use, {} at most so far\n{}", lrpc::reserve::used(),
-                                        lrpc::reserve::kBytes, lrpc::reserve::most_used(), daemon.state());
+  const std::string state =
+      daemon.state() + fmt::format("reserve: {} bytes of {} in use, {} at most so far\n", lrpc::reserve::used(),
+                                   lrpc::reserve::kBytes, lrpc::reserve::most_used());
   if (file.empty()) {
     std::istringstream lines(state);
     for (std::string text; std::getline(lines, text);) spdlog::info("{}", text);

@@ -244,8 +244,9 @@ TEST_F(RemoteEnds, come_through_where_calls_are_all_that_a_host_may_have) {
   std::unique_ptr<Limits::Client> client;
   EXPECT_TRUE(eventually([&] {
     auto made = Limits::Client::import("limits@10.0.0.2", import_options());
-    if (made) client = std::make_unique<Limits::Client>(*std::move(made));
-    return made.has_value();
+    if (!made) return false;
+    client = std::make_unique<Limits::Client>(*std::move(made));
+    return true;
   }));
   std::optional<decltype(client->start().Hold(0))> held;
   EXPECT_TRUE(eventually([&] {
