@@ -192,7 +192,7 @@ Status answer_with_something_slow(const std::vector<UniqueFd>& sockets, Slow kin
                               .classes = {::Bench::kPdl.classes.begin(), ::Bench::kPdl.classes.end()}};
     answer.fds.push_back(*std::move(region));
     answer.fds.push_back(std::move(bell->second));
-    if (Status sent = shim::send_message(socket.get(), std::move(answer)); !sent) return sent;
+    if (Status sent = shim::send_message(socket.get(), answer); !sent) return sent;
     bells.push_back(std::move(bell->first));
   }
   for (;;) ::pause();

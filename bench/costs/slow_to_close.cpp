@@ -149,7 +149,8 @@ SlowThings::SlowThings(Slow kind, const std::string& stuck_path) : kind_(kind) {
 
 void SlowThings::leave(const std::function<void(int fd)>& send) {
   if (kind_ == Slow::stuck) return send(stuck_.get());
-  auto [slow, other] = lingering_connection();
+  std::pair<UniqueFd, UniqueFd> connection = lingering_connection();
+  UniqueFd slow = std::move(connection.first);
   if (!slow) return;
   UniqueFd queue;
   if (kind_ == Slow::laden) {
@@ -161,7 +162,7 @@ void SlowThings::leave(const std::function<void(int fd)>& send) {
   }
   send(slow.get());
   shim::close_aside(std::move(slow), {});  // it may be the last
-  others_.emplace_back(std::move(other), std::move(queue));
+  others_.emplace_back(std::move(connection.second), std::move(queue));
   if (others_.size() > kSlow) others_.pop_front();
 }
 

@@ -9,6 +9,7 @@
 
 #include "length.h"
 #include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/netrpc/session_cache.h"
 #include "talking_group.h"
 
 namespace lrpc::netrpc::psync {
