@@ -31,10 +31,10 @@ void UringReceiver::look() noexcept {
   ::io_uring_get_events(&ring_);
 }
 
-/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. A polling thread yields each time,
-/// so that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A thread
-/// whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness
-/// costs nothing.
+/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. A polling thread yields each
+/// time, so that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A
+/// thread whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so
+/// idleness costs nothing.
 bool UringReceiver::poll(std::optional<Time> until) noexcept {
   if (!direct_.active() || ::io_uring_sq_ready(&ring_) != 0) {
     ::io_uring_submit_and_get_events(&ring_);
