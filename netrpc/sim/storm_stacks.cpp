@@ -8,7 +8,7 @@
 
 #include "lrpc/netrpc/all_kinds.h"
 #include "netrpc/protocols/channel/channel.h"
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/protocols/paired/paired.h"
 #include "netrpc/protocols/request_reply/request_reply.h"
 #include "netrpc/sim/devices.h"

@@ -16,7 +16,7 @@ cd "$1"
 shared='
 datagram select/channel_pool.h         calls over channels of CHANNEL, as SELECT makes them
 sun_call select/channel_pools.h        the same
-forwarding select/select_protocol.h    is a SELECT whose server can forward a call
+forwarding select/protocol.h           is a SELECT whose server can forward a call
 sun_auth sun_call/rpc_message.h        Sun RPC in three layers: one format of messages
 sun_select sun_call/rpc_message.h      the same
 vipaddr vip/choice.h                   VIP in two halves: this one chooses when it opens

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <vector>
 
-#include "netrpc/protocols/select/select_protocol.h"
+#include "netrpc/protocols/select/protocol.h"
 
 namespace lrpc::netrpc {
 

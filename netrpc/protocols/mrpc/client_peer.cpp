@@ -1,6 +1,6 @@
 // The client's rarer business: calls that wait for a channel or for the peer's boot identifier, reboots, cancelling.
 #include "netrpc/protocols/mrpc/client.h"
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {

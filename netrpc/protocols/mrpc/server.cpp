@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {

@@ -1,6 +1,6 @@
 // What the server keeps of its clients, and for how long.
 #include "lrpc/shim/most_of_one.h"
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/protocols/mrpc/server.h"
 
 namespace lrpc::netrpc::mrpc {

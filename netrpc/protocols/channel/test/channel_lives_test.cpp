@@ -1,5 +1,5 @@
 // CHANNEL when hosts reboot, when peers are hostile, and what is left in the end.
-#include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {

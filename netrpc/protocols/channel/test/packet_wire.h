@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lrpc/netrpc/protocol.h"
-#include "netrpc/protocols/channel/channel_header.h"
+#include "netrpc/protocols/channel/header.h"
 #include "netrpc/sim/test_hosts.h"
 
 namespace lrpc::netrpc {

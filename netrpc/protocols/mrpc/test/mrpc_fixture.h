@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/protocols/mrpc/test/tap.h"
 #include "netrpc/sim/test_hosts.h"
 #include "netrpc/test_support/asked.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/channel/test/packet_wire.h"
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 
 namespace lrpc::netrpc::mrpc {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "length.h"
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/storm.h"
 #include "netrpc/sim/storm_stacks.h"

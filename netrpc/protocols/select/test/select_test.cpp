@@ -1,6 +1,6 @@
 // SELECT over CHANNEL on simulated wires.
 #include "lrpc/netrpc/blocking_call.h"
-#include "netrpc/protocols/select/select_header.h"
+#include "netrpc/protocols/select/header.h"
 #include "netrpc/protocols/select/test/select_hosts.h"
 
 namespace lrpc::netrpc {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "netrpc/protocols/select/header.h"
 #include "netrpc/protocols/select/select.h"
-#include "netrpc/protocols/select/select_header.h"
 #include "netrpc/src/cells.h"
 #include "netrpc/src/command_keys.h"
 

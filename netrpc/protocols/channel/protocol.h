@@ -5,7 +5,7 @@
 
 #include "lrpc/netrpc/host.h"
 #include "netrpc/protocols/channel/channel.h"
-#include "netrpc/protocols/channel/channel_header.h"
+#include "netrpc/protocols/channel/header.h"
 #include "netrpc/protocols/channel/round_trip.h"
 #include "netrpc/src/lazy_event.h"
 #include "netrpc/src/silence.h"

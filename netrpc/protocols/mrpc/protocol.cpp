@@ -1,4 +1,4 @@
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/src/dropped.h"

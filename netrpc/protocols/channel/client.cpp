@@ -1,5 +1,5 @@
 // The client's half of CHANNEL.
-#include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {

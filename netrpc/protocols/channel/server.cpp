@@ -1,6 +1,6 @@
 // The server's half of CHANNEL.
 #include "lrpc/shim/most_of_one.h"
-#include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/protocols/channel/protocol.h"
 
 namespace lrpc::netrpc::channel {
 

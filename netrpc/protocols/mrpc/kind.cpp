@@ -1,6 +1,6 @@
 #include "netrpc/protocols/mrpc/mrpc.h"
 
-#include "netrpc/protocols/mrpc/monolithic.h"
+#include "netrpc/protocols/mrpc/protocol.h"
 
 namespace lrpc::netrpc::mrpc {
 

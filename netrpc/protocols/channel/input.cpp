@@ -1,6 +1,6 @@
 // What arrives at CHANNEL: everything in it was written by somebody else, and is checked here before anything is
 // changed.
-#include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {

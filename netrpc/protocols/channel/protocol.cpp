@@ -1,4 +1,4 @@
-#include "netrpc/protocols/channel/channel_protocol.h"
+#include "netrpc/protocols/channel/protocol.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "netrpc/protocols/select/select_protocol.h"
+#include "netrpc/protocols/select/protocol.h"
 
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/src/header_room.h"
