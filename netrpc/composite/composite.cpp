@@ -8,7 +8,7 @@
 
 #include "netrpc/composite/group_session.h"
 #include "netrpc/composite/suite/peer_table.h"
-#include "netrpc/src/graph_options.h"
+#include "netrpc/graph/options.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::composite {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "graph_check.h"
 #include "graph_kinds.h"
+#include "netrpc/graph/check.h"
 
 namespace lrpc::netrpc {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "etcd/published_name.h"
 #include "lrpc/shim/system/identifier.h"
-#include "published_name.h"
 
 namespace lrpc::directory::scale {
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "etcd.h"
-#include "publisher_policy.h"
+#include "etcd/etcd.h"
+#include "publish/publisher_policy.h"
 
 namespace lrpc::directory::scale {
 

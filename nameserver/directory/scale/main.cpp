@@ -12,12 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "etcd/published_name.h"
 #include "etcd_server.h"
 #include "hosts.h"
+#include "lookup/pick.h"
 #include "lrpc/command_line.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
-#include "pick.h"
-#include "published_name.h"
 
 namespace lrpc::directory::scale {
 namespace {

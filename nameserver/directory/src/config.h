@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "etcd.h"
+#include "etcd/etcd.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::directory {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lookup/resolver.h"
 #include "lrpc/shim/system/directory_of.h"
-#include "resolver.h"
 
 namespace lrpc::directory {
 

@@ -11,13 +11,13 @@
 
 #include "config.h"
 #include "directory_sandbox.h"
-#include "lookup_service.h"
+#include "lookup/lookup_service.h"
 #include "lrpc/command_line.h"
 #include "lrpc/daemon.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/server.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
-#include "publisher.h"
+#include "publish/publisher.h"
 #include "serving.h"
 
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "etcd.h"
-#include "lookup_service.h"
+#include "etcd/etcd.h"
+#include "lookup/lookup_service.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 
 namespace lrpc::directory {

@@ -20,8 +20,8 @@
 #include "fake_etcd.h"
 #include "fake_network_domain.h"
 #include "frozen_nameserver.h"
+#include "lookup/resolver.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
-#include "resolver.h"
 #include "run.h"
 #include "world.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "etcd.h"
+#include "etcd/etcd.h"
 #include "world.h"
 
 namespace lrpc::directory::test {

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "base64.h"
-#include "etcd.h"
+#include "etcd/base64.h"
+#include "etcd/etcd.h"
+#include "etcd/json.h"
 #include "gateway.h"
-#include "json.h"
 #include "log.h"
 
 namespace lrpc::directory::test {

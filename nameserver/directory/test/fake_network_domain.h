@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "etcd/published_name.h"
 #include "network_path.server.h"
-#include "published_name.h"
 
 namespace lrpc::directory::test {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "etcd.h"
+#include "etcd/etcd.h"
 
 namespace lrpc::directory::test {
 namespace {

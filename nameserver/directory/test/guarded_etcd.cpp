@@ -7,9 +7,9 @@
 #include <fstream>
 #include <utility>
 
-#include "base64.h"
+#include "etcd/base64.h"
+#include "etcd/published_name.h"
 #include "eventually.h"
-#include "published_name.h"
 
 namespace lrpc::directory::test {
 namespace {

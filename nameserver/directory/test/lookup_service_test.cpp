@@ -1,5 +1,5 @@
 // What a client of this machine is told of a name, by what etcd has, had, or does not say.
-#include "lookup_service.h"
+#include "lookup/lookup_service.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "etcd/published_name.h"
 #include "guarded_etcd.h"
 #include "netrpc/test_support/namespaces.h"
-#include "published_name.h"
 #include "two_machines.h"
 
 namespace lrpc::directory::test {

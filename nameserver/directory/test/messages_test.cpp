@@ -6,11 +6,11 @@
 #include <tuple>
 #include <vector>
 
-#include "base64.h"
 #include "config.h"
-#include "etcd_messages.h"
-#include "json.h"
-#include "published_name.h"
+#include "etcd/base64.h"
+#include "etcd/etcd_messages.h"
+#include "etcd/json.h"
+#include "etcd/published_name.h"
 #include "world.h"
 
 namespace lrpc::directory {

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "last_answers.h"
-#include "lookup_budgets.h"
-#include "pick.h"
-#include "publisher_policy.h"
+#include "lookup/last_answers.h"
+#include "lookup/lookup_budgets.h"
+#include "lookup/pick.h"
+#include "publish/publisher_policy.h"
 #include "serving.h"
 
 namespace lrpc::directory {

@@ -1,5 +1,5 @@
 // What a machine's names become in etcd: a nameserver, servers, and a network domain that only says what it exports.
-#include "publisher.h"
+#include "publish/publisher.h"
 
 #include <gtest/gtest.h>
 

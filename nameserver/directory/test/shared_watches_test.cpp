@@ -1,5 +1,5 @@
 // Many who wait for one name, and how often etcd is asked to watch it.
-#include "shared_watches.h"
+#include "lookup/shared_watches.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/test/two.h"
+#include "netrpc/graph/options.h"
 #include "netrpc/sim/devices.h"
-#include "netrpc/src/graph_options.h"
 
 namespace lrpc::netrpc::composite {
 namespace {

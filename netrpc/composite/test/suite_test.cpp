@@ -15,7 +15,7 @@
 #include "lrpc/netrpc/all_kinds.h"
 #include "netrpc/composite/suite/window.h"
 #include "netrpc/composite/test/two.h"
-#include "netrpc/src/graph_options.h"
+#include "netrpc/graph/options.h"
 
 namespace lrpc::netrpc::composite {
 namespace {

@@ -14,8 +14,8 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
+#include "netrpc/graph/check.h"
 #include "netrpc/protocols/trace/trace.h"
-#include "netrpc/src/graph_check.h"
 
 namespace lrpc::netd {
 

@@ -19,8 +19,8 @@
 #include "netrpc/devices/arp/address_watch.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"
-#include "sun_client.h"
-#include "sun_service.h"
+#include "sun/sun_client.h"
+#include "sun/sun_service.h"
 
 namespace lrpc::netd {
 

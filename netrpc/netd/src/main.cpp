@@ -29,9 +29,9 @@
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/device/interface.h"
+#include "netrpc/graph/check.h"
 #include "netrpc/protocols/auth/auth.h"
 #include "netrpc/protocols/auth/keys.h"
-#include "netrpc/src/graph_check.h"
 
 namespace {
 

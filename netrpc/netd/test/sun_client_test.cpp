@@ -1,5 +1,5 @@
 // The Sun RPC client of lrpc-netd over calls of the test's own: what it refuses, and how much of the host it takes.
-#include "sun_client.h"
+#include "sun/sun_client.h"
 
 #include <gtest/gtest.h>
 

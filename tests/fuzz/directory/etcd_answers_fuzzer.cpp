@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <string>
 
-#include "base64.h"
 #include "config.h"
-#include "etcd_messages.h"
+#include "etcd/base64.h"
+#include "etcd/etcd_messages.h"
+#include "etcd/published_name.h"
 #include "input.h"
-#include "published_name.h"
 
 namespace lrpc::directory {
 namespace {

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "base64.h"
 #include "caller.h"
+#include "etcd/base64.h"
+#include "etcd/http.h"
 #include "gateway.h"
-#include "http.h"
 #include "input.h"
-#include "lookup_service.h"
+#include "lookup/lookup_service.h"
 
 namespace {
 std::chrono::nanoseconds now{0};

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "input.h"
-#include "publisher_policy.h"
+#include "publish/publisher_policy.h"
 
 namespace lrpc::directory {
 namespace {

@@ -1,0 +1,99 @@
+// A client of etcd, over its HTTP gateway: one method for each request, several endpoints, a token where there is a
+// user.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "etcd/etcd_messages.h"
+#include "etcd/http.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::directory {
+
+struct EtcdOptions {
+  std::vector<std::string> endpoints;  ///< "http://10.0.0.1:2379" or "https://...", without a path. At least one.
+  std::string user;                    ///< Empty: none.
+  std::string password;
+  TlsOptions tls;
+  std::chrono::milliseconds timeout{3'000};  ///< Of one request to one endpoint; over zero.
+};
+
+/// Thread-safe. Each request takes one of the connections that are kept, at most kMostConnections of them in use at a
+/// time; a request that finds none waits for one. A request that one endpoint does not answer goes to the next, each
+/// once, so it blocks at most endpoints × timeout, twice that where a token has to be renewed. One request at a time
+/// asks for a token, and the others wait for its outcome.
+///
+/// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
+/// (what answers is not etcd), limit_reached (an answer is longer than 1 MiB), invalid_argument (etcd does not take
+/// the request), system_error.
+class Etcd {
+ public:
+  static constexpr std::size_t kMostConnections = 8;
+
+  explicit Etcd(EtcdOptions options);
+  Etcd(const Etcd&) = delete;
+  Etcd& operator=(const Etcd&) = delete;
+
+  /// The first `limit` keys that begin with `prefix`.
+  Result<Range> range(const std::string& prefix, std::size_t limit);
+  Result<Lease> grant(std::chrono::seconds ttl);
+  /// A `ttl` of 0 in the result: there is no such lease any more.
+  Result<Lease> keep_alive(LeaseId lease);
+  /// The number of keys attached to it. Also name_unknown: there is no such lease any more.
+  Result<std::size_t> attached(LeaseId lease);
+  /// Removes all that is attached to it. Also name_unknown.
+  Status revoke(LeaseId lease);
+  /// All or none of them; at most kMostOperations. Also name_unknown: there is no such lease any more.
+  Status put(std::span<const KeyValue> entries, LeaseId lease);
+  /// If it is attached to this lease; no error otherwise.
+  Status remove(const std::string& key, LeaseId lease);
+
+  /// Passes on what happens to keys that begin with `prefix`, from the revision `from` on, while `on_changes` returns
+  /// true. The first call, without changes, says that the watch stands. Blocks until then, at most `wait`, or until
+  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. When the
+  /// endpoint ends the watch, or does not answer, the next one goes on from the last change, each once. One that falls
+  /// silent without a word is not noticed: `wait` bounds that.
+  Status watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
+               const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop);
+
+  /// Requests that an endpoint did not answer, since the start.
+  [[nodiscard]] std::uint64_t unanswered() const noexcept { return unanswered_.load(std::memory_order_relaxed); }
+
+ private:
+  class Loan;
+  class Authentication;
+  Result<std::string> ask(const char* path, const std::string& body);
+  Result<std::string> ask_with(Http& connection, const char* path, const std::string& body);
+  Result<std::string> ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body);
+  /// A token of `endpoint`'s cluster; `refused` is one that was not accepted, or empty.
+  Result<std::string> token(Http& connection, std::size_t endpoint, const std::string& refused);
+  Result<std::string> authenticate(Http& connection, std::size_t endpoint);
+  struct Watching;
+  Status watch_at(Http& connection, std::size_t endpoint, Watching& watching);
+  Status watch_with(Http& connection, std::size_t endpoint, const std::string& token, Watching& watching);
+
+  const EtcdOptions options_;
+  std::atomic<std::size_t> current_{0};  ///< The endpoint that answered last.
+  std::atomic<std::uint64_t> unanswered_{0};
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<Http> idle_;
+  std::size_t in_use_ = 0;
+  std::string token_;
+  bool authenticating_ = false;
+  std::condition_variable authenticated_;
+  std::uint64_t authentications_ = 0;  ///< That have ended. The last one's:
+  std::size_t asked_endpoint_ = 0;
+  Result<std::string> outcome_ = Errc::remote_unavailable;
+};
+
+}  // namespace lrpc::directory

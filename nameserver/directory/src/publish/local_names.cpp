@@ -1,0 +1,83 @@
+#include "publish/local_names.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+namespace lrpc::directory {
+namespace {
+
+constexpr std::chrono::milliseconds kLocalPatience{10'000};
+/// Of names that lrpcd has, of which not all go to the network.
+constexpr std::size_t kMostListed = 65'536;
+
+Error no_network() { return {Errc::remote_unavailable, "no lrpc-netd here: no name can be seen from other hosts"}; }
+
+}  // namespace
+
+Result<shim::Listed> LocalNames::page(const std::string& after) {
+  if (Status sent = shim::send_message(socket_.get(), {.request = 1, .body = shim::ListRequest{after}, .fds = {}},
+                                       kLocalPatience);
+      !sent)
+    return sent.error();
+  auto answer = shim::receive_message(socket_.get(), kLocalPatience);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "lrpcd does not answer"};
+  if (auto* listed = std::get_if<shim::Listed>(&(*answer)->body)) return std::move(*listed);
+  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
+  return Error{Errc::bad_message, "lrpcd's answer makes no sense"};
+}
+
+Status LocalNames::list(std::vector<shim::ListedName>& names) {
+  if (!socket_) {
+    auto connected = shim::connect_nameserver(nameserver_, false);
+    if (!connected) return connected.error();
+    socket_ = *std::move(connected);
+  }
+  for (bool more = true; more && names.size() < kMostListed;) {
+    auto next = page(names.empty() ? std::string() : names.back().name);
+    if (!next) {
+      socket_.reset();
+      return next.error();
+    }
+    more = next->more && !next->names.empty();
+    for (auto& one : next->names) names.push_back(std::move(one));
+  }
+  return {};
+}
+
+Result<LocalNames::Names> LocalNames::look() {
+  std::vector<shim::ListedName> all;
+  if (Status listed = list(all); !listed) return listed.error();
+  // An lrpcd that has just started: bindings live on, but nobody has exported anything again yet.
+  if (std::ranges::find(all, shim::kNetworkName, &shim::ListedName::name) == all.end()) return no_network();
+  if (network_ && network_->binding().revoked()) network_.reset();
+  if (!network_) {
+    ImportOptions options;
+    options.nameserver = nameserver_;
+    options.call_timeout = kLocalPatience;
+    auto network = netpath::NetworkPath::Client::import(shim::kNetworkName, options);
+    if (!network) {
+      if (network.code() != Errc::name_unknown) return network.error();
+      return no_network();
+    }
+    network_.emplace(*std::move(network));
+  }
+  Names names;
+  for (auto& one : all) {
+    const auto asked = network_->Exports(one.name);
+    if (!asked) {
+      network_.reset();
+      return Error{Errc::remote_unavailable, "lrpc-netd does not answer: " + asked.error().message()};
+    }
+    names.own = asked->address;
+    if (!asked->exported) continue;
+    names.cut = names.exported.size() >= kMost;
+    if (names.cut) break;
+    names.exported.push_back(std::move(one));
+  }
+  return names;
+}
+
+}  // namespace lrpc::directory

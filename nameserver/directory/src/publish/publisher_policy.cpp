@@ -1,0 +1,100 @@
+#include "publish/publisher_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lrpc::directory {
+
+using std::chrono::milliseconds;
+
+milliseconds PublisherPolicy::third() const { return std::max(milliseconds(ttl_) / 3, milliseconds(300)); }
+
+PublisherPolicy::Step PublisherPolicy::next(Time now) const {
+  const auto wait_until = [](Time until) { return Step{What::wait, 0, {}, until}; };
+  if (now < retry_at_) return wait_until(retry_at_);
+  if (lease_ == 0) {
+    if (wanted_.empty()) return wait_until(now + settings_.longest_pause);
+    return {What::grant, 0, {}, {}};
+  }
+  if (now >= keep_at_) return {What::keep_alive, lease_, {}, {}};
+  bool late = false;
+  for (const auto& [key, value] : published_) {
+    if (wanted_.contains(key)) continue;
+    if (now >= stay_until_) return {What::remove, lease_, {{key, {}}}, {}};
+    late = true;
+  }
+  Step put{What::put, lease_, {}, {}};
+  for (const auto& [key, value] : wanted_) {
+    const auto there = published_.find(key);
+    if (there != published_.end() && there->second == value) continue;
+    put.entries.push_back({key, value});
+    if (put.entries.size() == kMostOperations) break;
+  }
+  if (!put.entries.empty()) return put;
+  if (kept_ >= settings_.keep_alives_an_audit) return {What::audit, lease_, {}, {}};
+  return wait_until(late ? std::min(keep_at_, stay_until_) : keep_at_);
+}
+
+void PublisherPolicy::wanted(Names names) {
+  silent_since_ = Time();
+  wanted_ = std::move(names);
+}
+
+void PublisherPolicy::not_told(Time now) {
+  if (silent_since_ == Time()) silent_since_ = now;
+  const bool over = now - silent_since_ >= settings_.grace;
+  if (over) wanted_.clear();
+  stay_until_ = over ? Time() : now + settings_.grace;
+}
+
+void PublisherPolicy::granted(const Lease& lease, Time now) {
+  lease_ = lease.id;
+  published_.clear();
+  kept_ = 0;
+  failures_ = 0;
+  ttl_ = lease.ttl;
+  keep_at_ = now + third();
+}
+
+void PublisherPolicy::kept(const Lease& lease, Time now) {
+  if (lease.ttl.count() == 0) return lose_lease();
+  failures_ = 0;
+  ++kept_;
+  ttl_ = lease.ttl;
+  keep_at_ = now + third();
+}
+
+void PublisherPolicy::audited(std::size_t attached, Time) {
+  failures_ = 0;
+  kept_ = 0;
+  if (attached == published_.size()) return;
+  for (auto& [key, value] : published_) value.clear();  // all are put again
+}
+
+void PublisherPolicy::put_or_removed(const Step& step) {
+  failures_ = 0;
+  for (const KeyValue& entry : step.entries) {
+    if (step.what == What::put)
+      published_[entry.key] = entry.value;
+    else
+      published_.erase(entry.key);
+  }
+}
+
+void PublisherPolicy::failed(const Step& step, Errc why, Time now, double chance) {
+  if (step.what == What::put)  // it may have come about all the same
+    for (const KeyValue& entry : step.entries) published_[entry.key].clear();
+  if (why == Errc::name_unknown) lose_lease();
+  const unsigned doublings = std::min(failures_++, 16U);
+  auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);
+  if (lease_ != 0) longest = std::min(longest, third());  // a keep-alive that is due is not to come too late
+  // Half of it at least, so that one that is refused at once does not ask without a pause.
+  retry_at_ = now + std::chrono::duration_cast<milliseconds>(longest * (0.5 + std::clamp(chance, 0.0, 1.0) / 2));
+}
+
+void PublisherPolicy::lose_lease() {
+  lease_ = 0;
+  published_.clear();
+}
+
+}  // namespace lrpc::directory

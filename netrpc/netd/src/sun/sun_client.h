@@ -1,0 +1,97 @@
+// Where this machine's clients and the Sun RPC programs of other hosts meet: clients know nothing of Sun RPC; their
+// values are turned into XDR here (netrpc/sun), and calls go out through SUN_SELECTs.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "declarations.h"
+#include "found_ports.h"
+#include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/path/foreign.h"
+#include "lrpc/netrpc/xdr.h"
+#include "sun/sun_programs.h"
+
+namespace lrpc::netd {
+
+class SunClient final : public netrpc::Protocol, public netpath::ForeignServers {
+ public:
+  /// SUN_SELECTs with peers at any port; null: no import of `imports` goes that way.
+  struct Below {
+    netrpc::Protocol* udp = nullptr;
+    netrpc::Protocol* tcp = nullptr;
+  };
+  /// `imports`: no two of them one name at one host. Inside the monitor.
+  SunClient(netrpc::Host& host, Below below, std::vector<SunImport> imports);
+
+  /// Has UDP's socket made, while there still can be sockets. Inside the monitor. Errors: those of open().
+  Status open_sockets();
+  /// Calls under way end with call_failed, and all later ones. Not inside the monitor.
+  void stop_calling() noexcept;
+
+  // ---- ForeignServers ----
+  [[nodiscard]] bool knows(std::string_view name, std::string_view host) const noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<netpath::ForeignBinding>> bind(Wanted& wanted) override;
+
+ private:
+  /// A version of a program, and where it is.
+  struct Place {
+    netrpc::HostAddress host;
+    std::uint16_t port = 0;
+    std::uint32_t program = 0;
+    std::uint32_t version = 0;
+    netrpc::SunTransport transport = netrpc::SunTransport::udp;
+  };
+  /// For whom another host is asked, null: for nobody who could go; and until when.
+  struct Asker {
+    uid_t user = 0;
+    const CallContext* caller = nullptr;
+    netrpc::Time until = netrpc::Time::max();
+  };
+  class Binding;
+  class Asking;
+  class Buffers;
+
+  [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
+  [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
+    return transport == netrpc::SunTransport::tcp ? *below_.tcp : *below_.udp;
+  }
+  /// The answers are shared by all who ask. Errors have a text for whoever imports. `at`: "host 'NAME'".
+  [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, const Asker& asker);
+  [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
+  [[nodiscard]] Status ping(const Place& place, const std::string& at, uid_t user);
+  /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
+  /// Transaction::completed() says. Blocks, at most until the asker's deadline and as long as REQUEST_REPLY waits, and
+  /// not much longer than the asker's caller waits. Errors, besides those of completed(): call_aborted (the deadline),
+  /// call_cancelled.
+  [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
+                          std::vector<std::byte>& reply);
+  /// At most kPatience from now.
+  [[nodiscard]] Asker patient(const Asker& asker) const;
+  /// Whether nobody waits for the answer. Inside the monitor.
+  [[nodiscard]] bool gone(const Asker& asker) const { return !calling_ || (asker.caller && asker.caller->abandoned()); }
+
+  const Below below_;
+  const std::vector<SunImport> imports_;
+  sun::Declarations declarations_;
+  // Inside the monitor.
+  bool calling_ = true;
+  std::map<uid_t, std::size_t> buffers_;  ///< Bytes of the requests under way, by users.
+  sun::FoundPorts ports_;
+  std::set<std::pair<sun::FoundPorts::Program, std::uint32_t>>
+      asking_;  ///< Programs and versions: rpcbind is asked now.
+};
+
+}  // namespace lrpc::netd

@@ -1,0 +1,185 @@
+#include "sun/sun_service.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/most_of_one.h"
+#include "lrpc/shim/system/of_this_thread.h"
+#include "principal.h"
+
+namespace lrpc::netd {
+namespace {
+
+using netrpc::Message;
+using netrpc::Session;
+using netrpc::Shepherd;
+
+using Clock = sun::ServedProgram::Clock;
+
+constexpr netrpc::Duration kSweepEvery = std::chrono::seconds(30);
+/// A call ends so long after it has arrived: by then its client has given up.
+constexpr std::chrono::seconds kLimit{25};
+/// Threads of all programs together; one has so many at least.
+constexpr std::size_t kWorkers = 128;
+constexpr std::size_t kFewest = 16;
+/// Of the host's buffers, for requests that are waiting or being served.
+constexpr std::size_t kPartOfPool = 8;
+
+void refuse(Session& session, Errc why) noexcept {
+  netrpc::control::Request request = netrpc::control::Refuse{why};
+  (void)session.control(request);
+}
+
+/// What a thread needs for a call, kept for the next one.
+struct Scratch {
+  sun::ServedProgram::Work work;
+  std::vector<std::byte> arguments;
+};
+
+}  // namespace
+
+SunService::Served::Served(const SunExport& export_as, sun::ServedOptions options, std::size_t threads,
+                           SunService& service)
+    : what(export_as),
+      program(std::move(options)),
+      workers(
+          threads, threads, [this, &service](Command&& command) { service.serve_in_worker(*this, std::move(command)); },
+          [](Rebooted) {}) {}
+
+bool SunService::Served::take(const netrpc::HostKey& host, std::size_t bytes, std::size_t share) {
+  std::size_t* known = footprint_of.resolve(host);
+  const std::size_t has = known == nullptr ? 0 : *known;
+  // One request is served however large it is.
+  if (footprint != 0 && !shim::one_may_take(bytes, has, footprint, share)) return false;
+  if (known == nullptr) known = &footprint_of.bind(host, 0);
+  *known += bytes;
+  footprint += bytes;
+  return true;
+}
+
+void SunService::Served::give(const netrpc::HostKey& host, std::size_t bytes) noexcept {
+  footprint -= bytes;
+  std::size_t* const known = footprint_of.resolve(host);
+  if ((*known -= bytes) == 0) footprint_of.unbind(host);
+}
+
+SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options)
+    : Protocol(host, "lrpc-netd-sun"), below_(std::move(below)), sweep_([this] { sweep_later(); }) {
+  const std::size_t count = std::max<std::size_t>(options.exports.size(), 1);
+  for (const SunExport& what : options.exports) {
+    sun::ServedOptions served;
+    served.name = what.name;
+    served.version = what.version;
+    served.nameserver = options.nameserver;
+    served.max_bindings = std::clamp<std::size_t>(options.max_bindings / count, 1, served.max_bindings);
+    served.notice = options.notice;
+    served_.push_back(std::make_unique<Served>(what, std::move(served), std::max(kWorkers / count, kFewest), *this));
+  }
+}
+
+SunService::~SunService() { drop_left(); }
+
+void SunService::drop_left() noexcept {
+  for (const auto& one : served_) {
+    auto left = one->workers.left();
+    left.clear();
+  }
+}
+
+Status SunService::enable() {
+  for (netrpc::Protocol* const below : below_)
+    for (const auto& one : served_) {
+      netrpc::ParticipantSet participants;
+      participants.local.program = one->what.program;
+      participants.local.version = one->what.version;
+      if (auto done = below->open_enable(*this, participants); !done) return done;
+      enabled_.push_back({below, participants});
+    }
+  return {};
+}
+
+void SunService::serve() {
+  const Shepherd inside(host().monitor());
+  serving_ = true;
+  sweep_later();
+}
+
+void SunService::stop_serving() noexcept {
+  {
+    const Shepherd inside(host().monitor());
+    serving_ = false;
+    host().events().cancel(sweep_);
+    for (const Enabled& one : enabled_) one.below->open_disable(*this, one.participants);
+    enabled_.clear();
+  }
+  for (const auto& one : served_) one->workers.stop();
+  const Shepherd inside(host().monitor());
+  drop_left();
+}
+
+/// Bindings end in a worker, for that takes a while.
+void SunService::sweep_later() noexcept {
+  for (const auto& one : served_) {
+    Command nothing;
+    (void)one->workers.put(nothing);
+  }
+  host().events().schedule(sweep_, kSweepEvery);
+}
+
+void SunService::call_demux(Session& lower, Message request) noexcept {
+  const netrpc::Participant& called = lower.participants().local;
+  const auto found = std::ranges::find_if(served_, [&](const auto& one) {
+    return one->what.program == called.program && one->what.version == called.version;
+  });
+  if (found == served_.end()) return refuse(lower, Errc::name_unknown);
+  if (!serving_) return refuse(lower, Errc::call_failed);                   // not yet, or no longer
+  if (host().short_of_memory()) return refuse(lower, Errc::limit_reached);  // anybody may call, and from anywhere
+  Served& served = **found;
+  const std::size_t footprint = request.footprint();
+  const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
+  Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now()};
+  try {
+    command.from = principal_of(lower);
+    if (!served.take(host_of(command), footprint, share)) return refuse(lower, Errc::limit_reached);
+  } catch (const std::bad_alloc&) {
+    return refuse(lower, Errc::limit_reached);
+  }
+  if (served.workers.put(command)) return;
+  served.give(host_of(command), footprint);
+  refuse(lower, Errc::limit_reached);
+}
+
+netrpc::HostKey SunService::host_of(const Command& command) const noexcept {
+  return {host().hash_seed(), netrpc::HostAddress{command.from.host}};
+}
+
+void SunService::serve_in_worker(Served& served, Command command) noexcept {
+  if (!command.session) return served.program.sweep(Clock::now());
+  const Clock::time_point deadline = command.since + kLimit;
+  const bool too_late = Clock::now() >= deadline;
+  Errc outcome = Errc::limit_reached;
+  Scratch* scratch = nullptr;
+  try {
+    scratch = &shim::OfThisThread<Scratch>::get();
+    scratch->arguments.resize(command.request.size());
+    command.request.copy_to(scratch->arguments);
+    const std::uint32_t procedure = command.session->participants().local.procedure;
+    if (!too_late) outcome = served.program.call(command.from, procedure, scratch->arguments, deadline, scratch->work);
+  } catch (const std::bad_alloc&) {
+  }
+  const Shepherd inside(host().monitor());
+  Message reply;
+  if (outcome == Errc::ok) {
+    reply = Message::copy_of_long(host().pool(), scratch->work.results.bytes());
+    if (!reply.allocated()) outcome = Errc::limit_reached;
+  }
+  if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+  if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // threads without work keep no reserve
+  served.give(host_of(command), command.request.footprint());
+  command.request.clear();
+  command.session = {};
+}
+
+}  // namespace lrpc::netd
