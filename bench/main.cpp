@@ -13,8 +13,8 @@
 
 #include "calls/helper.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "lrpc/command_line.h"
+#include "session.h"
 
 namespace {
 

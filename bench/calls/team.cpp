@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/naive.h"
 #include "core/turns.h"
+#include "floors/naive.h"
 #include "lrpc_call.h"
 #include "lrpc_domains.h"
 

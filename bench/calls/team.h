@@ -10,11 +10,11 @@
 
 #include "core/child.h"
 #include "core/contender.h"
-#include "core/histogram.h"
-#include "core/hog.h"
 #include "core/matrix_cell.h"
 #include "core/ticks.h"
+#include "load/hog.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "report/histogram.h"
 
 namespace lrpc::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "statistics.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "table.h"
+#include "report/table.h"
 
 namespace lrpc::bench {
 namespace {

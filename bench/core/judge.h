@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "histogram.h"
+#include "report/histogram.h"
 #include "ticks.h"
 
 namespace lrpc::bench {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "child.h"
-#include "statistics.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "contender.h"
 #include "placement.h"
-#include "row.h"
+#include "report/row.h"
 #include "runner.h"
 
 namespace lrpc::bench {

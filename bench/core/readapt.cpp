@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "statistics.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 

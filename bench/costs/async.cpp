@@ -9,7 +9,7 @@
 #include "calls/lrpc_call.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
 #include "core/measured_client.h"
-#include "core/session.h"
-#include "core/statistics.h"
+#include "report/statistics.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/child.h"
-#include "core/session.h"
-#include "core/statistics.h"
 #include "processor_watch.h"
+#include "report/statistics.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -8,9 +8,9 @@
 #include "calls/lrpc_domains.h"
 #include "core/delays.h"
 #include "core/interrupt.h"
-#include "core/session.h"
-#include "core/statistics.h"
 #include "death_scene.h"
+#include "report/statistics.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -23,13 +23,13 @@
 #include "core/child.h"
 #include "core/interrupt.h"
 #include "core/measured_client.h"
-#include "core/session.h"
-#include "core/statistics.h"
 #include "hostile_users.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/region.h"
+#include "report/statistics.h"
+#include "session.h"
 #include "slow_to_close.h"
 
 namespace lrpc::bench {

@@ -7,7 +7,7 @@
 #include "calls/team.h"
 #include "core/interrupt.h"
 #include "core/process_usage.h"
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "calls/helper.h"
-#include "core/session.h"
 #include "paper/paper.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

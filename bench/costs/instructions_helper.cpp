@@ -10,7 +10,7 @@
 
 #include "call/call_path.h"
 #include "calls/bench_loopback.h"
-#include "core/plain_procedures.h"
+#include "floors/plain_procedures.h"
 
 namespace {
 

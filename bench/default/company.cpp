@@ -4,9 +4,9 @@
 
 #include <thread>
 
-#include "core/hog.h"
 #include "core/interrupt.h"
 #include "core/process_usage.h"
+#include "load/hog.h"
 
 namespace lrpc::bench {
 namespace {

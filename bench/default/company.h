@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/child.h"
-#include "core/control_group.h"
-#include "core/offline.h"
 #include "core/placement.h"
-#include "core/third_party.h"
 #include "fresh_run.h"
+#include "load/control_group.h"
+#include "load/offline.h"
+#include "load/third_party.h"
 #include "situation.h"
 
 namespace lrpc::bench {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/statistics.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "comparison.h"
 #include "core/interrupt.h"
-#include "core/strips.h"
-#include "core/svg_plot.h"
+#include "report/strips.h"
+#include "report/svg_plot.h"
 
 namespace lrpc::bench {
 namespace {

@@ -1,7 +1,7 @@
 // The tables of `lrpc-bench default` that are no situation's.
 #pragma once
 
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <vector>
 
-#include "core/histogram.h"
 #include "core/placement.h"
 #include "core/ticks.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "report/histogram.h"
 #include "situation.h"
 
 namespace lrpc::bench {

@@ -12,8 +12,8 @@
 
 #include "bench.client.h"
 #include "calls/procedures.h"
-#include "core/hog.h"
 #include "fresh_run.h"
+#include "load/hog.h"
 #include "lrpc/server.h"
 #include "nested.client.h"
 #include "nested.server.h"

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/histogram.h"
 #include "core/ticks.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/system/fd.h"
+#include "report/histogram.h"
 #include "situation.h"
 
 namespace lrpc::bench {

@@ -12,8 +12,8 @@
 #include "comparison.h"
 #include "core/interrupt.h"
 #include "core/program.h"
-#include "core/statistics.h"
 #include "default.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 namespace {

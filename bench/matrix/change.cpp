@@ -8,12 +8,12 @@
 
 #include "calls/lrpc_domains.h"
 #include "core/futex.h"
-#include "core/hog.h"
 #include "core/interrupt.h"
 #include "core/readapt.h"
-#include "core/session.h"
-#include "core/statistics.h"
-#include "core/svg_plot.h"
+#include "load/hog.h"
+#include "report/statistics.h"
+#include "report/svg_plot.h"
+#include "session.h"
 #include "timeline.h"
 
 namespace lrpc::bench {

@@ -6,7 +6,7 @@
 #include "calls/team.h"
 #include "core/interrupt.h"
 #include "core/judge.h"
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

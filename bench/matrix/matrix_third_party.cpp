@@ -4,8 +4,8 @@
 #include "calls/team.h"
 #include "core/interrupt.h"
 #include "core/judge.h"
-#include "core/session.h"
-#include "core/third_party.h"
+#include "load/third_party.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/process_usage.h"
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "core/child.h"
 #include "core/contender.h"
-#include "core/histogram.h"
 #include "core/ticks.h"
 #include "core/turns.h"
+#include "report/histogram.h"
 
 namespace lrpc::bench {
 

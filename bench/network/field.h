@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "alternate.h"
-#include "core/session.h"
+#include "layers/alternate.h"
+#include "session.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/interrupt.h"
-#include "core/session.h"
-#include "core/statistics.h"
+#include "report/statistics.h"
+#include "session.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "auth_stack.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "field.h"
+#include "layers/auth_stack.h"
+#include "session.h"
 #include "user_to_user.h"
 
 namespace lrpc::bench {

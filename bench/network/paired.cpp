@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "alternate.h"
 #include "core/interrupt.h"
-#include "core/session.h"
-#include "core/statistics.h"
+#include "layers/alternate.h"
+#include "report/statistics.h"
+#include "session.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {

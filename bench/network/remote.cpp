@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "alternate.h"
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/measured_client.h"
-#include "core/session.h"
-#include "core/statistics.h"
+#include "layers/alternate.h"
 #include "remote_hosts.h"
+#include "report/statistics.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -6,13 +6,13 @@
 #include <fstream>
 #include <memory>
 
-#include "alternate.h"
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/measured_client.h"
 #include "core/program.h"
-#include "core/session.h"
+#include "layers/alternate.h"
+#include "session.h"
 #include "whole_host.h"
 #include "wire_pair.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/interrupt.h"
-#include "core/svg_plot.h"
 #include "field.h"
+#include "report/svg_plot.h"
 
 namespace lrpc::bench {
 namespace {

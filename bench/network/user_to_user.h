@@ -1,7 +1,7 @@
 // The x-Kernel's comparison with the sockets of its time: Table V and Figure 5.
 #pragma once
 
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 

@@ -7,11 +7,11 @@
 
 #include "bare_sockets.h"
 #include "core/placement.h"
-#include "core/session.h"
+#include "layers/stack_client.h"
+#include "layers/stacks.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
-#include "stack_client.h"
-#include "stacks.h"
+#include "session.h"
 #include "user_server.h"
 
 namespace lrpc::bench {

@@ -7,13 +7,13 @@
 
 #include "calls/lrpc_call.h"
 #include "calls/lrpc_domains.h"
-#include "core/floors.h"
 #include "core/interrupt.h"
-#include "core/session.h"
-#include "core/statistics.h"
-#include "core/svg_plot.h"
 #include "core/throughput.h"
+#include "floors/floors.h"
 #include "paper.h"
+#include "report/statistics.h"
+#include "report/svg_plot.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "calls/helper.h"
 #include "core/program.h"
-#include "core/session.h"
 #include "paper.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

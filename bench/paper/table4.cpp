@@ -3,9 +3,9 @@
 
 #include "calls/lrpc_call.h"
 #include "core/interrupt.h"
-#include "core/naive.h"
-#include "core/session.h"
+#include "floors/naive.h"
 #include "paper.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "call_parts.h"
 #include "calls/lrpc_call.h"
-#include "core/naive.h"
-#include "core/session.h"
+#include "floors/naive.h"
 #include "paper.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

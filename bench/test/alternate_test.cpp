@@ -1,4 +1,4 @@
-#include "network/alternate.h"
+#include "layers/alternate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "network/auth_stack.h"
+#include "layers/auth_stack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "network/callgrind_profile.h"
+#include "layers/callgrind_profile.h"
 
 #include <gtest/gtest.h>
 

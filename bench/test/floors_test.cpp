@@ -1,12 +1,12 @@
 // The floors and the naive ways really cross to another process and back, and a parked floor really costs nothing.
-#include "core/floors.h"
+#include "floors/floors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "core/naive.h"
+#include "floors/naive.h"
 
 namespace lrpc::bench {
 namespace {

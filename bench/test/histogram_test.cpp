@@ -1,4 +1,4 @@
-#include "core/histogram.h"
+#include "report/histogram.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/json.h"
+#include "report/json.h"
 
 #include <gtest/gtest.h>
 

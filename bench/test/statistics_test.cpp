@@ -1,4 +1,4 @@
-#include "core/statistics.h"
+#include "report/statistics.h"
 
 #include <gtest/gtest.h>
 

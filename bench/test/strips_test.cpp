@@ -1,4 +1,4 @@
-#include "core/strips.h"
+#include "report/strips.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/svg_plot.h"
+#include "report/svg_plot.h"
 
 #include <gtest/gtest.h>
 

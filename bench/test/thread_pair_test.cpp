@@ -1,4 +1,4 @@
-#include "network/thread_pair.h"
+#include "layers/thread_pair.h"
 
 #include <gtest/gtest.h>
 

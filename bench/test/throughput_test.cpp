@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/naive.h"
+#include "floors/naive.h"
 
 namespace lrpc::bench {
 namespace {

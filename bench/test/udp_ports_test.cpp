@@ -1,4 +1,4 @@
-#include "network/udp_ports.h"
+#include "layers/udp_ports.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

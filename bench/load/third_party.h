@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "child.h"
-#include "histogram.h"
+#include "core/child.h"
+#include "report/histogram.h"
 
 namespace lrpc::bench {
 

@@ -1,7 +1,7 @@
 // Table II of The x-Kernel: which component the work of a message is in.
 #pragma once
 
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "interrupt.h"
+#include "core/interrupt.h"
 
 namespace lrpc::bench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "alternate.h"
-#include "core/session.h"
+#include "session.h"
 
 namespace lrpc::bench {
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/interrupt.h"
-#include "core/statistics.h"
+#include "report/statistics.h"
 
 namespace lrpc::bench {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/row.h"
 #include "core/ticks.h"
+#include "report/row.h"
 
 namespace lrpc::bench {
 

@@ -5,8 +5,8 @@
 
 #include "alternate.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
+#include "session.h"
 #include "sim_pair.h"
 #include "udp_ports.h"
 

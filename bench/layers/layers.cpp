@@ -10,10 +10,10 @@
 #include "alternate.h"
 #include "auth_stack.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "open_sessions.h"
 #include "profile.h"
+#include "session.h"
 #include "sim_pair.h"
 
 namespace lrpc::bench {

@@ -8,10 +8,10 @@
 
 #include "alternate.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/world.h"
+#include "session.h"
 #include "stack_client.h"
 
 namespace lrpc::bench {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "child.h"
+#include "core/child.h"
 #include "lrpc/shim/system/fd.h"
 #include "naive.h"
 

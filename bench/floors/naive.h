@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "contender.h"
-#include "placement.h"
+#include "core/contender.h"
+#include "core/placement.h"
 
 namespace lrpc::bench {
 

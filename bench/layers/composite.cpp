@@ -9,9 +9,9 @@
 
 #include "alternate.h"
 #include "core/interrupt.h"
-#include "core/session.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/world.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -1,7 +1,7 @@
 // A processor that the whole machine does without for a while (/sys/devices/system/cpu/cpuN/online).
 #pragma once
 
-#include "child.h"
+#include "core/child.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/system/fd.h"
 

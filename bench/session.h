@@ -7,15 +7,15 @@
 #include <string>
 #include <string_view>
 
-#include "contender.h"
-#include "floors.h"
-#include "json.h"
-#include "matrix_cell.h"
-#include "measure.h"
-#include "placement.h"
-#include "row.h"
-#include "table.h"
-#include "ticks.h"
+#include "core/contender.h"
+#include "core/matrix_cell.h"
+#include "core/measure.h"
+#include "core/placement.h"
+#include "core/ticks.h"
+#include "floors/floors.h"
+#include "report/json.h"
+#include "report/row.h"
+#include "report/table.h"
 
 namespace lrpc::bench {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "child.h"
 #include "control_group.h"
-#include "matrix_cell.h"
+#include "core/child.h"
+#include "core/matrix_cell.h"
 
 namespace lrpc::bench {
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string>
 
-#include "program.h"
+#include "core/program.h"
 
 namespace lrpc::bench {
 namespace {

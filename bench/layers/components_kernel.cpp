@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "components.h"
-#include "core/floors.h"
-#include "core/naive.h"
+#include "floors/floors.h"
+#include "floors/naive.h"
 #include "lrpc/netrpc/monitor.h"
 #include "thread_pair.h"
 

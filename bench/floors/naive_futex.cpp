@@ -1,5 +1,5 @@
-#include "child.h"
-#include "futex.h"
+#include "core/child.h"
+#include "core/futex.h"
 #include "naive.h"
 
 namespace lrpc::bench {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <utility>
 
-#include "child.h"
-#include "contender.h"
-#include "futex.h"
+#include "core/child.h"
+#include "core/contender.h"
+#include "core/futex.h"
 
 namespace lrpc::bench {
 

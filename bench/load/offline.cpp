@@ -13,7 +13,7 @@
 #include <string>
 #include <system_error>
 
-#include "process_usage.h"
+#include "core/process_usage.h"
 
 namespace lrpc::bench {
 namespace {
