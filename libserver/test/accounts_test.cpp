@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "soft_limit.h"
 #include "users.h"
 
 namespace lrpc::server {
@@ -59,6 +60,46 @@ TEST(Accounts, limits_of_all_users_hold_for_all_together) {
   EXPECT_NE(accounts->room({.bindings = 1}).error().text.find("(max_bindings)"), std::string::npos);
   EXPECT_NE(accounts->room({.sealed_clients = 1}).error().text.find("(max_estacks)"), std::string::npos);
   EXPECT_EQ(accounts->all(), (Holding{.bindings = 2, .sealed_clients = 1}));
+}
+
+TEST(Accounts, however_many_users_take_what_they_may_the_next_one_finds_some) {
+  const SoftLimit limit(64);
+  struct Shared {
+    std::uint64_t Holding::*what;
+    ServerOptions options;
+    std::size_t quota;
+  };
+  const Shared all[] = {
+      {&Holding::bindings, {.max_bindings = 64, .max_bindings_per_user = 32}, 32},
+      {&Holding::sealed_clients, {.max_estacks = 64, .max_estacks_per_user = 56}, 56},
+      {&Holding::descriptors, {}, 32},
+  };
+  for (const Shared& limited : all) {
+    Holding one;
+    one.*limited.what = 1;
+    const auto accounts = accounts_of(limited.options);
+    std::vector<Share> shares;
+    const auto take_all = [&](uid_t user) {
+      std::size_t taken = 0;
+      for (; accounts->room(user, one) && accounts->room(one); ++taken) shares.push_back(accounts->take(user, one));
+      return taken;
+    };
+    EXPECT_EQ(take_all(kAlice), limited.quota) << "alone it has its quota";
+    for (uid_t user = kBob; user < kBob + 7; ++user) {
+      EXPECT_GE(take_all(user), 1U) << "of " << limited.quota << ", user " << user;
+    }
+    const Status refused = accounts->room(kBob, one);
+    ASSERT_EQ(refused.code(), Errc::limit_reached);
+    EXPECT_NE(refused.error().text.find("beside what others have"), std::string::npos) << refused.error().text;
+    EXPECT_EQ(accounts->left(kBob).*limited.what, 0U);
+  }
+}
+
+TEST(Accounts, a_limit_that_is_switched_off_has_no_shares) {
+  const auto accounts = accounts_of({.max_bindings = 8, .max_bindings_per_user = kNoLimit});
+  const Share alices = accounts->take(kAlice, {.bindings = 5});
+  const Share bobs = accounts->take(kBob, {.bindings = 2});
+  EXPECT_TRUE(accounts->room(kAlice, {.bindings = 1}));
 }
 
 TEST(Accounts, an_amount_that_cannot_be_added_is_too_much) {

@@ -1,6 +1,5 @@
 // What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "clerk/domain.h"
+#include "soft_limit.h"
 #include "users.h"
 
 namespace lrpc::server {
@@ -151,7 +151,7 @@ TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmappe
   EXPECT_TRUE(bind(domain, client(1, kBob))) << "its number stands for nobody once it has ended";
   EXPECT_EQ(bind(domain, client(2, kBob)).code(), Errc::limit_reached) << "of all bindings, too";
   one.binding.reset();
-  EXPECT_TRUE(bind(domain, client(2, kAlice)));
+  EXPECT_TRUE(bind(domain, client(2, kBob + 1)));
   EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
 }
 
@@ -194,23 +194,6 @@ TEST_F(DomainLimits, the_region_through_which_a_client_is_called_back_counts_for
   EXPECT_EQ(bind(enough, client(1, kAlice)).code(), Errc::limit_reached);
 }
 
-/// The process's soft limit of descriptors, for as long as this lives.
-class SoftLimit {
- public:
-  explicit SoftLimit(rlim_t most) {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    rlimit now = before_;
-    now.rlim_cur = most;
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
-  }
-  SoftLimit(const SoftLimit&) = delete;
-  SoftLimit& operator=(const SoftLimit&) = delete;
-  ~SoftLimit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {
   const SoftLimit limit(200);
   Domain domain({});
@@ -225,10 +208,12 @@ TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {
   EXPECT_NE(refused.error().text.find("user 1 has 100 of the server's file descriptors"), std::string::npos)
       << refused.error().text;
   EXPECT_NE(refused.error().text.find("(max_descriptors_per_user)"), std::string::npos) << refused.error().text;
-  EXPECT_TRUE(bind(domain, client(1, kBob)));
   EXPECT_TRUE(UniqueFd(::dup(0))) << "the program opens what it needs";
   unbind(domain, 1);
   EXPECT_TRUE(bind(domain, client(100, kAlice))) << "what is given back may be had again";
+  EXPECT_TRUE(bind(domain, client(1, kBob)));
+  unbind(domain, 2);
+  EXPECT_EQ(bind(domain, client(101, kAlice)).code(), Errc::limit_reached) << "beside others: no more than its share";
 }
 
 TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {

@@ -9,31 +9,47 @@
 #include <string_view>
 #include <utility>
 
+#include "lrpc/shim/most_of_one.h"
 #include "lrpc/shim/no_limit.h"
 #include "server_options.h"
 
 namespace lrpc::server {
 namespace {
 
-/// Half of what the process may open, as of now: the program may change its limit at any time.
+/// What the process may open, as of now: the program may change its limit at any time.
+std::uint64_t descriptors() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : kNoLimit;
+}
 std::uint64_t most_descriptors_of_user(const ServerOptions& options) noexcept {
   if (options.max_descriptors_per_user) return *options.max_descriptors_per_user;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-  return std::max<std::uint64_t>(limit.rlim_cur / 2, 1);
+  const std::uint64_t all = descriptors();
+  return all == kNoLimit ? kNoLimit : std::max<std::uint64_t>(all / 2, 1);
 }
 
+/// A sixteenth is the program's own.
+std::uint64_t descriptors_of_all(const ServerOptions& /*options*/) noexcept {
+  const std::uint64_t all = descriptors();
+  return all == kNoLimit ? kNoLimit : all - all / 16;
+}
+
+using Options = ServerOptions;
 struct Quota {
   std::uint64_t Holding::*what;
   std::string_view name;
   std::string_view option;  ///< That says how much at most.
-  std::uint64_t (*most)(const ServerOptions& options);
+  std::uint64_t (*most)(const Options& options);
+  std::uint64_t (*all)(const Options& options) = nullptr;  ///< That all users have together; null: each its own.
 };
 
-using Options = ServerOptions;
+constexpr Quota kAllBindings{&Holding::bindings, "bindings", "max_bindings",
+                             [](const Options& options) -> std::uint64_t { return options.max_bindings; }};
+constexpr Quota kAllSealed{&Holding::sealed_clients, "sealed clients", "max_estacks",
+                           [](const Options& options) -> std::uint64_t { return most_estacks(options); }};
+constexpr std::array kOfAll{kAllBindings, kAllSealed};
 constexpr std::array kOfUser{
     Quota{&Holding::bindings, "bindings to the server", "max_bindings_per_user",
-          [](const Options& options) -> std::uint64_t { return options.max_bindings_per_user; }},
+          [](const Options& options) -> std::uint64_t { return options.max_bindings_per_user; }, kAllBindings.most},
     Quota{&Holding::region_bytes, "bytes of regions at the server", "max_region_bytes_per_user",
           [](const Options& options) -> std::uint64_t { return options.max_region_bytes_per_user; }},
     Quota{&Holding::grown_astacks, "secondary A-stacks", "max_grown_astacks_per_user",
@@ -41,28 +57,34 @@ constexpr std::array kOfUser{
     Quota{&Holding::grown_bytes, "bytes of secondary regions", "max_grown_bytes_per_user",
           [](const Options& options) -> std::uint64_t { return options.max_grown_bytes_per_user; }},
     Quota{&Holding::descriptors, "of the server's file descriptors", "max_descriptors_per_user",
-          &most_descriptors_of_user},
+          &most_descriptors_of_user, &descriptors_of_all},
     Quota{&Holding::sealed_clients, "sealed clients", "max_estacks_per_user",
-          [](const Options& options) -> std::uint64_t { return most_estacks_of_user(options); }},
-};
-constexpr std::array kOfAll{
-    Quota{&Holding::bindings, "bindings", "max_bindings",
-          [](const Options& options) -> std::uint64_t { return options.max_bindings; }},
-    Quota{&Holding::sealed_clients, "sealed clients", "max_estacks",
-          [](const Options& options) -> std::uint64_t { return most_estacks(options); }},
+          [](const Options& options) -> std::uint64_t { return most_estacks_of_user(options); }, kAllSealed.most},
 };
 
 std::uint64_t left_of(std::uint64_t most, std::uint64_t has) noexcept { return most - std::min(most, has); }
 
+/// What one who has `has` may come to, where all have `in_use`: so that no number of users shuts out the next one. What
+/// has no limit is not shared.
+std::uint64_t most_of(const Quota& quota, const Options& options, std::uint64_t has, std::uint64_t in_use,
+                      std::uint64_t wanted) {
+  const std::uint64_t most = quota.most(options);
+  if (quota.all == nullptr || most == kNoLimit) return most;
+  return shim::quota_beside_others(most, wanted, has, in_use, quota.all(options));
+}
+
 Status room_in(std::span<const Quota> quotas, const Options& options, const std::string& who, const Holding& has,
-               const Holding& wanted) {
-  for (const auto& [what, name, option, most_of] : quotas) {
+               const Holding& in_use, const Holding& wanted) {
+  for (const Quota& quota : quotas) {
+    const auto what = quota.what;
     if (wanted.*what == 0) continue;  // how much there may be takes a system call for some
-    const std::uint64_t most = most_of(options);
+    const std::uint64_t most = most_of(quota, options, has.*what, in_use.*what, wanted.*what);
     if (wanted.*what <= left_of(most, has.*what)) continue;
-    return Error{Errc::limit_reached, who + " has " + std::to_string(has.*what) + " " + std::string(name) +
+    return Error{Errc::limit_reached, who + " has " + std::to_string(has.*what) + " " + std::string(quota.name) +
                                           " and wants " + std::to_string(wanted.*what) + " more, where there may be " +
-                                          std::to_string(most) + " (" + std::string(option) + ")"};
+                                          std::to_string(most) +
+                                          (most < quota.most(options) ? " beside what others have (" : " (") +
+                                          std::string(quota.option) + ")"};
   }
   return {};
 }
@@ -91,18 +113,22 @@ void Share::give() noexcept {
   if (const auto accounts = std::exchange(accounts_, nullptr); accounts != nullptr) accounts->give(user_, amount_);
 }
 
-Status Accounts::room(const Holding& wanted) const { return room_in(kOfAll, options_, "the server", all(), wanted); }
+Status Accounts::room(const Holding& wanted) const {
+  const Holding has = all();
+  return room_in(kOfAll, options_, "the server", has, has, wanted);
+}
 
 Status Accounts::room(uid_t user, const Holding& wanted) const {
   const std::lock_guard lock(mutex_);
-  return room_in(kOfUser, options_, "user " + std::to_string(user), has_locked(user), wanted);
+  return room_in(kOfUser, options_, "user " + std::to_string(user), has_locked(user), all_, wanted);
 }
 
 Holding Accounts::left(uid_t user) const {
   const std::lock_guard lock(mutex_);
   const Holding has = has_locked(user);
   Holding left;
-  for (const Quota& quota : kOfUser) left.*quota.what = left_of(quota.most(options_), has.*quota.what);
+  for (const Quota& quota : kOfUser)
+    left.*quota.what = left_of(most_of(quota, options_, has.*quota.what, all_.*quota.what, 1), has.*quota.what);
   return left;
 }
 

@@ -29,16 +29,25 @@ void Share::give() noexcept {
     if (Holding* const of = std::exchange(part.of, nullptr); of != nullptr) of->give(part.amount);
 }
 
+Share::Part CallAccounts::user_at_host() const noexcept {
+  Holding& calls = of_user_at_host->calls;
+  return {&calls, 1, most_of_user(1, calls.amount(), of_host->calls.amount(), max_calls_to_host)};
+}
+
 Share CallAccounts::call() const noexcept {
+  Share::Part of_members;
+  if (to_members != nullptr) {
+    Holding& asked = of_user->to_members;
+    of_members = {&asked, hosts, most_of_user(hosts, asked.amount(), to_members->amount(), kMaxEStacks)};
+  }
   return {{&of_user->calls, hosts, half(kMaxEStacks)},
-          {&of_user_at_host->calls, 1, half(max_calls_to_host)},
+          of_members,
+          user_at_host(),
           {&of_host->calls, 1, max_calls_to_host},
           {to_members, hosts, kMaxEStacks}};
 }
 
-Share CallAccounts::question() const noexcept {
-  return {{&of_user_at_host->calls, 1, half(max_calls_to_host)}, {&of_host->calls, 1, max_calls_to_host}};
-}
+Share CallAccounts::question() const noexcept { return {user_at_host(), {&of_host->calls, 1, max_calls_to_host}}; }
 
 Claim::~Claim() {
   const std::lock_guard lock(accounts.mutex_);
@@ -52,7 +61,9 @@ Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user
   const std::lock_guard lock(mutex_);
   std::erase_if(accounts_, [](const auto& one) { return one.second.expired(); });
   auto of_user = account_locked(std::nullopt, user);
-  Share share{{&paths_, paths, options_.max_paths}, {&of_user->paths, paths, half(options_.max_paths)}};
+  Holding& has = of_user->paths;
+  const std::size_t most = most_of_user(paths, has.amount(), paths_.amount(), options_.max_paths);
+  Share share{{&paths_, paths, options_.max_paths}, {&has, paths, most}};
   if (share.refused_by() == &paths_)
     return Error{Errc::limit_reached, "this machine has as many remote bindings as it may have"};
   if (!share.granted()) return Error{Errc::limit_reached, "this user has as many remote bindings as one user may have"};

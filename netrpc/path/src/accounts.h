@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "lrpc/netrpc/path/broker.h"
+#include "lrpc/shim/most_of_one.h"
 
 namespace lrpc::netpath {
 
@@ -25,6 +26,11 @@ inline constexpr std::size_t kMaxEStacks = 1024;
 
 /// Of what there is for all users, at most for one.
 [[nodiscard]] constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
+/// The same for a user who has `has` and wants `more`, where all users have `in_use`.
+[[nodiscard]] constexpr std::size_t most_of_user(std::size_t more, std::size_t has, std::size_t in_use,
+                                                 std::size_t all) noexcept {
+  return shim::quota_beside_others(half(all), more, has, in_use, all);
+}
 
 /// How much of one thing somebody has. Thread-safe.
 class Holding {
@@ -52,7 +58,7 @@ class Share {
     std::size_t amount = 0;
     std::size_t most = 0;  ///< That the holding may come to.
   };
-  /// At most four.
+  /// At most five.
   Share(std::initializer_list<Part> parts = {}) noexcept;
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
@@ -64,14 +70,15 @@ class Share {
   void give() noexcept;
 
  private:
-  std::array<Part, 4> parts_;
+  std::array<Part, 5> parts_;
   const Holding* refused_by_ = nullptr;
 };
 
 /// Of a user, of a host, or of a user at a host. All groups are one host.
 struct Account {
-  Holding paths;  ///< Of a user: remote bindings; one to a group counts once for each member.
-  Holding calls;  ///< Under way. Of a user, one to a group counts once for each member.
+  Holding paths;       ///< Of a user: remote bindings; one to a group counts once for each member.
+  Holding calls;       ///< Under way. Of a user, one to a group counts once for each member.
+  Holding to_members;  ///< Of a user: the same, of calls to groups alone.
 };
 
 /// The accounts in which a path's calls count.
@@ -83,10 +90,13 @@ struct CallAccounts {
   Holding* to_members = nullptr;  ///< Of all users' calls to groups. Null: a path to one host.
   std::size_t hosts = 1;          ///< That a call asks: each reply takes memory until the call ends.
 
-  /// A call's: first of what is the user's, then of what is everybody's.
+  /// A call's: first of what is the user's, then of what is everybody's. Two that come at once may both find room.
   [[nodiscard]] Share call() const noexcept;
   /// The share of a question to the host, by an import, which counts as the user's already.
   [[nodiscard]] Share question() const noexcept;
+
+ private:
+  [[nodiscard]] Share::Part user_at_host() const noexcept;
 };
 
 class Accounts;

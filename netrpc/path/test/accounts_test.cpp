@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <list>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace lrpc::netpath {
 namespace {
@@ -43,6 +47,28 @@ TEST(Accounts, leave_half_of_the_paths_to_other_users_until_the_claim_ends) {
   EXPECT_TRUE(accounts.claim(1, kFirstUser, 3));
 }
 
+TEST(Accounts, leave_some_to_the_next_user_however_many_take_what_they_may) {
+  const BrokerOptions options{.max_calls_to_host = 64, .max_paths = 64};
+  Accounts accounts(options);
+  std::vector<std::unique_ptr<Claim>> claims;
+  std::list<CallAccounts> called;
+  std::vector<Share> calls;
+  for (uid_t user = kFirstUser; user < kFirstUser + 8; ++user) {
+    const std::size_t before = claims.size();
+    while (auto claim = accounts.claim(claims.size() + 1, user, 1)) claims.push_back(*std::move(claim));
+    ASSERT_GE(claims.size(), before + 1) << "user " << user;
+    called.push_back(accounts.to_host(10, *claims.back()));
+    called.push_back(accounts.to_group(kMaxEStacks / 64, *claims.back()));
+    for (auto to = std::prev(called.end(), 2); to != called.end(); ++to) {
+      const std::size_t calls_before = calls.size();
+      for (Share call = to->call(); call.granted(); call = to->call()) calls.push_back(std::move(call));
+      EXPECT_GE(calls.size(), calls_before + 1) << "user " << user << (to->to_members ? ", to a group" : ", to a host");
+    }
+  }
+  EXPECT_EQ(accounts.claim(1000, kFirstUser, 1).error().text,
+            "this user has as many remote bindings as one user may have");
+}
+
 TEST(Accounts, count_a_call_for_its_user_its_host_and_once_for_each_member_of_a_group) {
   const BrokerOptions options{.max_calls_to_host = 3};
   Accounts accounts(options);
@@ -57,7 +83,7 @@ TEST(Accounts, count_a_call_for_its_user_its_host_and_once_for_each_member_of_a_
   const CallAccounts of_other = accounts.to_host(10, **others);
   const Share three = of_other.call();
   EXPECT_TRUE(three.granted());
-  EXPECT_EQ(of_other.call().refused_by(), &host.of_host->calls);
+  EXPECT_EQ(of_other.call().refused_by(), &of_other.of_user_at_host->calls) << "beside another user";
   EXPECT_TRUE(accounts.to_host(11, **claim).call().granted());
 
   const CallAccounts group = accounts.to_group(half(kMaxEStacks), **claim);

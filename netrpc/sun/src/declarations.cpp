@@ -1,5 +1,6 @@
 #include "declarations.h"
 
+#include "lrpc/shim/most_of_one.h"
 #include "lrpc/stubgen/layout/compile.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 
@@ -64,13 +65,13 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
 /// What nobody has any more goes now, but for what is being compiled.
 bool Declarations::room_locked(uid_t user, std::size_t size) {
   std::erase_if(known_, [&](const auto& one) { return one.second.expired() && !compiling_.contains(one.first.first); });
-  std::size_t all = size;
-  std::size_t of_user = size;
+  std::size_t all = 0;
+  std::size_t of_user = 0;
   for (const auto& [key, interface] : known_) {
     all += key.second.size();
     if (key.first == user) of_user += key.second.size();
   }
-  return all <= most_ && of_user <= most_ / 2;
+  return of_user + size <= shim::quota_beside_others(most_ / 2, size, of_user, all, most_);
 }
 
 }  // namespace lrpc::sun

@@ -21,8 +21,8 @@ namespace lrpc::sun {
 /// Compiles each text once for a user, and keeps what it has compiled for as long as somebody has it. Thread-safe.
 class Declarations {
  public:
-  /// `most`: bytes of all texts that are kept, half of them of one user at most. What is compiled takes some 30 times
-  /// as much.
+  /// `most`: bytes of all texts that are kept. One user has half of them at most, beside others its fair share. What is
+  /// compiled takes some 30 times as much.
   explicit Declarations(std::size_t most = 1024 * 1024) : most_(most) {}
 
   /// The interface that `text` declares, with every procedure fit for XDR. Blocks while another text of that user is

@@ -72,8 +72,9 @@ TEST(Declarations, are_bounded_for_a_user_and_for_all_and_have_room_again_when_t
   EXPECT_EQ(take(kUser, "C"), Errc::limit_reached);
   EXPECT_EQ(take(kUser, "A"), Errc::ok) << "it is there already";
   EXPECT_EQ(take(kOther, "A"), Errc::ok);
-  EXPECT_EQ(take(kOther, "B"), Errc::ok);
-  EXPECT_EQ(take(kOther + 1, "A"), Errc::limit_reached);
+  EXPECT_EQ(take(kOther, "B"), Errc::limit_reached) << "the next user is to find some, too";
+  EXPECT_EQ(take(kOther + 1, "A"), Errc::ok);
+  EXPECT_EQ(take(kOther + 2, "A"), Errc::limit_reached) << "all are taken";
   kept.clear();
   EXPECT_EQ(take(kUser, "C"), Errc::ok);
 }

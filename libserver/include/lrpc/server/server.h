@@ -53,6 +53,8 @@ struct ServerOptions {
   std::size_t max_bindings_per_client_process = 256;
   /// Most bindings alive, or ended and not over as above, of one user over all its processes, and most bytes of their
   /// regions, those for callbacks included, whether or not they have been made. The server's own user is no exception.
+  /// While several users have bindings, a user gets no more than its fair share of max_bindings, and so of descriptors
+  /// and sealed clients: the next user always finds some (docs/POLICY.md). kNoLimit: no share either.
   /// Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;

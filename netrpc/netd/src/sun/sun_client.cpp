@@ -9,6 +9,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/binder/told_text.h"
+#include "lrpc/shim/most_of_one.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 #include "sun/sun_failures.h"
 #include "waiting_here.h"
@@ -260,10 +261,11 @@ class SunClient::Buffers {
   Buffers(SunClient& client, uid_t user, const Message& request)
       : of_all_(client.buffers_), user_(user), size_(request.footprint()) {
     const std::size_t most = client.host().pool().limit() / kPartOfBuffers;
-    std::size_t all = size_;
+    std::size_t all = 0;
     for (const auto& [other, bytes] : of_all_) all += bytes;
-    if (all > most || of_all_[user] + size_ > most / 2) return;
-    of_all_[user] += size_;
+    std::size_t& mine = of_all_[user];
+    if (mine + size_ > shim::quota_beside_others(most / 2, size_, mine, all, most)) return;
+    mine += size_;
     granted_ = true;
   }
   Buffers(const Buffers&) = delete;

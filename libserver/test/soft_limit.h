@@ -1,0 +1,26 @@
+// How many descriptors this process may open.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace lrpc::server {
+
+/// The process's soft limit of descriptors, for as long as this lives.
+class SoftLimit {
+ public:
+  explicit SoftLimit(rlim_t most) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit now = before_;
+    now.rlim_cur = most;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace lrpc::server
