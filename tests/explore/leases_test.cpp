@@ -216,8 +216,8 @@ const std::set<std::string> kNeeded{
     "put_idle: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     "put_shared: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     "put_slow: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
-    "wake_waiters: wakes_.fetch_add(1, std::memory_order_seq_cst); [update seq_cst]",
-    "wakes: [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); } "
+    "raise: word_.fetch_add(kNews, std::memory_order_seq_cst); [update seq_cst]",
+    "look: [[nodiscard]] std::uint32_t look() const noexcept { return word_.load(std::memory_order_seq_cst); } "
     "[load seq_cst]",
 };
 

@@ -21,7 +21,7 @@ for doc in docs/CALL_WORD.md docs/MODELS.md; do
 done | sort -u >"$work/docs"
 
 # The same from the comments of the code.
-grep -rEo --include='*.h' --include='*.cpp' '//.*' kernel-shim libclient libserver nameserver |
+grep -rEo --include='*.h' --include='*.cpp' '//.*' kernel-shim libclient libserver nameserver netrpc |
   grep -v '_test\.cpp:' |
   awk '{
     file = $0; sub(/:.*/, "", file)

@@ -68,8 +68,8 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept {
 
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked, std::chrono::nanoseconds limit,
-                 const std::atomic<std::uint32_t>* summons) noexcept {
-  const std::uint32_t summoned = summons != nullptr ? summons->load(std::memory_order_seq_cst) : 0;  // before the flags
+                 const SleepingWord* summons) noexcept {
+  const std::uint32_t summoned = summons != nullptr ? summons->look() : 0;  // before the flags
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
   if (!word.estack_parked()) {
@@ -91,7 +91,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   if (summons == nullptr) {
     futex_wait(head.word, word.futex_value(), Sleeper::estack, limit);
   } else {
-    const FutexWait both[] = {{&head.word, word.futex_value(), true}, {summons, summoned, false}};
+    const FutexWait both[] = {{&head.word, word.futex_value(), true}, summons->unless_changed(summoned)};
     futex_wait_any(both, limit);
   }
 }

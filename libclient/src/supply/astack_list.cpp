@@ -3,10 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <climits>
 #include <new>
-
-#include "lrpc/shim/system/futex.h"
 
 namespace lrpc::client {
 
@@ -311,9 +308,9 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   if (looks_empty()) {
     if (also.empty()) {
-      (void)shim::futex_wait_private(wakes_, seen, limit);
+      wakes_.sleep_unless_changed(seen, limit);
     } else {
-      std::array<shim::FutexWait, shim::kMostFutexWaits> words{{{&wakes_, seen, false}}};
+      std::array<shim::FutexWait, shim::kMostFutexWaits> words{wakes_.unless_changed(seen)};
       const std::size_t count = std::min(also.size(), words.size() - 1);
       std::copy_n(also.begin(), count, words.begin() + 1);
       (void)shim::futex_wait_any(std::span(words).first(count + 1), limit);
@@ -322,9 +319,6 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
   waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void AStackList::wake_waiters() noexcept {
-  wakes_.fetch_add(1, std::memory_order_seq_cst);
-  shim::futex_wake_private(wakes_, INT_MAX);
-}
+void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
 }  // namespace lrpc::client

@@ -13,7 +13,6 @@
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/fork.h"
-#include "lrpc/shim/system/futex.h"
 
 namespace lrpc {
 namespace {
@@ -45,15 +44,11 @@ CompletionQueue::CompletionQueue(UniqueFd ready_fd)
 
 CompletionQueue::~CompletionQueue() {
   if (inert()) return;
-  std::unique_lock lock(link_.mutex);
   if (thread_.running()) {
-    stop_ = true;
-    lock.unlock();
-    changed_.fetch_add(1, std::memory_order_release);
-    shim::futex_wake_private(changed_, 1);
+    changed_.stop();  // P5
     thread_.join();
-    lock.lock();
   }
+  std::unique_lock lock(link_.mutex);
   link_.queue = nullptr;
   unlink(link_, std::move(lock));
 }
@@ -102,8 +97,7 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
     if (call.queue_ == nullptr) ++link_.holders;
     call.queue_ = &link_;
   }
-  changed_.fetch_add(1, std::memory_order_release);
-  shim::futex_wake_private(changed_, 1);
+  changed_.raise(1);  // P1
   return {};
 }
 
@@ -177,11 +171,10 @@ void CompletionQueue::sleep_on_words() {
     bool again = false;
     bool crowded = false;
     auto nearest = Clock::time_point::max();
-    // Before the look: what is watched since makes the sleep return at once.
-    waits.assign(1, {&changed_, changed_.load(std::memory_order_acquire), false});
+    waits.assign(1, changed_.unless_changed(changed_.look()));  // P2: before the calls are looked at
     {
       std::lock_guard lock(link_.mutex);
-      if (stop_) return;
+      if (changed_.stopped()) return;
       for (auto& [linkage, call] : watched_) {
         if (call.ready) continue;
         if (call.look()) {
@@ -218,7 +211,7 @@ void CompletionQueue::sleep_on_words() {
       const std::chrono::nanoseconds left = std::max(nearest - Clock::now(), Clock::duration::zero());
       limit = limit.count() < 0 ? left : std::min(limit, left);
     }
-    (void)shim::futex_wait_any(waits, limit);
+    (void)shim::futex_wait_any(waits, limit);  // P3
   }
 }
 

@@ -24,8 +24,8 @@
 #include "lrpc/shim/call/region.h"
 #include "lrpc/shim/escaped.h"
 #include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/handover.h"
+#include "lrpc/shim/system/sleeping_word.h"
 #include "lrpc/shim/system/watcher.h"
 #include "quota/accounts.h"
 
@@ -127,24 +127,17 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< For an E-stack.
   std::uint64_t last_call = 0;       ///< ticks() of the last call an E-stack served; the E-stack's own.
   std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); its poller's own.
-  std::atomic<std::uint32_t> summons{0};      ///< A futex word on which its E-stack sleeps, too.
-  std::uint16_t slow = 0;                     ///< Long calls in a row that a poller executed; its poller's own.
+  shim::SleepingWord summons;        ///< Raised behind a flag. Its E-stack sleeps on it, too: no client moves it there.
+  std::uint16_t slow = 0;            ///< Long calls in a row that a poller executed; its poller's own.
   std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
 };
 static_assert(sizeof(ServedAStack) == 128);
-
-/// Gets its E-stack out of a long sleep, for which a flag has been set, also if the client has moved it to a futex of
-/// its own.
-inline void summon_estack(ServedAStack& astack) noexcept {
-  astack.summons.fetch_add(1, std::memory_order_seq_cst);
-  shim::futex_wake_private(astack.summons, 1);
-}
 
 /// T18, when the flag is set.
 inline void revoke_word_of(ServedAStack& astack) noexcept {
   const bool served = astack.estack.load(std::memory_order_seq_cst) != nullptr;
   shim::revoke_word(*astack.head, shim::Sleeper::estack, served);
-  if (served) summon_estack(astack);
+  if (served) astack.summons.raise(1);
 }
 
 /// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see

@@ -68,7 +68,7 @@ void EStack::park(std::uint64_t unused) noexcept {
   const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
   const bool briefly = unused < to_ticks(kRestsAfterUs) || left_to_poller();
   // A client that has moved a longer sleep to a futex of its own must not keep the thread.
-  const std::atomic<std::uint32_t>* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
+  const shim::SleepingWord* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
   shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                     briefly ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle, summons);
   if (!briefly) context_.note_clock();  // the machine may have been suspended meanwhile

@@ -122,7 +122,7 @@ void EStackPool::reclaim_locked(uid_t user) {
 void EStackPool::dismiss_locked(EStack& estack, ServedAStack& astack) noexcept {
   estack.leave_.store(true);
   shim::unpark_estack(*astack.head);
-  summon_estack(astack);
+  astack.summons.raise(1);
 }
 
 bool EStackPool::is_wanted(const EStack& estack) {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kColdWindows = 64;
 }  // namespace
 
 void Poller::take_offers(shim::Moment now) {
-  offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
+  offers_seen_ = offered_.look();  // P2: before the offers are taken
   {
     std::lock_guard lock(mutex_);
     taken_.swap(offers_);

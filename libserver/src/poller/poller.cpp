@@ -10,7 +10,6 @@
 #include "call/stack.h"
 #include "lrpc/shim/system/asymmetric_fence.h"
 #include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/processor.h"
 #include "poller_team.h"
 #include "to_ticks.h"
@@ -41,15 +40,13 @@ void Poller::accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack&
 
 void Poller::take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
-  if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
+  if (offered_.stopped() || offers_.size() >= kHotSet || !start_locked()) {
     astack.polled.store(Polled::no);
     return;
   }
   astack.poller.store(index_, std::memory_order_relaxed);
-  // P1: the offer lies there before it is counted, and is counted before the wake-up.
   offers_.push_back({.binding = binding, .astack = &astack, .last_hit = shim::ticks()});
-  offered_.fetch_add(1, std::memory_order_release);
-  shim::futex_wake_private(offered_, 1);
+  offered_.raise(1);  // P1
 }
 
 bool Poller::start_locked() {
@@ -74,10 +71,8 @@ void* Poller::thread_main(void* poller) {
 
 void Poller::stop() {
   {
-    std::lock_guard lock(mutex_);  // P5
-    stop_.store(true);
-    offered_.fetch_add(1, std::memory_order_release);
-    shim::futex_wake_private(offered_, 1);
+    std::lock_guard lock(mutex_);
+    offered_.stop();  // P5
   }
   if (thread_.running()) thread_.join();
   std::lock_guard lock(mutex_);
@@ -90,10 +85,10 @@ bool Poller::runs_here() {
 }
 
 void Poller::run() {
-  while (!stop_.load(std::memory_order_acquire)) {
+  while (!offered_.stopped()) {
     take_offers(shim::this_moment());
     if (hot_count_ == 0) {
-      wait_for_offers();
+      offered_.sleep_unless_changed(offers_seen_);  // P3
     } else if (!takes_offers(shim::this_moment())) {
       cool_down();  // offered before the back-off began
     } else if (take_seat() || begin_as_guest()) {
@@ -171,13 +166,6 @@ bool Poller::keep_seat(std::uint64_t calls, shim::Moment now) noexcept {
     say_all_polled();  // H5, for a caller that another poller serves
   }
   return true;
-}
-
-void Poller::wait_for_offers() {
-  // P3: offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does
-  // a stop that came since; one that is counted already is seen here, for the count was raised behind it.
-  if (stop_.load(std::memory_order_acquire)) return;
-  (void)shim::futex_wait_private(offered_, offers_seen_, std::chrono::nanoseconds(-1));
 }
 
 bool Poller::shares_processor_with_caller() const noexcept {
@@ -293,7 +281,7 @@ void Poller::poll() {
     context_.note_clock(now);
     if (policy_.yield_due(now)) offer_processor();
     tell_hits();
-    if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
+    if (policy_.evicted() || !team_.may_poll(index_) || offered_.stopped()) return;
     if (hot_count_ == 0 || (!guest_ && now.since(last_hit) > window)) return;
     if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
     look.ticks = now.ticks - looked;
@@ -302,7 +290,7 @@ void Poller::poll() {
     processors_.refresh(now.ticks);
     if (!keep_seat(look.calls, now)) return;
     if (load_.looked(look, now)) balance(now);
-    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
+    if (offered_.changed_since(offers_seen_)) take_offers(now);
     drop_cold(now);
   }
 }
@@ -314,7 +302,7 @@ void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
   const std::uint64_t had_before = counted_us_;
   count_anew(now);
   const std::uint64_t had = counted_us_ - had_before;
-  const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
+  const bool own = offered_.changed_since(offers_seen_);
   if (passed > had && !own) policy_.others_had(std::min(us, passed - had), now);
 }
 

@@ -14,6 +14,7 @@
 #include "domain_processors.h"
 #include "guest_policy.h"
 #include "lrpc/server/server.h"
+#include "lrpc/shim/system/sleeping_word.h"
 #include "lrpc/shim/system/thread.h"
 #include "poller_grant.h"
 #include "poller_load.h"
@@ -123,7 +124,6 @@ class Poller {
   void note_gap(std::uint64_t us, shim::Moment now) noexcept;
   void count_anew(shim::Moment now) noexcept;
   void cool_down();
-  void wait_for_offers();
 
   PollerTeam& team_;
   const std::uint8_t index_;
@@ -132,9 +132,8 @@ class Poller {
   const std::size_t stack_size_;
   DomainProcessors& processors_;
   std::mutex mutex_;
-  std::vector<Hot> offers_;                ///< This and the other two have room for the hot set when the thread starts.
-  std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
-  std::atomic<bool> stop_{false};
+  std::vector<Hot> offers_;     ///< This and the other two have room for the hot set when the thread starts.
+  shim::SleepingWord offered_;  ///< Raised for an offer; also tells the polling thread to look.
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
   std::atomic<std::uint16_t> seat_{shim::kNoProcessor};
   std::atomic<bool> polls_{false};

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/shim/system/sleeping_word.h"
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {
@@ -67,8 +67,8 @@ class Receiver {
 
 class UringReceiver;
 
-/// Sleeps until *word != expected, is woken, or `until` (CLOCK_MONOTONIC; Time::max(): never) has passed. Any thread.
-void futex_sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected, Time until) noexcept;
+/// How long a sleep until then is; negative, for ever, if that is Time::max().
+Duration left_until(Time until) noexcept;
 
 /// A thread that has the lead. Lies on its stack; leads within a lead (a nested wait) are linked.
 struct UringEngine::Lead {
@@ -82,7 +82,7 @@ struct UringEngine::Lead {
 /// A thread that waits while another leads. Lies on its stack.
 struct UringEngine::Follower {
   const std::function<bool()>* done = nullptr;
-  std::atomic<std::uint32_t> word{0};  ///< 1: woken.
+  std::atomic<std::uint32_t> word{0};  ///< 1: woken, which others see. So there is nothing to count (SleepingWord).
   Follower* next = nullptr;
 };
 
@@ -113,10 +113,10 @@ struct UringEngine::Core {
   enum class Watch : std::uint8_t { nobody, watching, asleep };
   Watch watch = Watch::nobody;  ///< What the deputy does.
   bool take_now = false;        ///< The deputy need not wait.
-  std::atomic<std::uint32_t> deputy_word{0};
-  std::atomic<std::uint32_t> spare_word{0};
+  shim::SleepingWord deputy_word;
+  shim::SleepingWord spare_word;
   std::uint32_t spares = 0;
-  std::atomic<bool> stopping{false};
+  std::atomic<bool> stopping{false};  ///< Of all threads, and not for good: no word's own stop().
   std::vector<std::thread> threads;
 
   std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One a thread that has ever led.

@@ -165,7 +165,7 @@ void UringEngine::follow(const std::function<bool()>& done, Time deadline) {
   Monitor& monitor = core.host->monitor();
   while (me.word.load(std::memory_order_relaxed) == 0 && (deadline == Time::max() || core.host->now() < deadline)) {
     monitor.unlock();
-    futex_sleep(me.word, 0, deadline);
+    (void)shim::futex_wait_private(me.word, 0, left_until(deadline));
     monitor.lock();
   }
   Follower** at = &core.followers;

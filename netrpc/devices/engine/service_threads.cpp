@@ -37,10 +37,8 @@ void UringEngine::stop() {
     assert((core.leader == nullptr || core.leader->thread != std::this_thread::get_id()) && "not from a protocol");
     core.stopping.store(true, std::memory_order_relaxed);
     kick();
-    core.deputy_word.fetch_add(1, std::memory_order_relaxed);
-    shim::futex_wake_private(core.deputy_word, 1);
-    core.spare_word.fetch_add(1, std::memory_order_relaxed);
-    shim::futex_wake_private(core.spare_word, 1 << 20);
+    core.deputy_word.raise(1);
+    core.spare_word.raise();
   }
   for (std::thread& thread : core.threads) thread.join();
   core.threads.clear();
@@ -62,10 +60,10 @@ void UringEngine::serve() {
       watch();
       take = true;
     } else {
-      const std::uint32_t word = core.spare_word.load(std::memory_order_relaxed);
+      const std::uint32_t seen = core.spare_word.look();  // P2
       ++core.spares;
       monitor.unlock();
-      futex_sleep(core.spare_word, word, Time::max());
+      core.spare_word.sleep_unless_changed(seen);  // P3
       monitor.lock();
       --core.spares;
       take = false;
@@ -82,13 +80,13 @@ void UringEngine::watch() {
   int quiet = 0;
   core.watch = Core::Watch::watching;
   while (!core.stopping.load(std::memory_order_relaxed)) {
-    const std::uint32_t word = core.deputy_word.load(std::memory_order_relaxed);
+    const std::uint32_t word = core.deputy_word.look();  // P2
     const Time until = core.watch == Core::Watch::asleep ? Time::max() : core.host->now() + look;
     monitor.unlock();
     for (Time next = until;;) {
-      futex_sleep(core.deputy_word, word, next);
+      core.deputy_word.sleep_unless_changed(word, left_until(next));  // P3
       const std::uint64_t turns = core.turns.load(std::memory_order_relaxed);
-      if (core.deputy_word.load(std::memory_order_relaxed) != word || next == Time::max() || turns == seen) break;
+      if (core.deputy_word.changed_since(word) || next == Time::max() || turns == seen) break;
       // The lead goes from hand to hand: nothing to do, and nothing to take the monitor for.
       seen = turns;
       quiet = 0;
@@ -116,17 +114,15 @@ void UringEngine::wake_deputy(bool take_now) noexcept {
   if (core.watch == Core::Watch::nobody) return;
   core.watch = Core::Watch::watching;
   core.take_now = take_now;
-  core.deputy_word.fetch_add(1, std::memory_order_relaxed);
   Core::add_one(core.counts.wakes);
-  shim::futex_wake_private(core.deputy_word, 1);
+  core.deputy_word.raise(1);  // P1
 }
 
 void UringEngine::wake_spare() noexcept {
   Core& core = *core_;
   if (core.spares == 0) return;
-  core.spare_word.fetch_add(1, std::memory_order_relaxed);
   Core::add_one(core.counts.wakes);
-  shim::futex_wake_private(core.spare_word, 1);
+  core.spare_word.raise(1);  // P1
 }
 
 }  // namespace lrpc::netrpc

@@ -12,9 +12,8 @@
 
 namespace lrpc::netrpc {
 
-void futex_sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected, Time until) noexcept {
-  const Duration limit = until == Time::max() ? Duration(-1) : std::max(until - MonotonicClock().now(), Duration(0));
-  (void)shim::futex_wait_private(word, expected, limit);
+Duration left_until(Time until) noexcept {
+  return until == Time::max() ? Duration(-1) : std::max(until - MonotonicClock().now(), Duration(0));
 }
 
 UringEngine::Core::~Core() {

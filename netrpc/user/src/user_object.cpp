@@ -1,13 +1,11 @@
 #include "lrpc/netrpc/user/user_object.h"
 
 #include <algorithm>
-#include <climits>
 #include <new>
 #include <utility>
 
 #include "lrpc/netrpc/host.h"
 #include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/futex.h"
 
 namespace lrpc::netuser {
 
@@ -128,20 +126,6 @@ bool UserObject::take(Upcall& upcall) noexcept {
   return true;
 }
 
-std::uint32_t UserObject::going_to_wait() noexcept {
-  ++waiting_;
-  return arrivals_.load(std::memory_order_relaxed);  // it changes only inside the monitor, or for no message
-}
-
-void UserObject::wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept {
-  (void)shim::futex_wait_private(arrivals_, seen, limit);
-}
-
-void UserObject::wake_all() noexcept {
-  arrivals_.fetch_add(1, std::memory_order_release);
-  shim::futex_wake_private(arrivals_, INT_MAX);
-}
-
 Errc UserObject::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept {
   return attached_ && wanted_ ? Errc::ok : Errc::not_supported;
 }
@@ -181,12 +165,6 @@ void UserObject::arrived(Session& lower, Message message) {
   queued_bytes_ += footprint;
   ++counted.received;
   wake_another();
-}
-
-void UserObject::wake_another() noexcept {
-  if (waiting_ == 0 || queue_.empty()) return;
-  arrivals_.fetch_add(1, std::memory_order_release);
-  shim::futex_wake_private(arrivals_, 1);
 }
 
 Errc UserObject::control(control::Request& request) noexcept {

@@ -12,6 +12,7 @@
 #include "lrpc/shim/system/asymmetric_fence.h"
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/processor.h"
+#include "lrpc/shim/system/sleeping_word.h"
 
 namespace lrpc::shim {
 
@@ -133,11 +134,11 @@ inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
 /// kParkedSleep.
 ///
 /// A peer may move the sleeper to another futex (FUTEX_CMP_REQUEUE): then no wake-up on the word reaches it. `summons`,
-/// if not null, is a word of this process on which it sleeps, too: who sets one of the flags changes that word and
-/// wakes its sleepers. It makes the sleep dearer. Precondition: can_wait_any().
+/// if not null, is a word on which it sleeps, too: who sets one of the flags raises that. It makes the sleep dearer.
+/// Precondition: can_wait_any().
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked, std::chrono::nanoseconds limit,
-                 const std::atomic<std::uint32_t>* summons = nullptr) noexcept;
+                 const SleepingWord* summons = nullptr) noexcept;
 
 /// T14, the word's half: gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the
 /// parked flag, so that one that is just about to sleep does not, and wakes. Set its `leave` before.

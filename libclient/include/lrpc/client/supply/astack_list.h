@@ -17,6 +17,7 @@
 #include "lrpc/shim/system/asymmetric_fence.h"
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/handover.h"
+#include "lrpc/shim/system/sleeping_word.h"
 
 namespace lrpc::client {
 
@@ -172,7 +173,7 @@ class AStackList {
   [[nodiscard]] std::size_t count_idle() const noexcept;
   /// A count that wake_waiters() raises. Whoever wants to wait reads it first, before the last look at anything else
   /// that wake_waiters() tells of (the end of the binding).
-  [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.look(); }
   /// Waits for an A-stack to be put back, at most `limit`, or for one of other words to change, fewer than
   /// kMostFutexWaits. Not if somebody was woken since `seen` was read. May return early; look again.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
@@ -231,7 +232,7 @@ class AStackList {
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
   std::atomic<std::uint32_t> waiters_{0};
-  std::atomic<std::uint32_t> wakes_{0};  ///< Futex word of the waiters.
+  shim::SleepingWord wakes_;
   std::mutex ending_;
   std::atomic<bool> leasing_ended_{false};  ///< The kernel has begun to refuse heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;

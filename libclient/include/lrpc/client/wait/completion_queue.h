@@ -1,7 +1,6 @@
 // Waiting for many started calls at once: a descriptor that poll(2) understands, callbacks, coroutines.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
@@ -19,6 +18,7 @@
 #include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/system/fork.h"
 #include "lrpc/shim/system/futex.h"
+#include "lrpc/shim/system/sleeping_word.h"
 #include "lrpc/shim/system/thread.h"
 
 namespace lrpc {
@@ -101,11 +101,10 @@ class CompletionQueue {
   client::QueueLink& link_;
   UniqueFd ready_fd_;
   shim::Thread thread_;
-  std::atomic<std::uint32_t> changed_{0};  ///< Futex word of the thread: counts what it must look at.
+  shim::SleepingWord changed_;  ///< Of the thread: raised for each call that it must look at.
   std::map<const shim::LinkageRecord*, Watched> watched_;
   std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
   std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
-  bool stop_ = false;
 };
 
 /// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is

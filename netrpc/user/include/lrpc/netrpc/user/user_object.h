@@ -5,7 +5,6 @@
 // and to a number of sessions, messages and bytes.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +16,7 @@
 
 #include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/graph.h"
+#include "lrpc/shim/system/sleeping_word.h"
 
 namespace lrpc::netuser {
 
@@ -83,15 +83,22 @@ class UserObject final : public netrpc::Protocol {
   /// Takes the message that has waited longest. False: none waits.
   [[nodiscard]] bool take(Upcall& upcall) noexcept;
   /// Inside the monitor, when take() has found nothing: the value for wait(), which follows outside.
-  [[nodiscard]] std::uint32_t going_to_wait() noexcept;
+  [[nodiscard]] std::uint32_t going_to_wait() noexcept {
+    ++waiting_;
+    return arrivals_.look();  // P2: it changes only inside the monitor, or for no message
+  }
   /// Blocks, at most `limit` (negative: without), until something may have arrived or changed since going_to_wait().
   /// Outside the monitor; then stopped_waiting() inside. Spurious returns happen.
-  void wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept {
+    arrivals_.sleep_unless_changed(seen, limit);  // P3
+  }
   void stopped_waiting() noexcept { --waiting_; }
   /// Inside the monitor, by a thread that was woken and takes nothing: it may have been woken in another's place.
-  void wake_another() noexcept;
+  void wake_another() noexcept {
+    if (waiting_ != 0 && !queue_.empty()) arrivals_.raise(1);  // P1
+  }
   /// Ends all wait()s. Any thread.
-  void wake_all() noexcept;
+  void wake_all() noexcept { arrivals_.raise(); }
 
   // ---- Protocol ----
   [[nodiscard]] Errc open_done(netrpc::Session& lower, const netrpc::ParticipantSet& participants) noexcept override;
@@ -120,7 +127,7 @@ class UserObject final : public netrpc::Protocol {
   netrpc::FifoQueue<Upcall> queue_;
   std::size_t queued_bytes_ = 0;
   unsigned waiting_ = 0;
-  std::atomic<std::uint32_t> arrivals_{0};  ///< A futex.
+  shim::SleepingWord arrivals_;
 };
 
 /// USER(name, number, largest, sessions, queue, queue_bytes) over a datagram service.
