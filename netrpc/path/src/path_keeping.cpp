@@ -72,11 +72,13 @@ void PathService::retry_unbinds(Clock::time_point now) {
   std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
   // Those that are listed exist: a path leaves the list, under the lock, before it ends.
   for (const auto& [path, weak] : paths_) in_use.insert(path->host);
-  std::erase_if(unsent_, [&](const Unbind& one) {
-    return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
-  });
   const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
-  while (unsent_.size() > most) unsent_.pop_front();
+  for (Unbinds* const left : {&unsent_, &unbinds_}) {  // of hosts that do not answer, and of hosts that are slow
+    std::erase_if(*left, [&](const Unbind& one) {
+      return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
+    });
+    while (left->size() > most) left->pop_front();
+  }
   unbinds_.splice(unbinds_.end(), unsent_);
 }
 

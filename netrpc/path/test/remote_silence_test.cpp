@@ -225,5 +225,34 @@ TEST_F(SlowHosts, do_not_keep_others_from_their_keepalives_while_they_hear_what_
   EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 1; }));
 }
 
+TEST_F(SlowHosts, are_not_told_of_more_bindings_than_there_may_be) {
+  constexpr std::size_t kBindings = 8;
+  constexpr int kRounds = 40;
+  here_->stop_broker();
+  here_->start_broker({.max_paths = kBindings, .keepalive = kKeepalive});
+  struct Heard {
+    std::atomic<bool> held{true};
+    std::atomic<int> unbinds{0};
+  };
+  const auto heard = std::make_shared<Heard>();
+  network_.tamper([heard](std::uint16_t command, std::vector<std::byte>&) {
+    if (command != Network::kUnbind) return;
+    const int number = ++heard->unbinds;
+    while (number == 1 && heard->held) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(60ms);
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    EXPECT_TRUE(eventually([&] { return import().has_value(); }));  // and lets go of it
+    EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0 && heard->unbinds == 1; }));
+  }
+  heard->held = false;
+  EXPECT_TRUE(eventually([&] {
+    const int before = heard->unbinds;
+    std::this_thread::sleep_for(500ms);
+    return heard->unbinds == before;
+  }));
+  EXPECT_LE(heard->unbinds, 1 + 2 * static_cast<int>(kBindings));
+}
+
 }  // namespace
 }  // namespace testing_netpath
