@@ -11,6 +11,8 @@
 #include <climits>
 #include <cstdio>
 
+#include "lrpc/shim/system/fd.h"
+
 namespace lrpc::daemon {
 
 void LogStream::open_own() noexcept {
@@ -19,8 +21,8 @@ void LogStream::open_own() noexcept {
   if (::fstat(fd_, &kind) != 0 || (!S_ISFIFO(kind.st_mode) && !S_ISCHR(kind.st_mode))) return;
   std::array<char, 32> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd_);
-  const int own = ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (own >= 0) fd_ = own;
+  const UniqueFd own(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (own) (void)::dup2(own.get(), fd_);
 }
 
 void LogStream::write(std::string_view line) noexcept {

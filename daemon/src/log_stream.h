@@ -13,9 +13,9 @@ class LogStream {
   LogStream(const LogStream&) = delete;
   LogStream& operator=(const LogStream&) = delete;
 
-  /// From now on a pipe or terminal is written to through a description of this process's own, which never waits. It is
-  /// never closed. Where it cannot be opened (another user's), a write may wait if others write there, too, or if a
-  /// terminal is stopped. To be called before any write.
+  /// From now on a pipe or terminal is written to through a description of this process's own, which never waits: by
+  /// this, and by whatever else writes to the descriptor. Where it cannot be opened (another user's), a write may wait
+  /// if others write there, too, or if a terminal is stopped. To be called before any write.
   void open_own() noexcept;
   /// Writes `line`, which has its end, or leaves it out if it cannot be written at once. Before the next one that can
   /// be written, a line says how many were left out. Any thread.
@@ -26,7 +26,7 @@ class LogStream {
  private:
   [[nodiscard]] bool put(std::string_view text) noexcept;
 
-  int fd_;
+  const int fd_;
   std::mutex mutex_;
   std::uint64_t left_out_ = 0;
   bool torn_ = false;  ///< The last line that was written lacks its end.

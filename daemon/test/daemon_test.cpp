@@ -192,6 +192,27 @@ TEST(Daemon, does_not_wait_for_whoever_reads_its_log) {
   EXPECT_FALSE(std::getline(lines, line)) << line;
 }
 
+/// In a child process: what its libraries say, of what a peer has made fail, goes to the standard error, too.
+[[noreturn]] void let_others_write_to(int log) {
+  ::dup2(log, STDERR_FILENO);
+  if (!lrpc::daemon::start("a-daemon", {})) std::_Exit(2);
+  ::alarm(60);  // it waits
+  for (int line = 0; line < 10'000; ++line) std::fprintf(stderr, "lrpc: an exception escaped a procedure\n");
+  std::_Exit(0);
+}
+
+TEST(Daemon, does_not_wait_when_a_library_of_its_own_writes) {
+  std::array<int, 2> log{};
+  ASSERT_EQ(::pipe2(log.data(), O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) let_others_write_to(log[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(::fcntl(log[1], F_GETFL) & O_NONBLOCK, 0) << "that of others waits as before";
+  for (const int end : log) ::close(end);
+}
+
 /// In a child process: its file is full for a while.
 [[noreturn]] void log_into_full_file(int file) {
   ::dup2(file, STDERR_FILENO);
