@@ -209,6 +209,18 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_client_goes) {
   EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 0; }));
 }
 
+TEST_F(RemoteEnds, are_heard_of_by_the_procedures_of_a_group_when_their_client_goes) {
+  here_->wire().set_members({kThere});
+  auto client = Limits::Client::import("limits@replicas", import_options());
+  ASSERT_TRUE(client) << client.error().message();
+  auto held = std::make_optional(client->start().Hold(kForever));
+  EXPECT_TRUE(holds());
+  { const auto goes = *std::move(client); }
+  held.reset();
+  EXPECT_TRUE(told());
+  EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 1; })) << "client_'s";
+}
+
 TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_restarted) {
   auto held = client_->start().Hold(kForever);
   EXPECT_TRUE(holds());
