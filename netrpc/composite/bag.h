@@ -98,7 +98,7 @@ class Item {
   bool orphan_ = false;
   bool given_ = false;      ///< A request: the protocol above is being given it.
   bool over_ = false;       ///< It has been answered or let go of.
-  HostShares::Part place_;  ///< A request's, while the protocol above works on it.
+  HostShares::Part place_;  ///< A request's, while it waits, and while the protocol above works on it.
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "netrpc/composite/group_session.h"
-#include "netrpc/composite/suite/peer_table.h"
+#include "netrpc/composite/suite/suite.h"
 #include "netrpc/graph/options.h"
 #include "netrpc/src/header_room.h"
 
@@ -297,9 +297,17 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   }
 }
 
-/// What is to be a request for the protocol above. One that finds no room is not acknowledged, and comes again.
+/// What is to be a request for the protocol above. One that finds no room is not acknowledged, and comes again. Those
+/// that wait, whatever holds them up, take no more than a part of this host's buffers.
 bool Framework::has_room(const ItemRef& item) noexcept {
-  if (!item->request_ || places_.has_room(Peer::of(host(), *item).key_of_host(), 1, kMostRequests)) return true;
+  if (!item->request_) return true;
+  const HostKey from = Peer::of(host(), *item).key_of_host();
+  const std::size_t waits = item->missing_ != Item::kInsertion ? item->message.footprint() : 0;
+  if (places_.has_room(from, 1, kMostRequests) &&
+      (waits == 0 || waiting_.has_room(from, waits, host().pool().limit() / kShareOfBuffers))) {
+    if (waits != 0) item->place_ = waiting_.take(from, waits);
+    return true;
+  }
   ++counted.refused;
   return false;
 }

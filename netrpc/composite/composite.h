@@ -84,7 +84,8 @@ class Framework final : public TransparentProtocol {
   AttributeTable attributes_;
   HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
-  HostShares places_;  ///< Of requests. Outlives the bag.
+  HostShares places_;   ///< Of requests. This and the next outlive the bag.
+  HostShares waiting_;  ///< Buffers of requests that somebody holds up.
   Bag bag_;
   Calls calls_;
   Cells<RequestSession> requests_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -132,6 +133,47 @@ TEST(CompositeShares, a_host_does_not_take_all_places_of_atomic) {
   two.run(20s);
   EXPECT_EQ(last.outcome, Errc::ok);
   EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 6) << "one, and five that waited";
+}
+
+/// Of its next life, which wait for one of the life before: as several clients, or as one by several protocols above.
+TEST(CompositeShares, a_host_does_not_take_all_buffers_by_requests_that_wait_for_its_life_before) {
+  Several two(2, [] {
+    return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()),
+                             part(avoid_interference_kind())};
+  });
+  constexpr ProtocolNumber kClients = 5;
+  ParticipantSet to[kClients];
+  for (ProtocolNumber i = 0; i < kClients; ++i) {
+    to[i] = two.net.to(2);
+    to[i].protocol += i;
+    const Shepherd inside(two.net[2].monitor());
+    ASSERT_TRUE(two.layers[2]->open_enable(*two.servers[2], SimHosts::anyone(to[i].protocol)));
+  }
+  const auto call = [&](std::size_t from, Protocol& high, const ParticipantSet& where, GroupOutcome& one,
+                        const std::string& text) {
+    {
+      const Shepherd inside(two.net[from].monitor());
+      const SessionRef session = *two.layers[from]->open(high, where);
+      session->call(Message::copy_of_long(two.net[from].pool(), std::as_bytes(std::span(text))), one, kNoLimit);
+    }
+    two.run(1ms);
+  };
+  std::vector<GroupOutcome> calls(kClients * 300);
+  std::vector<GroupOutcome> before(kClients);
+  GroupOutcome last;
+  two.servers[2]->keeps = true;
+  for (ProtocolNumber i = 0; i < kClients; ++i) call(0, *two.client, to[i], before[i], "before");
+  ASSERT_EQ(two.servers[2]->kept.size(), kClients);
+  two.next_life();
+  two.servers[2]->keeps = false;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    call(0, *two.client, to[i % kClients], calls[i], std::string(60'000, 'x'));
+  call(1, *two.servers[1], to[0], last, std::string(60'000, 'y'));
+  EXPECT_EQ(last.outcome, Errc::ok);
+  two.answer(2);
+  two.run();
+  EXPECT_GT(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 50) << "those that found room";
+  EXPECT_EQ(two.layers[2]->bag().count(), 0U);
 }
 
 }  // namespace
