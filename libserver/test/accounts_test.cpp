@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "soft_limit.h"
 #include "users.h"
 
@@ -15,6 +16,8 @@ namespace lrpc::server {
 namespace {
 
 std::shared_ptr<Accounts> accounts_of(const ServerOptions& options) { return std::make_shared<Accounts>(options); }
+
+constexpr uid_t kOwnUser = 77;  ///< The server's.
 
 struct Limited {
   const char* option;
@@ -67,32 +70,50 @@ TEST(Accounts, however_many_users_take_what_they_may_the_next_one_finds_some) {
   struct Shared {
     std::uint64_t Holding::*what;
     ServerOptions options;
-    std::size_t quota;
+    std::size_t alone;
   };
   const Shared all[] = {
       {&Holding::bindings, {.max_bindings = 64, .max_bindings_per_user = 32}, 32},
-      {&Holding::sealed_clients, {.max_estacks = 64, .max_estacks_per_user = 56}, 56},
+      {&Holding::bindings, {.max_bindings = 64}, 53},  // the quota is more than there is
+      {&Holding::sealed_clients, {.max_estacks = 64, .max_estacks_per_user = 56}, 53},
       {&Holding::descriptors, {}, 32},
   };
   for (const Shared& limited : all) {
     Holding one;
     one.*limited.what = 1;
-    const auto accounts = accounts_of(limited.options);
+    const auto accounts = std::make_shared<Accounts>(limited.options, kOwnUser);
     std::vector<Share> shares;
     const auto take_all = [&](uid_t user) {
       std::size_t taken = 0;
       for (; accounts->room(user, one) && accounts->room(one); ++taken) shares.push_back(accounts->take(user, one));
       return taken;
     };
-    EXPECT_EQ(take_all(kAlice), limited.quota) << "alone it has its quota";
-    for (uid_t user = kBob; user < kBob + 7; ++user) {
-      EXPECT_GE(take_all(user), 1U) << "of " << limited.quota << ", user " << user;
-    }
+    EXPECT_EQ(take_all(kAlice), limited.alone) << "alone it has its quota, if that leaves some";
+    for (uid_t user = kBob; user < kBob + 5; ++user)
+      EXPECT_GE(take_all(user), 1U) << "of " << limited.alone << ", user " << user;
     const Status refused = accounts->room(kBob, one);
     ASSERT_EQ(refused.code(), Errc::limit_reached);
     EXPECT_NE(refused.error().text.find("beside what others have"), std::string::npos) << refused.error().text;
     EXPECT_EQ(accounts->left(kBob).*limited.what, 0U);
+    EXPECT_TRUE(accounts->room(kBob, one, true)) << "what was promised is there";
+    for (uid_t user = kBob + 5; take_all(user) != 0; ++user) ASSERT_LT(user, 100U);
+    EXPECT_TRUE(accounts->room(0, one)) << "however many users there are";
+    EXPECT_TRUE(accounts->room(kOwnUser, one));
   }
+}
+
+TEST(Accounts, other_hosts_together_leave_some_to_the_users_here_and_to_the_program) {
+  const SoftLimit limit(160);
+  const auto accounts = std::make_shared<Accounts>(ServerOptions{.max_bindings = 64}, kOwnUser);
+  std::vector<Share> shares;
+  const Holding binding{.bindings = 1};
+  const Holding descriptors{.descriptors = 2};
+  while (accounts->room(kNobodyHere.uid, binding)) shares.push_back(accounts->take(kNobodyHere.uid, binding));
+  while (accounts->room(kNobodyHere.uid, descriptors)) shares.push_back(accounts->take(kNobodyHere.uid, descriptors));
+  EXPECT_GE(accounts->all().bindings, 32U);
+  EXPECT_LE(accounts->all().descriptors, 140U);
+  EXPECT_TRUE(accounts->room(kAlice, binding) && accounts->room(binding));
+  EXPECT_TRUE(accounts->room(kAlice, descriptors));
 }
 
 TEST(Accounts, a_limit_that_is_switched_off_has_no_shares) {

@@ -18,9 +18,10 @@ namespace {
 class DomainLimits : public testing::Test {
  protected:
   /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
-  static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty) {
+  static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty,
+                     Gate gate = Gate::adaptive) {
     std::promise<Status> bound;
-    const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared)); });
+    const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared, gate)); });
     return domain.watcher().post(task) ? bound.get_future().get() : Status(Errc::system_error);
   }
   static void unbind(Domain& domain, std::uint64_t binding) {
@@ -40,12 +41,12 @@ class DomainLimits : public testing::Test {
   static constexpr Pdl kEmpty{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
 
  private:
-  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared) {
+  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared, Gate gate) {
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
     if (!layout) return layout.error();
-    if (Status room = domain.bindings().room_for(client, *interface); !room) return room;
+    if (Status room = domain.bindings().room_for(client, *interface, gate); !room) return room;
     auto region = shim::Region::private_to_this_domain(*std::move(layout));
     auto bells = shim::make_socket_pair();
     auto process = shim::open_pidfd(::getpid());

@@ -83,11 +83,11 @@ void Bindings::end_all() {
   }
 }
 
-Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote) {
+Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
   accounts_->settle_ended();
-  const Holding wanted = holding_of(interface);
+  Holding wanted = holding_of(interface);
+  if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // those the network domain limits, host by host
   if (Status room = accounts_->room(wanted); !room) return room;
-  if (remote) return {};  // the network domain limits those, host by host
   std::lock_guard lock(mutex_);
   const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
@@ -96,7 +96,9 @@ Status Bindings::room_for(const shim::Credentials& client, const ServedInterface
                                           " bindings to the server, as many as it lets one process have"};
   }
   if (Status room = accounts_->room(client.uid, wanted); !room) return room;
-  return accounts_->room(client.uid, descriptors_of(interface));
+  Holding descriptors = descriptors_of(interface);
+  if (gate == shim::Gate::trap) descriptors.descriptors += TrapServer::kDescriptors.descriptors;  // of its listener
+  return accounts_->room(client.uid, descriptors);
 }
 
 void Bindings::forget_if_none_locked(pid_t process) noexcept {

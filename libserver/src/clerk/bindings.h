@@ -31,9 +31,9 @@ class Bindings {
   Bindings(const Bindings&) = delete;
   Bindings& operator=(const Bindings&) = delete;
 
-  /// For one more binding to an interface: limit_reached if the server, this client or its user has as much as the
-  /// options allow. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote = false);
+  /// For one more binding to an interface, by this gate: limit_reached if the server, this client or its user (all
+  /// callers of other hosts are one) has as much as it may have. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   /// Throws std::bad_alloc; then there is none.
   Status add(ServedParts parts);

@@ -49,8 +49,7 @@ Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<
   if (!allowed) return allowed.error();
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
-  const bool remote = request.principal.has_value();
-  if (Status room = bindings.room_for(request.client, *interface, remote); !room) return room.error();
+  if (Status room = bindings.room_for(request.client, *interface, request.gate); !room) return room.error();
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;

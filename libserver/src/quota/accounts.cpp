@@ -1,14 +1,15 @@
 #include "accounts.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/most_of_one.h"
 #include "lrpc/shim/no_limit.h"
 #include "server_options.h"
@@ -64,29 +65,26 @@ constexpr std::array kOfUser{
 
 std::uint64_t left_of(std::uint64_t most, std::uint64_t has) noexcept { return most - std::min(most, has); }
 
-/// What one who has `has` may come to, where all have `in_use`: so that no number of users shuts out the next one. What
-/// has no limit is not shared.
-std::uint64_t most_of(const Quota& quota, const Options& options, std::uint64_t has, std::uint64_t in_use,
-                      std::uint64_t wanted) {
+/// What a user that has `has` may come to, where all have `in_use`: so that no number of users shuts out the next one,
+/// and none of them root or the server's own user, who have no shares (`unshared`). Other hosts together count as one
+/// user: the network domain, which limits each of them, does not know what this server has. What has no limit is not
+/// shared.
+std::uint64_t most_of(const Quota& quota, const Options& options, uid_t user, bool unshared, const Holding& has,
+                      const Holding& in_use, std::uint64_t wanted) {
   const std::uint64_t most = quota.most(options);
   if (quota.all == nullptr || most == kNoLimit) return most;
-  return shim::quota_beside_others(most, wanted, has, in_use, quota.all(options));
+  const std::uint64_t all = quota.all(options);
+  if (unshared) return std::min(most, has.*quota.what + left_of(all, in_use.*quota.what));
+  const std::uint64_t of_others = all - all / 16;
+  if (user == kNobodyHere.uid) return of_others - of_others / 8;
+  return shim::quota_beside_others(most, wanted, has.*quota.what, in_use.*quota.what, of_others);
 }
 
-Status room_in(std::span<const Quota> quotas, const Options& options, const std::string& who, const Holding& has,
-               const Holding& in_use, const Holding& wanted) {
-  for (const Quota& quota : quotas) {
-    const auto what = quota.what;
-    if (wanted.*what == 0) continue;  // how much there may be takes a system call for some
-    const std::uint64_t most = most_of(quota, options, has.*what, in_use.*what, wanted.*what);
-    if (wanted.*what <= left_of(most, has.*what)) continue;
-    return Error{Errc::limit_reached, who + " has " + std::to_string(has.*what) + " " + std::string(quota.name) +
-                                          " and wants " + std::to_string(wanted.*what) + " more, where there may be " +
-                                          std::to_string(most) +
-                                          (most < quota.most(options) ? " beside what others have (" : " (") +
-                                          std::string(quota.option) + ")"};
-  }
-  return {};
+Error no_room(const Quota& quota, const std::string& who, std::uint64_t has, std::uint64_t wanted, std::uint64_t most,
+              std::string_view beside = "") {
+  return {Errc::limit_reached, who + " has " + std::to_string(has) + " " + std::string(quota.name) + " and wants " +
+                                   std::to_string(wanted) + " more, where there may be " + std::to_string(most) +
+                                   std::string(beside) + " (" + std::string(quota.option) + ")"};
 }
 
 template <class Change>
@@ -115,12 +113,27 @@ void Share::give() noexcept {
 
 Status Accounts::room(const Holding& wanted) const {
   const Holding has = all();
-  return room_in(kOfAll, options_, "the server", has, has, wanted);
+  for (const Quota& quota : kOfAll) {
+    const auto what = quota.what;
+    const std::uint64_t most = quota.most(options_);
+    if (wanted.*what > left_of(most, has.*what)) return no_room(quota, "the server", has.*what, wanted.*what, most);
+  }
+  return {};
 }
 
-Status Accounts::room(uid_t user, const Holding& wanted) const {
+Status Accounts::room(uid_t user, const Holding& wanted, bool promised) const {
   const std::lock_guard lock(mutex_);
-  return room_in(kOfUser, options_, "user " + std::to_string(user), has_locked(user), all_, wanted);
+  const Holding has = has_locked(user);
+  const bool unshared = promised || privileged(user);
+  for (const Quota& quota : kOfUser) {
+    const auto what = quota.what;
+    if (wanted.*what == 0) continue;  // how much there may be takes a system call for some
+    const std::uint64_t most = most_of(quota, options_, user, unshared, has, all_, wanted.*what);
+    if (wanted.*what <= left_of(most, has.*what)) continue;
+    return no_room(quota, "user " + std::to_string(user), has.*what, wanted.*what, most,
+                   most < quota.most(options_) ? " beside what others have" : "");
+  }
+  return {};
 }
 
 Holding Accounts::left(uid_t user) const {
@@ -128,7 +141,7 @@ Holding Accounts::left(uid_t user) const {
   const Holding has = has_locked(user);
   Holding left;
   for (const Quota& quota : kOfUser)
-    left.*quota.what = left_of(most_of(quota, options_, has.*quota.what, all_.*quota.what, 1), has.*quota.what);
+    left.*quota.what = left_of(most_of(quota, options_, user, privileged(user), has, all_, 1), has.*quota.what);
   return left;
 }
 

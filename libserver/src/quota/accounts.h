@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <list>
@@ -60,12 +61,15 @@ class Share {
 /// E-stacks, which calls wait for in turn, are counted where that is decided (estack_shares.h).
 class Accounts : public std::enable_shared_from_this<Accounts> {
  public:
-  explicit Accounts(const ServerOptions& options) : options_(options) {}
+  /// `own_user`: it and root are never shut out by others.
+  explicit Accounts(const ServerOptions& options, uid_t own_user = ::geteuid())
+      : options_(options), own_user_(own_user) {}
 
   /// limit_reached, and the option that says so, if the server would have more than it takes of all users.
   [[nodiscard]] Status room(const Holding& wanted) const;
-  /// The same for this user.
-  [[nodiscard]] Status room(uid_t user, const Holding& wanted) const;
+  /// The same for this user, and for those of other hosts together (kNobodyHere). `promised`: it was asked for before,
+  /// so that others' holdings of since then count no more; only what there is does.
+  [[nodiscard]] Status room(uid_t user, const Holding& wanted, bool promised = false) const;
   /// What the user may still have.
   [[nodiscard]] Holding left(uid_t user) const;
   /// Asks nothing. Throws std::bad_alloc; then nothing was taken.
@@ -104,8 +108,10 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   };
   void give(uid_t user, const Holding& amount) noexcept;
   [[nodiscard]] Holding has_locked(uid_t user) const;
+  [[nodiscard]] bool privileged(uid_t user) const noexcept { return user == 0 || user == own_user_; }
 
   const ServerOptions options_;
+  const uid_t own_user_;
   mutable std::mutex mutex_;
   Holding all_;
   std::map<uid_t, User> users_;

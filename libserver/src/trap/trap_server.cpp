@@ -17,8 +17,6 @@ namespace lrpc::server {
 namespace {
 
 constexpr Holding kThread{.sealed_clients = 1};
-/// What is listened on, and what wakes the thread.
-constexpr Holding kDescriptors{.descriptors = 2};
 
 }  // namespace
 
@@ -39,7 +37,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
   const uid_t user = binding->user();
-  if (Status room = accounts_->room(user, kDescriptors); !room) return room;
+  if (Status room = accounts_->room(user, kDescriptors, /*promised=*/true); !room) return room;
   if (Status room = accounts_->room(kThread); !room) return room;
   if (Status room = accounts_->room(user, kThread); !room) return room;
   auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake),

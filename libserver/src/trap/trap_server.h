@@ -24,6 +24,9 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
+  /// Of a listener: what is listened on, and what wakes the thread. Room for them is asked for when its client binds.
+  static constexpr Holding kDescriptors{.descriptors = 2};
+
   TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts);
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;

@@ -21,11 +21,12 @@ namespace lrpc::shim {
   return more <= all && in_use <= all - more && has + more <= most_of_one(has, in_use, all, more);
 }
 
-/// What one who has `has` and wants `more` may come to by a quota, of `all` of which all together have `in_use`: its
-/// whole quota only while nobody else has any; beside others no more than its fair share of what is left.
+/// What one who has `has` and wants `more` may come to by a quota, of `all` of which all together have `in_use`. One that
+/// is alone may have its whole quota, but for an eighth of `all` (nothing, where that is less than one); beside others
+/// no more than its fair share of what is left.
 [[nodiscard]] constexpr std::size_t quota_beside_others(std::size_t quota, std::size_t more, std::size_t has,
                                                         std::size_t in_use, std::size_t all) noexcept {
-  if (has >= in_use) return quota;
+  if (has >= in_use) return std::min(quota, all - all / 8);
   return std::min({quota, has + (all - std::min(all, in_use)), most_of_one(has, in_use, all, more)});
 }
 

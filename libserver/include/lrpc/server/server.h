@@ -54,8 +54,8 @@ struct ServerOptions {
   /// Most bindings alive, or ended and not over as above, of one user over all its processes, and most bytes of their
   /// regions, those for callbacks included, whether or not they have been made. The server's own user is no exception.
   /// While several users have bindings, a user gets no more than its fair share of max_bindings, and so of descriptors
-  /// and sealed clients: the next user always finds some (docs/POLICY.md). kNoLimit: no share either.
-  /// Callers of other hosts are limited by the network domain.
+  /// and sealed clients: the next user always finds some (docs/POLICY.md). kNoLimit: no share of this either.
+  /// Callers of other hosts, whom the network domain limits, together have all but an eighth.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has
