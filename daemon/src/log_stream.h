@@ -15,7 +15,8 @@ class LogStream {
 
   /// From now on a pipe or terminal is written to through a description of this process's own, which never waits: by
   /// this, and by whatever else writes to the descriptor. Where it cannot be opened (another user's), a write may wait
-  /// if others write there, too, or if a terminal is stopped. To be called before any write.
+  /// if others write there, too, or if a terminal is stopped. Nor does it help who writes without this to a socket (the
+  /// journal's). To be called before any write.
   void open_own() noexcept;
   /// Writes `line`, which has its end, or leaves it out if it cannot be written at once. Before the next one that can
   /// be written, a line says how many were left out. Any thread.

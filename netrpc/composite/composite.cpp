@@ -305,8 +305,7 @@ bool Framework::has_room(const ItemRef& item) noexcept {
   const std::size_t waits = item->missing_ != Item::kInsertion ? item->message.footprint() : 0;
   if (places_.has_room(from, 1, kMostRequests) &&
       (waits == 0 || waiting_.has_room(from, waits, host().pool().limit() / kShareOfBuffers))) {
-    if (waits != 0) item->place_ = waiting_.take(from, waits);
-    return true;
+    if (waits == 0 || (item->place_ = waiting_.take(from, waits))) return true;
   }
   ++counted.refused;
   return false;

@@ -21,8 +21,9 @@
 
 namespace lrpc::netpath {
 
-/// E-stacks of the network domain: a call each.
+/// E-stacks of the network domain: one for each call that waits for another host, and some for those that are refused.
 inline constexpr std::size_t kMaxEStacks = 1024;
+inline constexpr std::size_t kSpareEStacks = 64;
 
 /// Of what there is for all users, at most for one.
 [[nodiscard]] constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
@@ -58,8 +59,9 @@ class Share {
     std::size_t amount = 0;
     std::size_t most = 0;  ///< That the holding may come to.
   };
-  /// At most five.
-  Share(std::initializer_list<Part> parts = {}) noexcept;
+  /// At most four. `together`: where what one may come to depends on what others hold. Whoever makes it holds that
+  /// mutex, and so does whoever ends it; it outlives the share, too.
+  Share(std::initializer_list<Part> parts = {}, std::mutex* together = nullptr) noexcept;
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
   ~Share() { give(); }
@@ -70,15 +72,24 @@ class Share {
   void give() noexcept;
 
  private:
-  std::array<Part, 5> parts_;
+  void give_locked() noexcept;
+
+  std::array<Part, 4> parts_;
   const Holding* refused_by_ = nullptr;
+  std::mutex* together_ = nullptr;
+};
+
+/// Of all users' calls and imports under way, each a thread of the network domain's; one to a group counts once for
+/// each member.
+struct AllCalls {
+  std::mutex mutex;
+  Holding holding;
 };
 
 /// Of a user, of a host, or of a user at a host. All groups are one host.
 struct Account {
-  Holding paths;       ///< Of a user: remote bindings; one to a group counts once for each member.
-  Holding calls;       ///< Under way. Of a user, one to a group counts once for each member.
-  Holding to_members;  ///< Of a user: the same, of calls to groups alone.
+  Holding paths;  ///< Of a user: remote bindings; one to a group counts once for each member.
+  Holding calls;  ///< Under way. Of a user, one to a group counts once for each member.
 };
 
 /// The accounts in which a path's calls count.
@@ -87,16 +98,16 @@ struct CallAccounts {
   std::shared_ptr<Account> of_user_at_host;
   std::shared_ptr<Account> of_host;
   std::size_t max_calls_to_host = 0;
-  Holding* to_members = nullptr;  ///< Of all users' calls to groups. Null: a path to one host.
-  std::size_t hosts = 1;          ///< That a call asks: each reply takes memory until the call ends.
+  AllCalls* all = nullptr;
+  std::size_t hosts = 1;  ///< That a call asks: each reply takes memory until the call ends.
 
-  /// A call's: first of what is the user's, then of what is everybody's. Two that come at once may both find room.
+  /// A call's: first of what is the user's, then of what is everybody's.
   [[nodiscard]] Share call() const noexcept;
   /// The share of a question to the host, by an import, which counts as the user's already.
   [[nodiscard]] Share question() const noexcept;
 
  private:
-  [[nodiscard]] Share::Part user_at_host() const noexcept;
+  [[nodiscard]] Share::Part user_at_host_locked() const noexcept;
 };
 
 class Accounts;
@@ -119,6 +130,8 @@ class Accounts {
 
   /// `paths`: to how many hosts the path will lead. Errors: limit_reached, invalid_argument (`binding` has a claim).
   [[nodiscard]] Result<std::unique_ptr<Claim>> claim(std::uint64_t binding, uid_t user, std::size_t paths);
+  /// The share of a user's import, which asks so many hosts at a time.
+  [[nodiscard]] Share import(Account& of_user, std::size_t hosts) noexcept;
   [[nodiscard]] CallAccounts to_host(HostAddress host, const Claim& claim);
   [[nodiscard]] CallAccounts to_group(std::size_t members, const Claim& claim);
 
@@ -128,8 +141,8 @@ class Accounts {
   [[nodiscard]] std::shared_ptr<Account> account_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
 
   const BrokerOptions& options_;
-  Holding paths_;       ///< Of all users.
-  Holding to_members_;  ///< The same.
+  Holding paths_;  ///< Of all users.
+  AllCalls calls_;
   std::mutex mutex_;
   std::set<std::uint64_t> claimed_;
   std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Account>> accounts_;

@@ -18,7 +18,7 @@ struct RemoteBroker::Parts {
         hosts(options, boot),
         paths(transport, options, boot),
         server(ServerOptions{.nameserver = options.nameserver,
-                             .max_estacks = kMaxEStacks,
+                             .max_estacks = kMaxEStacks + kSpareEStacks,
                              .kept_estacks = options.kept_threads,
                              .max_bindings = options.max_paths}) {
     paths.on_work = [this] {

@@ -30,7 +30,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::BindDeclared(CallCo
   auto claim = accounts_.claim(context.binding_id(), user, 1);
   if (!claim) return raise(refusal(claim.error()));
   const std::shared_ptr<Account> of_user = (*claim)->of_user;
-  const Share share{{&of_user->calls, 1, half(kMaxEStacks)}};
+  const Share share = accounts_.import(*of_user, 1);
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   const auto address = resolve(host.str());

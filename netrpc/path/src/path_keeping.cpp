@@ -62,9 +62,35 @@ void PathService::send_unbinds() {
     }
     // Not now, then: not to be waited for again before the next keepalive. Unless the host only takes its time.
     std::lock_guard lock(mutex_);
+    // What is left is older than what has come meanwhile.
     Unbinds& rest = in_vain ? unsent_ : unbinds_;
-    rest.splice(rest.end(), unbinds, one, unbinds.end());
+    rest.splice(rest.begin(), unbinds, one, unbinds.end());
   });
+  std::lock_guard lock(mutex_);
+  bound_unbinds_locked();
+}
+
+void PathService::bound_unbinds_locked() noexcept {
+  const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
+  for (Unbinds* const left : {&unsent_, &unbinds_}) {  // of hosts that do not answer, and of hosts that are slow
+    if (left->size() <= most) continue;
+    try {
+      std::map<HostAddress, std::size_t> of_host;
+      std::map<HostAddress, std::size_t> go;
+      for (const Unbind& one : *left) ++of_host[one.host];
+      for (std::size_t over = left->size() - most; over != 0; --over) {
+        const auto worst = std::ranges::max_element(of_host, {}, [](const auto& host) { return host.second; });
+        --worst->second;
+        ++go[worst->first];
+      }
+      std::erase_if(*left, [&](const Unbind& one) {
+        const auto of = go.find(one.host);
+        return of != go.end() && of->second != 0 && of->second-- != 0;
+      });
+    } catch (const std::bad_alloc&) {
+      while (left->size() > most) left->pop_front();
+    }
+  }
 }
 
 void PathService::retry_unbinds(Clock::time_point now) {
@@ -72,14 +98,13 @@ void PathService::retry_unbinds(Clock::time_point now) {
   std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
   // Those that are listed exist: a path leaves the list, under the lock, before it ends.
   for (const auto& [path, weak] : paths_) in_use.insert(path->host);
-  const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
-  for (Unbinds* const left : {&unsent_, &unbinds_}) {  // of hosts that do not answer, and of hosts that are slow
+  for (Unbinds* const left : {&unsent_, &unbinds_}) {
     std::erase_if(*left, [&](const Unbind& one) {
       return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
     });
-    while (left->size() > most) left->pop_front();
   }
-  unbinds_.splice(unbinds_.end(), unsent_);
+  bound_unbinds_locked();
+  unbinds_.splice(unbinds_.begin(), unsent_);
 }
 
 std::vector<std::uint64_t> PathService::ping() {

@@ -85,7 +85,7 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   if (!claim) return raise(refusal(claim.error()));
   const std::shared_ptr<Account> of_user = (*claim)->of_user;
   const std::size_t asked = group ? std::min(group->members.size(), kHostsAtOnce) : 1;
-  const Share share{{&of_user->calls, asked, half(kMaxEStacks)}};  // a thread each
+  const Share share = accounts_.import(*of_user, asked);  // a thread each
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   BindMessage message;
@@ -113,7 +113,7 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   if (Status met = agree_with(*address, at, needed, kAgreePatience); !met) return raise(refusal(met.error()));
   // Before the other host binds: where there is no memory for it afterwards, that host is told.
   auto path = make_path(*address);
-  const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience);
+  const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience, &path->accounts);
   if (!key) return raise(refusal(key.error()));
   bound_at(path, *key);
   return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = false};
@@ -143,7 +143,7 @@ void PathService::list_locked(const std::shared_ptr<Path>& path) {
 
 /// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
 Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress host, const std::string& at,
-                                        BindMessage message, milliseconds patience) {
+                                        BindMessage message, milliseconds patience, const CallAccounts* counted) {
   const auto began = Clock::now();
   const bool for_ever = message.wait_ms == shim::ImportRequest::kForever;
   const std::uint32_t wait_ms = message.wait_ms;
@@ -154,8 +154,13 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
     std::size_t size = 0;
     const std::string request = encode(message);
     const auto asked = Clock::now();
-    const Errc sent =
-        transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, patience);
+    Errc sent = Errc::ok;
+    {
+      const Share question = counted != nullptr ? counted->question() : Share();
+      if (!question.granted())
+        return Error{Errc::limit_reached, "this user has as many calls to " + at + " under way as one user may have"};
+      sent = transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, patience);
+    }
     if (Status there = reached(sent, at); !there) return there.error();
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
     if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};

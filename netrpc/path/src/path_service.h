@@ -135,11 +135,14 @@ class PathService {
   /// All that is needed before a BIND: the other host is there, and messages fit. `at`: "host 'NAME'".
   [[nodiscard]] Status agree_with(HostAddress host, const std::string& at, const Needed& needed,
                                   std::chrono::milliseconds patience);
-  /// `caller` null: nobody waits for it.
+  /// `caller` null: nobody waits for it. Each question to the host counts in `counted`; null: in nobody's.
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext* caller, HostAddress host, const std::string& at,
-                                           BindMessage message, std::chrono::milliseconds patience);
+                                           BindMessage message, std::chrono::milliseconds patience,
+                                           const CallAccounts* counted = nullptr);
   /// It has been bound: from now on it is kept alive, and asked about.
   void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
+  /// No more of them than there may be paths: of the host with the most, the oldest go.
+  void bound_unbinds_locked() noexcept;
   void list_locked(const std::shared_ptr<Path>& path);
 
   // Of servers that speak another protocol (foreign_paths.cpp).

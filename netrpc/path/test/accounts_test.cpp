@@ -58,15 +58,37 @@ TEST(Accounts, leave_some_to_the_next_user_however_many_take_what_they_may) {
     while (auto claim = accounts.claim(claims.size() + 1, user, 1)) claims.push_back(*std::move(claim));
     ASSERT_GE(claims.size(), before + 1) << "user " << user;
     called.push_back(accounts.to_host(10, *claims.back()));
-    called.push_back(accounts.to_group(kMaxEStacks / 64, *claims.back()));
+    called.push_back(accounts.to_group(4, *claims.back()));
     for (auto to = std::prev(called.end(), 2); to != called.end(); ++to) {
       const std::size_t calls_before = calls.size();
       for (Share call = to->call(); call.granted(); call = to->call()) calls.push_back(std::move(call));
-      EXPECT_GE(calls.size(), calls_before + 1) << "user " << user << (to->to_members ? ", to a group" : ", to a host");
+      EXPECT_GE(calls.size(), calls_before + 1) << "user " << user << (to->hosts != 1 ? ", to a group" : ", to a host");
     }
   }
   EXPECT_EQ(accounts.claim(1000, kFirstUser, 1).error().text,
-            "this user has as many remote bindings as one user may have");
+            "this user has as many remote bindings as one may have beside others");
+}
+
+TEST(Accounts, leave_threads_to_the_next_user_whatever_hosts_the_others_call) {
+  const BrokerOptions options;
+  Accounts accounts(options);
+  std::vector<std::unique_ptr<Claim>> claims;
+  std::list<CallAccounts> called;
+  std::vector<Share> calls;
+  for (uid_t user = kFirstUser; user < kFirstUser + 8; ++user) {
+    claims.push_back(accounts.claim(user, user, 1).value());
+    const std::size_t before = calls.size();
+    for (HostAddress host = user * 100; host < user * 100 + 20; ++host) {
+      called.push_back(accounts.to_host(host, *claims.back()));
+      for (Share call = called.back().call(); call.granted(); call = called.back().call())
+        calls.push_back(std::move(call));
+    }
+    EXPECT_GE(calls.size(), before + 1) << "user " << user;
+    EXPECT_LT(calls.size(), kMaxEStacks);
+  }
+  EXPECT_FALSE(accounts.import(*claims.front()->of_user, 1).granted());
+  claims.push_back(accounts.claim(1, kFirstUser + 8, 1).value());
+  EXPECT_TRUE(accounts.import(*claims.back()->of_user, 1).granted());
 }
 
 TEST(Accounts, count_a_call_for_its_user_its_host_and_once_for_each_member_of_a_group) {
@@ -80,18 +102,19 @@ TEST(Accounts, count_a_call_for_its_user_its_host_and_once_for_each_member_of_a_
   const Share two = host.question();
   EXPECT_TRUE(one.granted() && two.granted());
   EXPECT_EQ(host.call().refused_by(), &host.of_user_at_host->calls) << "half of three";
+  {
+    const CallAccounts group = accounts.to_group(half(kMaxEStacks), **claim);
+    EXPECT_EQ(group.call().refused_by(), &host.of_user->calls) << "its user has a call to a host";
+    const CallAccounts whole = accounts.to_group(half(kMaxEStacks) - 1, **claim);
+    const Share all = whole.call();
+    EXPECT_TRUE(all.granted());
+    EXPECT_EQ(whole.all->holding.amount(), half(kMaxEStacks));
+  }
   const CallAccounts of_other = accounts.to_host(10, **others);
   const Share three = of_other.call();
   EXPECT_TRUE(three.granted());
   EXPECT_EQ(of_other.call().refused_by(), &of_other.of_user_at_host->calls) << "beside another user";
   EXPECT_TRUE(accounts.to_host(11, **claim).call().granted());
-
-  const CallAccounts group = accounts.to_group(half(kMaxEStacks), **claim);
-  EXPECT_EQ(group.call().refused_by(), &host.of_user->calls) << "its user has a call to a host";
-  const CallAccounts whole = accounts.to_group(half(kMaxEStacks) - 1, **claim);
-  const Share all = whole.call();
-  EXPECT_TRUE(all.granted());
-  EXPECT_EQ(whole.to_members->amount(), half(kMaxEStacks) - 1);
 }
 
 }  // namespace
