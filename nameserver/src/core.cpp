@@ -97,7 +97,7 @@ void Core::on_end(Connection& peer) noexcept {
 
 void Core::on_exported(Connection& server, const std::string& name) {
   share_page(server);
-  binder_.serve_waiting(name);
+  binder_.on_exported(server, name);
 }
 
 /// What was decided stays: names and bindings live on.

@@ -49,7 +49,7 @@ class Core final : Peers::Owner, Registry::Followers {
   void on_message(Connection& peer, shim::BinderMessage message) override;
   void on_end(Connection& peer) noexcept override;
   void on_exported(Connection& server, const std::string& name) override;
-  void on_withdrawn(const std::string& name) override { binder_.on_withdrawn(name); }
+  void on_withdrawn(Connection& server, const std::string& name) override { binder_.on_withdrawn(server, name); }
   void on_new_policy();
   void share_page(Connection& server);
   void wake_allocator(Connection& peer, std::uint32_t request);

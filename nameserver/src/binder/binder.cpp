@@ -55,7 +55,7 @@ Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
   return {};
 }
 
-// 1. An import arrives, and is put in line for its name.
+// 1. An import arrives, and is put in line for its name, behind the imports of its server's other names.
 void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (auto may = may_wait(peer, body); !may) return peers_.fail(peer, request, may.error());
   const ImportId id = ++last_import_;
@@ -68,7 +68,7 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
     import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
   peers_.accounts().take(peer.peer.uid, Quota::imports);
   wait_for_name(id, import);
-  serve_waiting(std::string(import.wanted.name));
+  if (Connection* const server = registry_.server_of(import.wanted.name); server != nullptr) serve_waiting_of(*server);
 }
 
 /// Whether `peer` is the process that exports kNetworkName, and lives: only then nobody else can have its pid.
@@ -84,11 +84,13 @@ bool Binder::is_network_domain(const Connection& peer) const {
 // B8
 void Binder::wait_for_name(ImportId id, Import& import) {
   waiting_[import.wanted.name].insert(id);
+  Connection* const server = registry_.server_of(import.wanted.name);
+  if (server != nullptr) server->waiting.insert(id);
   loop_.cancel(import.timer);
   if (!import.deadline) return;
   auto wait = *import.deadline - Clock::now();
   // Where the name is there it is only a matter of turns, each of which is bounded.
-  if (registry_.find(import.wanted.name) != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
+  if (server != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
   const auto over = [this, id] { on_time_over(id); };
   import.timer = loop_.after(wait, over);
 }
@@ -105,18 +107,21 @@ bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
   return waits.has_value();
 }
 
-// 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
-void Binder::serve_waiting(const std::string& name) {
-  for (;;) {
-    const Export* const exported = registry_.find(name);
-    const auto waiting = waiting_.find(name);
-    if (exported == nullptr || waiting == waiting_.end()) return;
-    Connection& server = *exported->server;
-    if (server.closing || server.binds.size() >= options_.limits.max_binds_per_server) return;
+void Binder::on_exported(Connection& server, const std::string& name) {
+  const auto waiting = waiting_.find(name);
+  if (waiting == waiting_.end()) return;
+  server.waiting.insert(waiting->second.begin(), waiting->second.end());
+  serve_waiting_of(server);
+}
 
-    const ImportId id = *waiting->second.begin();
+// 2. Whenever the name is there and its server can be asked once more, the first in line has its turn. A server has one
+// line for all its names. So nobody can keep others from one name by imports of another.
+void Binder::serve_waiting_of(Connection& server) {
+  while (!server.closing && !server.waiting.empty() && server.binds.size() < options_.limits.max_binds_per_server) {
+    const ImportId id = *server.waiting.begin();
     Import& import = imports_.at(id);
-    const auto asked = as_memory_allows([&] { return ask_clerk(id, import, *exported); });
+    const Export& exported = *registry_.find(import.wanted.name);
+    const auto asked = as_memory_allows([&] { return ask_clerk(id, import, exported); });
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (!asked) {
@@ -129,17 +134,12 @@ void Binder::serve_waiting(const std::string& name) {
   }
 }
 
-void Binder::serve_waiting_of(const Connection& server) {
-  // Being served can remove nothing from the list of exports, and answers go out without touching it.
-  for (const auto& [id, name] : server.exports) serve_waiting(name);
-}
-
 /// For a server that has more to read than fits, and owes no answer.
 void Binder::ask_again_soon(Connection& server) {
   loop_.cancel(server.ask_again);
   server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
   const auto again = [this, serial = server.serial] {
-    if (const Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
+    if (Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
     peers_.reap();
   };
   if (!as_memory_allows([&] { server.ask_again = loop_.after(server.ask_again_pause, again); }))
@@ -331,15 +331,18 @@ void Binder::erase_import(ImportId id) {
 /// It waits no longer for its name, nor for its time to be over.
 void Binder::leave_line(ImportId id, Import& import) {
   loop_.cancel(import.timer);
+  Connection* const server = registry_.server_of(import.wanted.name);
+  if (server != nullptr) server->waiting.erase(id);
   const auto waiting = waiting_.find(import.wanted.name);
   if (waiting == waiting_.end()) return;
   waiting->second.erase(id);
   if (waiting->second.empty()) waiting_.erase(waiting);
 }
 
-void Binder::on_withdrawn(const std::string& name) {
+void Binder::on_withdrawn(Connection& server, const std::string& name) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
+  for (const ImportId id : waiting->second) server.waiting.erase(id);  // needs no memory, so it never fails
   const Error late{Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"};
   const std::set<ImportId> ids = waiting->second;
   for (const ImportId id : ids) wait_on(id, imports_.at(id), late);
@@ -370,7 +373,7 @@ void Binder::drop_imports(Connection& client) noexcept {
       continue;
     }
     const auto& bind = found->second.bind;
-    const Connection* server = bind ? bind->server : nullptr;
+    Connection* const server = bind ? bind->server : nullptr;
     erase_import(id);
     if (server != nullptr) serve_waiting_of(*server);
   }
@@ -385,7 +388,8 @@ void Binder::orphan_binds(Connection& server) noexcept {
     const Error gone =
         error_of(Errc::peer_gone, [&] { return "the server of '" + import.wanted.name + "' went away"; });
     if (!wait_on(id, import, gone)) continue;
-    (void)as_memory_allows([&] { serve_waiting(std::string(import.wanted.name)); });  // it is in line
+    Connection* const next = registry_.server_of(import.wanted.name);
+    if (next != nullptr) serve_waiting_of(*next);
   }
 }
 

@@ -29,7 +29,8 @@ struct PendingBind {
   UniqueFd client_bell;
 };
 
-/// A request of a client to be bound: waits for its name (in Binder::waiting_), or for a clerk (`bind`).
+/// A request of a client to be bound: waits for its name (in Binder::waiting_, and while a server exports that, in
+/// Connection::waiting), or for a clerk (`bind`).
 struct Import {
   Connection* client = nullptr;
   std::uint32_t request = 0;
@@ -51,10 +52,10 @@ class Binder {
   // Each `on` answers one message.
   void on(Connection& peer, std::uint32_t request, shim::ImportRequest body);
   void on(Connection& peer, std::uint32_t request, const shim::BindReply& body);
-  /// Whenever the name is there and its server can be asked once more, the first in line has its turn.
-  void serve_waiting(const std::string& name);
+  /// Imports that wait for the name join its server's line.
+  void on_exported(Connection& server, const std::string& name);
   /// Imports that still wait, behind others, came for a name that was there: now their own time counts, not their turn.
-  void on_withdrawn(const std::string& name);
+  void on_withdrawn(Connection& server, const std::string& name);
   /// Its imports go, and those that its clerk was being asked about wait again.
   void on_end(Connection& peer) noexcept;
   /// What is still to be decided the new policy decides at once.
@@ -63,7 +64,7 @@ class Binder {
  private:
   Status may_import(const Connection& client, const std::string& name, const Connection* server);
   Status may_wait(Connection& peer, const shim::ImportRequest& wanted);
-  void serve_waiting_of(const Connection& server);
+  void serve_waiting_of(Connection& server);
   [[nodiscard]] bool is_network_domain(const Connection& peer) const;
   enum class Asked : std::uint8_t { yes, not_now };
   Result<Asked> ask_clerk(ImportId id, Import& import, const Export& exported);

@@ -42,6 +42,7 @@ struct Connection {
   std::size_t export_bytes = 0;
 
   // As a server, used by Binder.
+  std::set<ImportId> waiting;    ///< Its line: imports of all its names that its clerk is to be asked about.
   std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
   EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
   std::chrono::milliseconds ask_again_pause{0};

@@ -126,7 +126,7 @@ void Registry::remove_export(Connection& server, ExportId id) noexcept {
 
   (void)as_memory_allows([&] { peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn"); });
   // Without memory: clients that wait for the name wait until their turn would have come.
-  (void)as_memory_allows([&] { followers_.on_withdrawn(name); });
+  (void)as_memory_allows([&] { followers_.on_withdrawn(server, name); });
 }
 
 // B7
@@ -172,7 +172,7 @@ const Export* Registry::find(std::string_view name) const {
   return found != exports_.end() ? &found->second : nullptr;
 }
 
-const Connection* Registry::server_of(std::string_view name) const {
+Connection* Registry::server_of(std::string_view name) const {
   const Export* const exported = find(name);
   return exported != nullptr ? exported->server : nullptr;
 }

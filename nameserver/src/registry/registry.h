@@ -35,7 +35,7 @@ class Registry {
   class Followers {
    public:
     virtual void on_exported(Connection& server, const std::string& name) = 0;
-    virtual void on_withdrawn(const std::string& name) = 0;
+    virtual void on_withdrawn(Connection& server, const std::string& name) = 0;
 
    protected:
     ~Followers() = default;
@@ -60,7 +60,7 @@ class Registry {
   /// Null: nobody exports it.
   [[nodiscard]] const Export* find(std::string_view name) const;
   /// The same, but its server.
-  [[nodiscard]] const Connection* server_of(std::string_view name) const;
+  [[nodiscard]] Connection* server_of(std::string_view name) const;
 
  private:
   Status may_export(const Connection& peer, const shim::ExportRequest& body);
