@@ -148,7 +148,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   Share binds;
   Share binding_of_all;
   // A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
-  // choice: only so many wait.
+  // choice: only so many wait, of one host no more than its share.
   Share waits;
   {
     std::lock_guard lock(mutex_);
@@ -160,8 +160,11 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
     if (!binds.granted()) return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
     binding_of_all = {{&bindings_, 1, options_.max_bindings}};
     if (!binding_of_all.granted()) return refused({Errc::limit_reached, "other hosts have all bindings there"});
-    if (message.wait_ms != 0)
-      waits = {{&host.waiting, 1, options_.max_waiting_binds_per_host}, {&waiting_, 1, options_.max_waiting_binds}};
+    if (message.wait_ms != 0) {
+      const std::size_t all = options_.max_waiting_binds;
+      const std::size_t share = shim::most_of_one(host.waiting.amount(), waiting_.amount(), all);
+      waits = {{&host.waiting, 1, std::min(share, options_.max_waiting_binds_per_host)}, {&waiting_, 1, all}};
+    }
   }
   gone.reset();
   ImportOptions import;

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -39,7 +41,6 @@ class Shared : public TwoHosts {
   void start(BrokerOptions options) {
     there_->stop_broker();
     options.exported = [](std::string_view) { return true; };
-    options.max_waiting_binds_per_host = options.max_waiting_binds = 100;
     there_->start_broker(std::move(options));
   }
   /// The refusal of a BIND of `from`, or the answer's code.
@@ -84,6 +85,7 @@ TEST_F(Shared, bindings_are_left_to_hosts_that_come_later) {
 TEST_F(Shared, commands_of_others_are_served_while_those_of_some_take_long) {
   BrokerOptions options;
   options.max_commands = kAll;
+  options.max_waiting_binds_per_host = options.max_waiting_binds = 100;
   start(options);
   std::atomic<std::size_t> refused = 0;
   std::vector<std::thread> callers;
@@ -102,6 +104,33 @@ TEST_F(Shared, commands_of_others_are_served_while_those_of_some_take_long) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(refused, 2 * kAll - 5);
   EXPECT_EQ(ping(kFirst), Errc::ok) << "what has been served counts no more";
+}
+
+TEST_F(Shared, binds_that_wait_for_a_name_leave_places_to_hosts_that_come_later) {
+  constexpr std::array<std::size_t, 5> kShares{3, 2, 1, 1, 1};
+  BrokerOptions options;
+  options.max_waiting_binds = kAll;
+  options.max_waiting_binds_per_host = kAll / 2;
+  start(options);
+  const auto began = std::chrono::steady_clock::now();
+  std::array<std::atomic<std::size_t>, kShares.size()> refused{};
+  std::array<std::atomic<std::size_t>, kShares.size()> bound{};
+  std::vector<std::thread> callers;
+  for (std::size_t i = 0; i < kShares.size(); ++i) {
+    for (std::size_t one = 0; one < kAll; ++one) {
+      callers.emplace_back([&, i] {
+        const Errc code = bind(kFirst + static_cast<HostAddress>(i), "late", 10'000);
+        ++(code == Errc::ok ? bound : refused).at(i);
+      });
+    }
+    EXPECT_TRUE(eventually([&] { return refused.at(i) != 0; })) << "host " << i << " has all that it may have";
+  }
+  const auto all_refused = [&] { return std::accumulate(refused.begin(), refused.end(), std::size_t{0}); };
+  EXPECT_TRUE(eventually([&] { return all_refused() >= (kShares.size() - 1) * kAll; })) << "the others wait";
+  EXPECT_TRUE(Conformance::export_to(*server_, "late", service_));
+  for (std::thread& caller : callers) caller.join();
+  if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;  // as long as one waits at most
+  for (std::size_t i = 0; i < kShares.size(); ++i) EXPECT_EQ(bound.at(i), kShares.at(i)) << "host " << i;
 }
 
 }  // namespace
