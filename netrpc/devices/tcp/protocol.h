@@ -22,8 +22,8 @@ class TcpSession final : public Session {
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
   ~TcpSession() override;
 
-  /// Errors: message_too_long; limit_reached (the peer does not read what was sent before, and a connection that it has
-  /// made ends then; or this host has too little of something); host_unreachable.
+  /// Errors: message_too_long; limit_reached (the peer, or others of its host, do not read what was sent before, and a
+  /// connection that the peer has made ends then; or this host has too little of something); host_unreachable.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -35,6 +35,8 @@ class TcpSession final : public Session {
   void receive() noexcept;
   void flush() noexcept;
   void watch() noexcept;
+  /// Whether a message of this footprint may wait for the peer too, behind one that does.
+  [[nodiscard]] bool may_wait(std::size_t footprint) const noexcept;
   /// More than half of what may wait does: the peer is not listened to until it has read some.
   [[nodiscard]] bool congested() const noexcept;
   /// Nobody waits to send something to a peer that sends no more; `own`: references that are the caller's.
@@ -84,6 +86,8 @@ class TcpProtocol final : public Protocol {
   [[nodiscard]] bool room_for(HostAddress peer) noexcept;
   [[nodiscard]] bool fits(HostAddress peer) noexcept;
   void drop_unused(bool connected) noexcept;
+  /// Of what waits to be sent to one host, over all its connections.
+  [[nodiscard]] std::size_t footprint_of(HostAddress peer) noexcept;
   void sweep() noexcept;
   /// Its socket is watched from here on. False: it is not, and the connection has ended.
   [[nodiscard]] bool watch_new(TcpSession& session) noexcept;

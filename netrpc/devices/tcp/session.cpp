@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lrpc/netrpc/wire.h"
+#include "lrpc/shim/most_of_one.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
 #include "netrpc/src/attempt.h"
@@ -19,7 +20,8 @@ namespace {
 /// Of a message that the kernel takes at one time.
 constexpr std::size_t kSlices = 64;
 /// What may wait to be sent to a peer: so many messages of the longest, or so many bytes if that is more. To all peers
-/// together: this part of the host's buffers. To a peer to which nothing waits one message always may.
+/// together: this part of the host's buffers, and to one host its fair share of that. To a peer to which nothing waits
+/// one message always may.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kLeastBytesWaiting = 512 * 1024;
 constexpr std::size_t kPartOfPool = 4;
@@ -81,8 +83,7 @@ Errc TcpSession::push(Message message) noexcept {
   std::array<iovec, kSlices> slices;
   if (message.describe(slices) == 0) return Errc::message_too_long;  // in more pieces than anybody makes
   const std::size_t footprint = message.footprint();
-  if (!waiting_.empty() && (footprint_ + footprint > most_waiting(all.options_) ||
-                            all.footprint_ + footprint > all.host().pool().limit() / kPartOfPool)) {
+  if (!waiting_.empty() && !may_wait(footprint)) {
     if (passive_) end();  // better than an answer that never comes
     return Errc::limit_reached;
   }
@@ -97,6 +98,15 @@ Errc TcpSession::push(Message message) noexcept {
     if (!waiting_.empty()) watch();
   }
   return Errc::ok;
+}
+
+/// What a host may have that has all of it, any host may have: so connections are counted only when much waits.
+bool TcpSession::may_wait(std::size_t footprint) const noexcept {
+  TcpProtocol& all = owner();
+  if (footprint_ + footprint > most_waiting(all.options_)) return false;
+  const std::size_t most = all.host().pool().limit() / kPartOfPool;
+  return shim::one_may_take(footprint, all.footprint_, all.footprint_, most) ||
+         shim::one_may_take(footprint, all.footprint_of(peer()), all.footprint_, most);
 }
 
 Errc TcpSession::control(control::Request& request) noexcept {

@@ -205,6 +205,13 @@ void TcpProtocol::drop_unused(bool connected) noexcept {
   });
 }
 
+std::size_t TcpProtocol::footprint_of(HostAddress peer) noexcept {
+  std::size_t all = 0;
+  connections_.for_each(
+      [&](std::uint64_t, const TcpSession* session) { all += session->peer() == peer ? session->footprint_ : 0; });
+  return all;
+}
+
 void TcpProtocol::forget(TcpSession& session) noexcept {
   const SessionRef* const known = sessions_.resolve(peer(session.participants().remote));
   if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));

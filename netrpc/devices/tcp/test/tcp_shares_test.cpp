@@ -9,6 +9,24 @@
 namespace lrpc::netrpc::test {
 namespace {
 
+/// Answers a request of so many bytes with as many messages that wait to be sent, each in a buffer, after what the
+/// kernel takes.
+class Answerer final : public Protocol {
+ public:
+  explicit Answerer(Host& host) : Protocol(host, "answerer") {}
+  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+  void demux(Session& lower, Message request) noexcept override {
+    const std::vector<std::byte> answer(18'000);
+    const std::uint64_t enough = host().pool().in_use() + request.size();
+    Errc outcome = Errc::ok;
+    while (outcome == Errc::ok && host().pool().in_use() < enough)
+      outcome = lower.push(Message::copy_of(host().pool(), answer));
+    ++(outcome == Errc::ok ? answered : refused);
+  }
+  int answered = 0;
+  int refused = 0;
+};
+
 class TcpShares : public TcpTest {
  protected:
   static HostAddress host(std::uint32_t number) { return {kLoopback.value + number}; }
@@ -27,6 +45,38 @@ TEST_P(TcpShares, hosts_with_many_connections_leave_some_for_the_next) {
     const Connection last(0, host(3));
     (void)last.send_at_once(record("in"));
     EXPECT_EQ(last.receive(6), record("in"));
+  });
+}
+
+/// Of 819 buffers that may wait for all together. They are clients that ask and do not read.
+TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_next) {
+  constexpr std::uint32_t kGreedy = 3;
+  constexpr int kConnections = 3;
+  Answerer* answerer = nullptr;
+  server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
+  server_->inside([&] {
+    tcp_ = &server_->keep(make_tcp(**server_, "tcp", {.port = kPort, .address = {}, .longest = TcpOptions::kLongest}));
+    answerer = &server_->keep(std::make_unique<Answerer>(**server_));
+    ASSERT_TRUE(tcp_->open_enable(*answerer, {kTcpUser, {}, {}}));
+  });
+  server_->start(2);
+  where_->run([&] {
+    std::vector<std::unique_ptr<Connection>> all;
+    const auto ask = [&](std::uint32_t number, std::size_t waiting) {
+      all.push_back(std::make_unique<Connection>(8192, host(number)));
+      all.back()->send(record(std::string(waiting, 'x')));
+      EXPECT_EQ(all.back()->receive(kRecordMark).size(), kRecordMark);
+    };
+    for (std::uint32_t number = 0; number < kGreedy; ++number)
+      for (int i = 0; i < kConnections; ++i) ask(number, 150);
+    int refused = 0;
+    server_->inside([&] {
+      refused = answerer->refused;
+      EXPECT_GT(answerer->answered, 0);
+    });
+    EXPECT_GT(refused, 0);
+    ask(kGreedy, 100);
+    server_->inside([&] { EXPECT_EQ(answerer->refused, refused); });
   });
 }
 
