@@ -38,8 +38,8 @@ class Atomic final : public MicroProtocol {
     bool asked = false;  ///< Nobody else holds it up.
   };
 
-  /// No host takes the place of all others, and what waits leaves room in this host's buffers. Another handler may
-  /// have deleted it already: with threads also between this one's guard and this.
+  /// One host has its fair share of the places, and of the buffers in which requests wait. Another handler may have
+  /// deleted it already: with threads also between this one's guard and this.
   void inserted(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     const HostKey client = Peer::of(parts_.host(), *item).key_of_host();
@@ -54,7 +54,7 @@ class Atomic final : public MicroProtocol {
       ++count;
     }
     const std::size_t more = item->message.footprint();
-    if (waiting_.size() >= hold_ || count > hold_ / 2 ||
+    if (!shim::one_may_take(1, count, waiting_.size(), hold_) ||
         !shim::one_may_take(more, bytes, all_bytes, parts_.host().pool().limit() / kShareOfBuffers))
       return parts_.bag().erase(item, Errc::limit_reached);
     waiting_.push_back({item});  // has its memory from the beginning

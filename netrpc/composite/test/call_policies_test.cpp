@@ -279,7 +279,7 @@ TEST(CallPolicies, many_that_wait_are_executed_one_after_the_other) {
 }
 
 TEST(CallPolicies, atomic_executes_one_request_at_a_time) {
-  Several one(1, with(atomic_kind, {{"hold", "2"}}));
+  Several one(1, with(atomic_kind, {{"hold", "4"}}));
   GroupOutcome calls[4];
   Server& server = *one.servers[1];
   server.keeps = true;

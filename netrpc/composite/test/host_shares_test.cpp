@@ -103,6 +103,16 @@ TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
   EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
 }
 
+/// Calls as `high` on host `from`, and waits until the request has arrived.
+void ask(Several& all, std::size_t from, Protocol& high, const ParticipantSet& to, GroupOutcome& one) {
+  {
+    const Shepherd inside(all.net[from].monitor());
+    const SessionRef session = *all.layers[from]->open(high, to);
+    session->call(all.net.message(from, "question"), one, 10s);
+  }
+  all.run(1ms);
+}
+
 /// As two clients, or as one: by another protocol above, as from another port.
 TEST(CompositeShares, a_host_does_not_take_all_places_of_atomic) {
   Several two(2, [] {
@@ -118,21 +128,33 @@ TEST(CompositeShares, a_host_does_not_take_all_places_of_atomic) {
   two.servers[2]->keeps = true;
   GroupOutcome calls[20];
   GroupOutcome last;
-  const auto call = [&](std::size_t from, Protocol& high, const ParticipantSet& to, GroupOutcome& one) {
-    {
-      const Shepherd inside(two.net[from].monitor());
-      const SessionRef session = *two.layers[from]->open(high, to);
-      session->call(two.net.message(from, "question"), one, 10s);
-    }
-    two.run(1ms);
-  };
-  for (std::size_t i = 0; i < 20; ++i) call(0, *two.client, i % 2 == 0 ? other : two.net.to(2), calls[i]);
-  call(1, *two.servers[1], two.net.to(2), last);
+  for (std::size_t i = 0; i < 20; ++i) ask(two, 0, *two.client, i % 2 == 0 ? other : two.net.to(2), calls[i]);
+  ask(two, 1, *two.servers[1], two.net.to(2), last);
   two.servers[2]->keeps = false;
   two.answer(2);
   two.run(20s);
   EXPECT_EQ(last.outcome, Errc::ok);
-  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 6) << "one, and five that waited";
+  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 4) << "one, and three that waited";
+}
+
+TEST(CompositeShares, two_hosts_do_not_take_all_places_of_atomic) {
+  constexpr std::size_t kServer = 3;
+  Several three(kServer, [] {
+    return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()),
+                             part(atomic_kind(), {{"hold", "16"}})};
+  });
+  three.servers[kServer]->keeps = true;
+  GroupOutcome calls[2][20];
+  GroupOutcome last;
+  for (GroupOutcome& one : calls[0]) ask(three, 0, *three.client, three.net.to(kServer), one);
+  for (GroupOutcome& one : calls[1]) ask(three, 1, *three.servers[1], three.net.to(kServer), one);
+  ask(three, 2, *three.servers[2], three.net.to(kServer), last);
+  three.servers[kServer]->keeps = false;
+  three.answer(kServer);
+  three.run(20s);
+  EXPECT_EQ(last.outcome, Errc::ok);
+  EXPECT_EQ(std::ranges::count(calls[0], Errc::ok, &GroupOutcome::outcome), 8) << "one, and seven that waited";
+  EXPECT_EQ(std::ranges::count(calls[1], Errc::ok, &GroupOutcome::outcome), 3) << "that waited";
 }
 
 /// Of its next life, which wait for one of the life before: as several clients, or as one by several protocols above.
