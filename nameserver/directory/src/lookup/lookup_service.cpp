@@ -162,21 +162,14 @@ class LookupService::Place {
  public:
   Place(LookupService& service, uid_t user) : service_(service), user_(user) {
     const std::lock_guard lock(service_.mutex_);
-    if (service_.all_waiting_ >= kMostWaiting) return;
-    std::size_t& of_user = service_.waiting_[user_];
-    if (of_user >= kMostWaitingOfUser) return;
-    ++of_user;
-    ++service_.all_waiting_;
-    taken_ = true;
+    taken_ = service_.waiting_.take(user_);
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {
     if (!taken_) return;
     const std::lock_guard lock(service_.mutex_);
-    --service_.all_waiting_;
-    const auto of_user = service_.waiting_.find(user_);
-    if (--of_user->second == 0) service_.waiting_.erase(of_user);
+    service_.waiting_.give_back(user_);
   }
   [[nodiscard]] bool taken() const noexcept { return taken_; }
 

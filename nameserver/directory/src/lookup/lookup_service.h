@@ -24,6 +24,7 @@
 #include "lookup/lookup_budgets.h"
 #include "lookup/pick.h"
 #include "lookup/shared_watches.h"
+#include "lookup/waiting_places.h"
 #include "lrpc/server.h"
 
 namespace lrpc::directory {
@@ -45,7 +46,7 @@ class LookupService {
   static constexpr std::size_t kMostRead = 256;
   static constexpr std::size_t kMostAnswered = 8;
   /// Lookups that wait for a name at a time, each with a thread, and with a connection to etcd for each name: of all
-  /// users, and of one. Others are answered at once.
+  /// users, and of one that is alone. Beside other users each has its fair share. Others are answered at once.
   static constexpr std::size_t kMostWaiting = 64;
   static constexpr std::size_t kMostWaitingOfUser = 32;
   /// Requests to etcd at a time for one user's lookups; further ones queue. Half of what there is for all, so that one
@@ -112,9 +113,8 @@ class LookupService {
   Time etcd_failed_{};
   Error failure_;
   std::condition_variable turn_;
-  std::map<uid_t, std::size_t> asking_;   ///< By user; none is zero.
-  std::map<uid_t, std::size_t> waiting_;  ///< By user; none is zero.
-  std::size_t all_waiting_ = 0;
+  std::map<uid_t, std::size_t> asking_;  ///< By user; none is zero.
+  WaitingPlaces waiting_{kMostWaiting, kMostWaitingOfUser};
   SharedWatches watches_;
 };
 
