@@ -131,8 +131,10 @@ MicroKind ack_kind() {
            {"tries", OptionType::number, "how often it is sent; 8", false, "1"},
            {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128", false, "1",
             "1024"},
-           {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024", false,
-            "2", "1048576"},
+           {"most", OptionType::number,
+            "how many to all peers, half of it to those that never answered; of either one host has its fair share; "
+            "1024",
+            false, "2", "1048576"},
            {"memory", OptionType::number,
             "bytes of buffers that these take, of which one host has its fair share, and replies four times as much; "
             "16777216",

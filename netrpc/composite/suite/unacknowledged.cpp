@@ -32,23 +32,30 @@ Unacknowledged::Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout)
                         parts.options.duration("idle", std::chrono::seconds(60)) * kReceiversRemember / 2)),
       flights_(peer_table<Flow, Flight>(parts)) {}
 
-bool Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept {
+HostShares* Unacknowledged::room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept {
+  const auto of = [&](HostShares& places, std::uint64_t all) {
+    return places.has_room(host_of(sent.flow), 1, all) ? &places : nullptr;
+  };
   if (item->answers())
-    return flight.room(sent.number, std::max(window_, Window::kSize / 2)) &&
-           replies_.has_room(host_of(sent.flow), 1, 4 * most_);
-  return flight.room(sent.number, window_) && kept_.size() - replies_.taken() < (flight.answered ? most_ : most_ / 2);
+    return flight.room(sent.number, std::max(window_, Window::kSize / 2)) ? of(replies_, 4 * most_) : nullptr;
+  if (!flight.room(sent.number, window_)) return nullptr;
+  return flight.answered ? of(to_known_, most_ - to_unknown_.taken())
+                         : of(to_unknown_, std::min(most_ / 2, most_ - to_known_.taken()));
 }
 
 bool Unacknowledged::keep(const ItemRef& item, const Sent& sent) noexcept {
   Flight* const flight = flights_.find_or_make(sent.flow);
-  if (flight == nullptr || !room(item, *flight, sent)) return false;
+  HostShares* const places = flight != nullptr ? room(item, *flight, sent) : nullptr;
+  if (places == nullptr) return false;
   const HostKey host = host_of(sent.flow);
   const std::size_t bytes = std::max(item->message.footprint(), std::size_t{1});
   if (!bytes_.has_room(host, bytes, item->answers() ? 4 * memory_ : memory_)) return false;
-  Kept kept{.item = parts_.bag().copy_of(item), .bytes = bytes_.take(host, bytes), .tries = 1};
-  if (item->answers()) kept.reply = replies_.take(host, 1);
+  Kept kept{.item = parts_.bag().copy_of(item),
+            .bytes = bytes_.take(host, bytes),
+            .place = places->take(host, 1),
+            .tries = 1};
   try {
-    if (kept.item && kept.bytes && bool(kept.reply) == bool(item->answers()))
+    if (kept.item && kept.bytes && kept.place)
       kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
     if (kept.timer == 0) return false;
     kept.until = deadline_after(parts_.events().due(kept.timer) - interval_, repeats_);

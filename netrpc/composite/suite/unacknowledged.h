@@ -46,12 +46,13 @@ class Unacknowledged {
   struct Kept {
     ItemRef item;              ///< As it was when it left,
     HostShares::Part bytes{};  ///< in buffers of so many.
-    HostShares::Part reply{};  ///< Nothing: it is none.
+    HostShares::Part place{};
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
     Time until = Time::max();  ///< Then it is not sent again.
   };
-  [[nodiscard]] bool room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept;
+  /// Where it may have a place. Null: nowhere, for there are too many.
+  [[nodiscard]] HostShares* room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept;
 
   MicroParts parts_;
   const Raisable<Sent>* const timeout_;
@@ -60,9 +61,12 @@ class Unacknowledged {
   const std::uint64_t most_;
   const std::uint64_t window_;
   const std::size_t memory_;
-  Duration repeats_;    ///< For how long a message is sent again at most: its receiver remembers it for longer.
-  HostShares bytes_;    ///< Of what is kept. This and the next outlive it.
-  HostShares replies_;  ///< A host that acknowledges none is left some for the others.
+  Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
+  HostShares bytes_;  ///< Of what is kept. This and the next three outlive it.
+  // Places of what is kept. Hosts that acknowledge nothing leave some of each for the others.
+  HostShares replies_;
+  HostShares to_known_;    ///< Of other messages, to peers that had acknowledged something,
+  HostShares to_unknown_;  ///< and to those that never had.
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;
 };

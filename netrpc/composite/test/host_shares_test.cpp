@@ -103,6 +103,47 @@ TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
   EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
 }
 
+/// Of 64 that are kept until they are acknowledged, or 32 to those that never answered. One has 16 of them, if it may.
+TEST(CompositeShares, silent_hosts_do_not_take_all_messages_that_are_kept) {
+  constexpr std::size_t kSilent = 4;
+  constexpr std::size_t kLast = kSilent + 1;
+  for (const bool known : {true, false}) {
+    SimHosts net(kLast + 1);
+    Framework* layers[kLast + 1] = {};
+    SinkProtocol* sinks[kLast + 1] = {};
+    for (std::size_t i = 0; i <= kLast; ++i) {
+      const Shepherd inside(net[i].monitor());
+      auto made = Framework::make(net[i].host(), "cp", net[i].ip(),
+                                  {part(number_kind()), part(ack_kind(), {{"window", "16"}, {"most", "64"}})});
+      ASSERT_TRUE(made) << made.error().message();
+      layers[i] = made->get();
+      net[i].own(*std::move(made));
+      sinks[i] = &net[i].add<SinkProtocol>();
+      ASSERT_TRUE(layers[i]->open_enable(*sinks[i], SimHosts::anyone()));
+    }
+    const auto pushed = [&](std::size_t to, int messages) {
+      const Shepherd inside(net[0].monitor());
+      const SessionRef session = *layers[0]->open(*sinks[0], net.to(to));
+      int count = 0;
+      for (int i = 0; i < messages; ++i) count += session->push(net.message(0, "this")) == Errc::ok ? 1 : 0;
+      return count;
+    };
+    for (std::size_t i = 1; known && i <= kSilent; ++i) EXPECT_EQ(pushed(i, 1), 1);
+    net.world.run_for(100ms);
+    ASSERT_EQ(layers[0]->events().timers(), 0U);
+    net.world.set_links({.loss = 1});
+    int kept = 0;
+    for (std::size_t i = 1; i <= kSilent; ++i) kept += pushed(i, 20);
+    EXPECT_EQ(kept, known ? 16 + 16 + 12 + 6 : 14 + 7 + 3 + 2);
+    EXPECT_EQ(pushed(kLast, 1), 1) << "to one that has not answered either";
+    net.world.set_links({});
+    net.world.run_for(10s);
+    EXPECT_EQ(sinks[kLast]->received.size(), 1U);
+    EXPECT_EQ(layers[0]->events().timers(), 0U);
+    for (SinkProtocol* const one : sinks) one->sessions.clear();
+  }
+}
+
 /// Calls as `high` on host `from`, and waits until the request has arrived.
 void ask(Several& all, std::size_t from, Protocol& high, const ParticipantSet& to, GroupOutcome& one) {
   {

@@ -109,9 +109,9 @@ TEST(CompositeSuite, ack_sends_again_what_is_lost) {
   EXPECT_EQ(two.layer[0]->events().timers(), 0U);
 }
 
-/// Half of `most`, for a peer that has not answered yet.
+/// For a peer that has not answered yet: half of `most`, and of that a host's share.
 TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
-  Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "4"}})}; });
+  Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "8"}})}; });
   EXPECT_EQ(two.push("a"), Errc::ok);
   EXPECT_EQ(two.push("b"), Errc::ok);
   EXPECT_EQ(two.push("c"), Errc::limit_reached);
