@@ -15,6 +15,7 @@ namespace {
 constexpr uid_t kAlice = 1;
 constexpr uid_t kBob = 2;
 constexpr uid_t kCarol = 3;
+constexpr uid_t kDave = 4;
 
 struct Shares : EStackShares {
   Shares(std::size_t most, std::optional<std::size_t> of_user, const std::map<uid_t, int>& held = {})
@@ -76,6 +77,121 @@ TEST(EStackShares, a_share_is_of_those_who_have_or_want_any) {
   EXPECT_EQ(Shares(12, kNoLimit).share(), 12U);
   Shares one(1, kNoLimit, {{kAlice, 1}, {kBob, 1}});
   EXPECT_EQ(one.share(), 1U);
+  EXPECT_EQ(Shares(256, {}, {{kAlice, 1}, {kBob, 1}}).share(), 112U) << "the last eighth is not for these";
+}
+
+/// How many of `free` a user takes that takes what it may and gives nothing back.
+std::size_t take_all(EStackShares& shares, uid_t user, std::size_t& free) {
+  const std::size_t before = free;
+  while (free != 0 && shares.may_have_another(user)) {
+    shares.take(user);
+    --free;
+  }
+  return before - free;
+}
+
+TEST(EStackShares, users_that_give_nothing_back_leave_some_for_the_next) {
+  Shares shares(256, {});
+  std::size_t free = 256;
+  EXPECT_EQ(take_all(shares, kAlice, free), 224U) << "nobody else has any";
+  EXPECT_EQ(take_all(shares, kBob, free), 14U) << "its fair share of the last 32";
+  EXPECT_EQ(take_all(shares, kCarol, free), 7U);
+  EXPECT_EQ(take_all(shares, kDave, free), 3U);
+  for (uid_t user = 5; user < 12; ++user) EXPECT_GE(take_all(shares, user, free), 1U) << user;
+  EXPECT_EQ(free, 0U);
+  shares.give(kAlice);
+  free = 1;
+  EXPECT_EQ(take_all(shares, kAlice, free), 0U) << "it stays for the next";
+  EXPECT_EQ(take_all(shares, 12, free), 1U);
+}
+
+TEST(EStackShares, small_supplies_leave_one_for_the_next_too) {
+  Shares shares(16, {});
+  std::size_t free = 16;
+  EXPECT_EQ(take_all(shares, kAlice, free), 14U);
+  EXPECT_EQ(take_all(shares, kBob, free), 1U);
+  EXPECT_EQ(take_all(shares, kCarol, free), 1U);
+}
+
+TEST(EStackShares, several_users_may_have_all_but_the_last_eighth) {
+  Shares shares(256, {}, {{kAlice, 100}, {kBob, 100}});
+  std::size_t free = 56;
+  EXPECT_EQ(take_all(shares, kCarol, free), 24U);
+  EXPECT_FALSE(shares.may_have_another(kAlice));
+  EXPECT_FALSE(shares.may_have_another(kBob));
+  EXPECT_TRUE(shares.may_have_another(kDave));
+}
+
+TEST(EStackShares, a_limit_of_its_own_says_what_one_user_leaves) {
+  Shares most(256, 250);
+  std::size_t free = 256;
+  EXPECT_EQ(take_all(most, kAlice, free), 250U);
+  EXPECT_EQ(take_all(most, kBob, free), 3U) << "its fair share of the last 6";
+  Shares all(256, kNoLimit, {{kAlice, 200}});
+  free = 56;
+  EXPECT_EQ(take_all(all, kBob, free), 56U) << "without a limit there are no fair shares";
+  EXPECT_TRUE(all.may_have_another(kBob)) << "if there is one";
+}
+
+TEST(EStackShares, a_refused_user_is_served_when_another_has_given_one_back) {
+  Shares shares(16, {}, {{kAlice, 13}, {kBob, 1}});
+  Callers callers(shares);
+  EXPECT_TRUE(callers.ring(kBob, 0));
+  EXPECT_EQ(callers.next(), -1) << "two are free: for others";
+  EXPECT_EQ(shares.refused(), kBob);
+  EXPECT_TRUE(shares.eligible_wait()) << "those that rest look";
+  shares.give(kAlice);
+  EXPECT_FALSE(shares.refused());
+  EXPECT_EQ(callers.next(), 0) << "nothing of its own has changed";
+}
+
+TEST(EStackShares, a_user_that_waits_is_refused_when_others_have_taken_meanwhile) {
+  Shares shares(16, {}, {{kAlice, 12}, {kBob, 1}});
+  Callers callers(shares);
+  EXPECT_TRUE(callers.ring(kBob, 0));
+  EXPECT_FALSE(shares.refused());
+  shares.take(kAlice);
+  EXPECT_EQ(callers.next(), -1);
+  EXPECT_TRUE(callers.ring(kCarol, 1));
+  EXPECT_EQ(callers.next(), 1) << "who has none gets one";
+  shares.take(kCarol);
+  shares.give(kBob);
+  EXPECT_EQ(callers.next(), 0) << "so does who has none left";
+}
+
+TEST(EStackShares, associations_at_rest_do_not_keep_another_user_from_what_it_wants) {
+  constexpr std::size_t kCalls = 32;
+  for (const int at_rest : {100, 224}) {
+    Shares shares(256, {}, {{kAlice, at_rest}});
+    Callers callers(shares, kCalls);
+    for (std::size_t i = 0; i < kCalls; ++i) EXPECT_TRUE(callers.ring(kBob, i));
+    while (shares.any_waiting()) {
+      if (callers.next() != -1) {
+        shares.take(kBob);
+        continue;
+      }
+      ASSERT_EQ(shares.refused(), kBob);
+      ASSERT_TRUE(shares.may_take(kBob, kAlice)) << shares.held(kAlice);
+      ASSERT_TRUE(shares.is_wanted(kAlice));
+      shares.give(kAlice);
+    }
+    EXPECT_EQ(shares.held(kBob), kCalls);
+    EXPECT_EQ(shares.held(kAlice), at_rest == 100 ? 100U : 192U) << "the last eighth is free again";
+  }
+}
+
+TEST(EStackShares, a_refused_user_takes_from_nobody_that_would_get_it_back_first) {
+  Shares shares(16, {}, {{kAlice, 12}, {kBob, 1}, {kCarol, 1}});
+  Callers callers(shares);
+  EXPECT_TRUE(callers.ring(kBob, 0));
+  EXPECT_EQ(callers.next(), -1);
+  EXPECT_TRUE(shares.may_take(kBob, kAlice));
+  EXPECT_TRUE(shares.is_wanted(kAlice));
+  EXPECT_FALSE(shares.may_take(kBob, kCarol));
+  EXPECT_FALSE(shares.is_wanted(kCarol));
+  EXPECT_TRUE(callers.ring(kDave, 1));
+  EXPECT_TRUE(shares.may_take(kDave, kCarol)) << "who has none takes from anybody";
+  EXPECT_TRUE(shares.is_wanted(kCarol));
 }
 
 TEST(EStackShares, who_has_more_than_its_share_gives_way_and_who_has_less_may_take) {
@@ -136,7 +252,7 @@ TEST(EStackShares, an_astack_waits_once_however_often_it_rings) {
 }
 
 TEST(EStackShares, who_has_fewest_is_served_next_and_of_its_calls_the_first) {
-  Shares shares(8, 3, {{kAlice, 2}, {kBob, 1}, {kCarol, 3}});
+  Shares shares(16, 3, {{kAlice, 2}, {kBob, 1}, {kCarol, 3}});
   Callers callers(shares);
   callers.ring(kCarol, 0);
   callers.ring(kAlice, 1);

@@ -20,6 +20,7 @@ using lrpc::Errc;
 using namespace std::chrono_literals;
 
 constexpr uid_t kOtherUser = 54'321;  // needs no entry in /etc/passwd
+constexpr uid_t kThirdUser = 54'322;
 
 bool is_root() { return ::geteuid() == 0; }
 
@@ -159,6 +160,20 @@ int call_as_other(const std::string& nameserver, int told = -1) {
   return sum && *sum == 42 ? 0 : 2;
 }
 
+/// Four calls at a time of a process of another user that stay inside until they are let go. It writes to `told` when
+/// all have been rung. 0, if they succeed.
+int stay_as_other(const std::string& nameserver, int told = -1) {
+  auto client = import_from(nameserver, "gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
+  if (!client) return 1;
+  std::vector<decltype(client->start().SleepFor(0))> calls;
+  for (int i = 0; i < 4; ++i) calls.push_back(client->start().SleepFor(0));
+  if (told >= 0 && ::write(told, "!", 1) != 1) return 3;
+  for (auto& call : calls) {
+    if (!call.finish()) return 2;
+  }
+  return 0;
+}
+
 /// A server in this process whose E-stacks this process's own calls hold.
 class Captured {
  public:
@@ -233,6 +248,47 @@ TEST(Shares, captured_calls_of_one_user_leave_estacks_for_another) {
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(captured.service.inside_now(), 7);
   EXPECT_EQ(captured.service.left_so_far(), 0) << "it did not need anybody to leave";
+}
+
+TEST(Shares, captured_calls_of_two_users_leave_an_estack_for_a_third) {
+  if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  int rung[2];
+  ASSERT_EQ(::pipe(rung), 0);
+  EarlyChild second(kOtherUser, [&](const std::string& nameserver) { return stay_as_other(nameserver, rung[1]); });
+  EarlyChild third(kThirdUser, [](const std::string& nameserver) { return call_as_other(nameserver); });
+  Captured captured({.max_estacks = 16});
+  ASSERT_TRUE(captured.exported);
+  captured.call(20);
+  ASSERT_TRUE(captured.service.wait_inside(14)) << "all but an eighth";
+  second.begin(captured.world.nameserver());
+  char told = 0;
+  ASSERT_EQ(::read(rung[0], &told, 1), 1);
+  for (const int fd : rung) ::close(fd);
+  ASSERT_TRUE(captured.service.wait_inside(15));
+  // A clerk that answers has looked at the bells that were rung before.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(captured.world.import("gated"));
+  EXPECT_EQ(captured.service.inside_now(), 15) << "its fair share of the last two is one";
+  third.begin(captured.world.nameserver());
+  EXPECT_TRUE(eventually([&] { return third.ended(); }));
+  EXPECT_EQ(captured.service.left_so_far(), 0) << "it did not need anybody to leave";
+  captured.service.let_all_go();
+  EXPECT_EQ(third.wait(), 0);
+  EXPECT_EQ(second.wait(), 0);
+}
+
+TEST(Shares, estacks_at_rest_of_one_user_are_there_for_several_calls_of_another) {
+  if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  EarlyChild other(kOtherUser, [](const std::string& nameserver) { return stay_as_other(nameserver); });
+  Captured captured({.max_estacks = 16, .estack_idle = 1h});
+  ASSERT_TRUE(captured.exported);
+  captured.call(14);
+  ASSERT_TRUE(captured.service.wait_inside(14));
+  captured.service.let_go(14);
+  ASSERT_TRUE(captured.service.wait_left(14));
+  other.begin(captured.world.nameserver());
+  EXPECT_TRUE(captured.service.wait_inside(4));
+  captured.service.let_all_go();
+  EXPECT_EQ(other.wait(), 0);
 }
 
 TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {

@@ -118,6 +118,10 @@ void EStackPool::reclaim_locked(uid_t user) {
   dismiss_locked(*victim, *victim->astack_);
 }
 
+void EStackPool::reclaim_for_refused_locked() {
+  if (const auto user = shares_.refused()) reclaim_locked(*user);
+}
+
 /// T14: it detaches at its next look.
 void EStackPool::dismiss_locked(EStack& estack, ServedAStack& astack) noexcept {
   estack.leave_.store(true);
@@ -160,10 +164,10 @@ bool EStackPool::next_assignment(EStack& estack) {
   std::unique_lock lock(mutex_);
   while (estack.astack_ == nullptr) {
     if (!stop_ && !estack.spent_) {
-      if (const auto next = take_waiting_locked()) {
-        assign_locked(estack, next->binding, *next->astack);
-        break;
-      }
+      const auto next = take_waiting_locked();
+      if (next) assign_locked(estack, next->binding, *next->astack);
+      reclaim_for_refused_locked();
+      if (next) break;
       idle_.push_back(&estack);
       bool timed_out = false;
       if (estacks_.size() <= options_.kept_estacks) {
@@ -190,6 +194,7 @@ bool EStackPool::next_assignment(EStack& estack) {
 void EStackPool::supply() {
   std::lock_guard lock(mutex_);
   supply_locked();
+  reclaim_for_refused_locked();  // an E-stack that could not be used again asked for this as it ended
 }
 
 void EStackPool::supply_locked() {

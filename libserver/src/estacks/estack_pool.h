@@ -91,7 +91,7 @@ class EStackPool {
   /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
   /// unless associate() says so again.
   void let_go(std::span<ServedAStack> astacks);
-  /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
+  /// Serves those that wait for one, with new E-stacks as far as there is room. On the clerk's thread.
   void supply();
   /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been
   /// revoked before.
@@ -108,6 +108,8 @@ class EStackPool {
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   void reclaim_locked(uid_t user);
+  /// A user that is refused (estack_shares.h) may need several to leave before it gets one: has the next one leave.
+  void reclaim_for_refused_locked();
   void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;
   /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
   [[nodiscard]] bool is_wanted(const EStack& estack);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lrpc/shim/most_of_one.h"
+
 namespace lrpc::server {
 
 void EStackShares::dismiss(uid_t user) noexcept {
@@ -13,6 +15,7 @@ void EStackShares::dismiss(uid_t user) noexcept {
 const std::atomic<bool>& EStackShares::take(uid_t user) {
   const auto found = users_.try_emplace(user).first;
   ++found->second.held;
+  ++in_use_;
   changed(found);
   return found->second.waits;
 }
@@ -20,12 +23,26 @@ const std::atomic<bool>& EStackShares::take(uid_t user) {
 void EStackShares::give(uid_t user) {
   const auto found = users_.find(user);
   --found->second.held;
+  --in_use_;
   changed(found);
 }
 
 std::size_t EStackShares::held(uid_t user) const {
   const auto found = users_.find(user);
   return found != users_.end() ? found->second.held : 0;
+}
+
+bool EStackShares::may_grow(std::size_t has) const {
+  if (has >= most_of_user_) return false;
+  const std::size_t free = most_ - std::min(most_, in_use_);
+  // A user that has none may have the first that leaves another A-stack. Without a last part there are no fair shares.
+  return has == 0 || last_ == 0 || free > last_ || shim::one_may_take(1, has, last_ - free, last_);
+}
+
+bool EStackShares::may_take_from_other(std::size_t has, std::size_t holder_has) const {
+  if (has >= most_of_user_) return false;
+  if (!may_grow(has)) return holder_has > share() && holder_has > has;
+  return holder_has > share() || has < share();
 }
 
 void EStackShares::changed(Users::iterator user) {
@@ -80,17 +97,28 @@ bool EStackShares::remove(uid_t user, ServedAStack& astack) {
   return true;
 }
 
-std::optional<WaitingCall> EStackShares::next() {
-  auto next = users_.end();
+EStackShares::Users::iterator EStackShares::first_in_line() {
+  auto first = users_.end();
   for (auto user = users_.begin(); eligible_ != 0 && user != users_.end(); ++user) {
     if (!user->second.eligible) continue;
     const auto rank = [](const User& of) { return std::pair(of.held, of.waiting.front().number); };
-    if (next == users_.end() || rank(user->second) < rank(next->second)) next = user;
+    if (first == users_.end() || rank(user->second) < rank(first->second)) first = user;
   }
-  if (next == users_.end()) return std::nullopt;
+  return first;
+}
+
+std::optional<WaitingCall> EStackShares::next() {
+  const auto next = first_in_line();
+  if (next == users_.end() || !may_grow(next->second.held)) return std::nullopt;
   WaitingCall taken = take_out(next->second, *next->second.waiting.front().astack);
   changed(next);
   return taken;
+}
+
+std::optional<uid_t> EStackShares::refused() {
+  const auto first = first_in_line();
+  if (first == users_.end() || may_grow(first->second.held)) return std::nullopt;
+  return first->first;
 }
 
 void EStackShares::clear() {
