@@ -72,7 +72,9 @@ Result<int> Child::wait(std::chrono::milliseconds limit) {
   if (!pidfd) return system_error("pidfd_open", errno);
   pollfd ended{pidfd.get(), POLLIN, 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-  const timespec timeout{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
+  // A signal that has ended an earlier wait does not come again.
+  const timespec timeout =
+      interrupted() ? timespec{} : timespec{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
   const sigset_t mask = mask_in_waits();
   if (::ppoll(&ended, 1, &timeout, &mask) != 1) {
     kill();

@@ -275,9 +275,14 @@ void hostile_users(Session& session) {
   if (::geteuid() != 0) return fmt::print("Skipped: only root can be several users.\n");
   const Table table(row_columns());
   table.print_head();
-  for (const Crowd& crowd : kCrowds) session.check(run(session, table, crowd));
-  for (const Slow kind : {Slow::lingering, Slow::laden, Slow::stuck})
+  for (const Crowd& crowd : kCrowds) {
+    if (interrupted()) return;
+    session.check(run(session, table, crowd));
+  }
+  for (const Slow kind : {Slow::lingering, Slow::laden, Slow::stuck}) {
+    if (interrupted()) return;
     session.check(run_hostile_server(session, table, kind));
+  }
 }
 
 }  // namespace lrpc::bench
