@@ -21,9 +21,9 @@ namespace lrpc::shim {
   return more <= all && in_use <= all - more && has + more <= most_of_one(has, in_use, all, more);
 }
 
-/// What one who has `has` and wants `more` may come to by a quota, of `all` of which all together have `in_use`. One that
-/// is alone may have its whole quota, but for an eighth of `all` (nothing, where that is less than one); beside others
-/// no more than its fair share of what is left.
+/// What one who has `has` and wants `more` may come to by a quota, of `all` of which all together have `in_use`. If
+/// it is alone, its whole quota, but for an eighth of `all` (nothing, where that is less than one); beside others no
+/// more than its fair share of what is left.
 [[nodiscard]] constexpr std::size_t quota_beside_others(std::size_t quota, std::size_t more, std::size_t has,
                                                         std::size_t in_use, std::size_t all) noexcept {
   if (has >= in_use) return std::min(quota, all - all / 8);
