@@ -117,12 +117,14 @@ Result<std::unique_ptr<StuckFile>> stuck_file_for(Slow kind, const Seat& seat) {
   if (kind == Slow::stuck) return StuckFile::make(seat);
   return std::unique_ptr<StuckFile>();
 }
-/// Lets those who wait for it end: destroyed before them, for until then they could not even be killed.
+/// Lets those who wait for it end: now, or when it is destroyed. To come before them, for until then they could not even
+/// be killed.
 struct Release {
   const std::unique_ptr<StuckFile>& file;
-  ~Release() {
+  void now() const noexcept {
     if (file != nullptr) file->release();
   }
+  ~Release() { now(); }
 };
 const std::string& path_of(const std::unique_ptr<StuckFile>& file) {
   static const std::string none;
@@ -156,7 +158,8 @@ Status run(Session& session, const Table& table, const Crowd& crowd) {
   const auto samples = measured_by_client<Samples>(
       seats.client, [&](Samples& ticks) { return be_honest(import_options, rounds, ticks); });
   if (!samples) return samples.error();
-  for (Child& child : hostile)
+  release.now();
+  for (Child& child : hostile)  // killed, if they have not ended
     if (child.wait(std::chrono::milliseconds(0)).has_value())
       return Error{Errc::not_permitted, "this process cannot be the users that it wants"};
   const auto row = [&](const char* test, const std::uint64_t(&ticks)[kRounds]) {
@@ -253,7 +256,7 @@ Status run_hostile_server(Session& session, const Table& table, Slow kind) {
   constexpr std::chrono::minutes kLongest{2};
   for (auto waited = kLook * 0; !(*measured)->done && !interrupted() && waited < kLongest; waited += kLook)
     interruptible_sleep(kLook);
-  if (*stuck != nullptr) (*stuck)->release();
+  before_client.now();
   const auto status = client->wait(std::chrono::seconds(10));
   if (!status) return Error{status.code(), "the client " + std::string(status.error().message())};
   if (*status != 0) return Error{Errc::call_failed, "the client of a hostile server failed"};
