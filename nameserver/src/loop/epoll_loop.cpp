@@ -34,8 +34,10 @@ class EpollLoop final : public EventLoop {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now()).count();
       wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
     }
-    std::array<epoll_event, 64> ready;
-    const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), wait_ms);
+    // What waits in line is ready still, and would fill a short list each time.
+    std::array<epoll_event, 1024> ready;
+    const std::size_t most = std::min(ready.size(), events.capacity() - events.size());
+    const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(most), wait_ms);
     if (count < 0) return errno == EINTR ? Status() : system_error("epoll_wait", errno);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       const std::uint32_t mask = ready[i].events;

@@ -17,8 +17,12 @@ namespace {
 
 /// Of one round. What is ready beyond that stays so for the next.
 constexpr std::size_t kMostEvents = 1024;
+/// Between two looks at what is ready, while there are turns to be taken: a look costs as much as some turns.
+constexpr std::chrono::milliseconds kTurns{1};
 /// A timer that had no memory is tried again after this.
 constexpr std::chrono::milliseconds kMemoryPause{10};
+
+std::uint64_t key_of(EventLoop::User user) noexcept { return user ? std::uint64_t{*user} + 1 : 0; }
 
 }  // namespace
 
@@ -40,17 +44,24 @@ Status EventLoop::make_stop_event() {
   return {};
 }
 
-Result<EventLoop::WatchId> EventLoop::watch(int fd, Interest interest, Handler handler) {
+Result<EventLoop::WatchId> EventLoop::watch(int fd, Interest interest, Handler handler, User whose) {
   const WatchId id = ++last_watch_;
-  const auto made = watches_.emplace(id, std::make_shared<Watch>(Watch{fd, interest, std::move(handler)})).first;
+  const auto watch = std::make_shared<Watch>(Watch{fd, interest, std::move(handler)});
+  watch->self.push_back(id);
+  watch->place = watch->self.begin();
+  const auto made = watches_.emplace(id, watch).first;
   Status armed;
   try {
-    armed = arm(id, *made->second);
+    watch->line = &line_of(whose);
+    ++watch->line->watches;
+    armed = arm(id, *watch);
   } catch (const std::bad_alloc&) {
+    leave(*watch);
     watches_.erase(made);
     throw;
   }
   if (armed) return id;
+  leave(*watch);
   watches_.erase(made);
   return armed.error();
 }
@@ -74,6 +85,7 @@ void EventLoop::forget(WatchId id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
   disarm(id, *found->second);
+  leave(*found->second);
   watches_.erase(found);
 }
 
@@ -92,8 +104,9 @@ Status EventLoop::run() {
   Status status;
   while (status && !stopped_) {
     events_.clear();
-    status = wait(next_round(), events_);
-    if (status) status = deliver(events_);
+    status = wait(turns_.empty() ? next_round() : Clock::now(), events_);
+    line_up(events_);
+    if (status) status = take_turns(Clock::now() + kTurns);
     fire_timers();
   }
   quiesce();
@@ -103,7 +116,8 @@ Status EventLoop::run() {
 Result<bool> EventLoop::step() {
   events_.clear();
   if (auto status = wait(Clock::now(), events_); !status) return status.error();
-  if (auto status = deliver(events_); !status) return status.error();
+  line_up(events_);
+  if (auto status = take_turns(Clock::time_point::max()); !status) return status.error();
   return fire_timers() || !events_.empty();
 }
 
@@ -113,16 +127,63 @@ void EventLoop::stop() noexcept {
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
 }
 
-Status EventLoop::deliver(const std::vector<Event>& events) {
+// ---- turns ----
+
+EventLoop::Line& EventLoop::line_of(User user) {
+  const std::uint64_t key = key_of(user);
+  if (const auto found = lines_.find(key); found != lines_.end()) return found->second;
+  std::list<Line*> self{nullptr};  // first: without memory for it no line is left behind
+  Line& line = lines_[key];
+  line.user = user;
+  line.self.swap(self);
+  line.place = line.self.begin();
+  *line.place = &line;
+  return line;
+}
+
+/// It waits no longer, and has no line any more.
+void EventLoop::leave(Watch& watch) noexcept {
+  Line* const line = std::exchange(watch.line, nullptr);
+  if (line == nullptr) return;
+  if (watch.self.empty()) watch.self.splice(watch.self.end(), line->waiting, watch.place);
+  if (line->waiting.empty() && line->self.empty()) line->self.splice(line->self.end(), turns_, line->place);
+  if (--line->watches == 0) lines_.erase(key_of(line->user));
+}
+
+/// Needs no memory.
+void EventLoop::line_up(const std::vector<Event>& events) noexcept {
   for (const Event& event : events) {
-    const auto found = watches_.find(event.id);
-    if (found == watches_.end()) continue;  // forgotten by an earlier handler of this round
-    const auto watch = found->second;       // keeps the handler alive while it forgets itself
-    (void)as_memory_allows([&] { watch->handler(event.readiness); });  // so much for this event
-    if (find(event.id) != nullptr)
-      if (auto status = handled(event.id, *watch); !status) return status;
+    Watch* const watch = find(event.id);
+    if (watch == nullptr) continue;
+    watch->ready = event.readiness;
+    Line& line = *watch->line;
+    if (!watch->self.empty()) line.waiting.splice(line.waiting.end(), watch->self);
+    if (!line.self.empty()) turns_.splice(turns_.end(), line.self);
+  }
+}
+
+/// Each user's first in line, one after the other, and again, until nobody waits or the time has come.
+Status EventLoop::take_turns(Clock::time_point until) {
+  while (!turns_.empty() && !stopped_) {
+    for (std::size_t users = turns_.size(); users > 0 && !turns_.empty(); --users)
+      if (auto status = take_turn(); !status) return status;
+    if (Clock::now() >= until) break;
   }
   return {};
+}
+
+Status EventLoop::take_turn() {
+  Line& line = *turns_.front();
+  const WatchId id = line.waiting.front();
+  const auto watch = watches_.at(id);  // keeps the handler alive while it forgets itself
+  watch->self.splice(watch->self.end(), line.waiting, watch->place);
+  if (line.waiting.empty()) {
+    line.self.splice(line.self.end(), turns_, line.place);
+  } else {
+    turns_.splice(turns_.end(), turns_, line.place);
+  }
+  (void)as_memory_allows([&] { watch->handler(watch->ready); });  // so much for this event
+  return find(id) != nullptr ? handled(id, *watch) : Status();
 }
 
 std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexcept {

@@ -1,9 +1,12 @@
 // The event loop: readiness of descriptors and timers on one thread, with two back ends that behave alike.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +36,9 @@ struct Readiness {
 /// Level-triggered: a handler that leaves something undone is called again. Not thread-safe but for stop(): everything
 /// else happens before run() or inside handlers. Handlers may watch and forget anything, themselves included.
 ///
+/// Users take turns, with one event at a time: however many of one user's descriptors are ready, those of another wait
+/// for one handler of each user, and a millisecond more until they are seen.
+///
 /// A handler may throw std::bad_alloc, and the loop goes on: what it left undone is its own matter, but a timer's comes
 /// again soon. watch(), change() and after() throw it, too, and have then done nothing; the others need no memory.
 class EventLoop {
@@ -55,8 +61,11 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
   virtual ~EventLoop() = default;
 
-  /// Calls `handler` whenever `fd` is ready. The fd stays the caller's: forget() before closing it.
-  Result<WatchId> watch(int fd, Interest interest, Handler handler);
+  /// Whose turn it is. None: the loop's own user, beside all others.
+  using User = std::optional<uid_t>;
+  /// Calls `handler` whenever `fd` is ready and `whose` turn comes. The fd stays the caller's: forget() before closing
+  /// it.
+  Result<WatchId> watch(int fd, Interest interest, Handler handler, User whose = {});
   /// Changes what is heard about. Unknown ids are ignored.
   Status change(WatchId id, Interest interest);
   /// No call comes after this, not even for readiness already seen. Unknown ids are ignored.
@@ -76,6 +85,7 @@ class EventLoop {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
  protected:
+  struct Line;
   struct Watch {
     int fd = -1;
     Interest interest;
@@ -83,6 +93,19 @@ class EventLoop {
     // The back end's own.
     std::uint64_t token = 0;
     bool heard = false;
+    // Its place in its user's line.
+    Line* line = nullptr;
+    std::list<WatchId> self{};  ///< Its id, while it does not wait there.
+    std::list<WatchId>::iterator place{};
+    Readiness ready{};  ///< For what it waits to be called.
+  };
+  /// The watches of one user that are ready, in the order in which they became so.
+  struct Line {
+    User user;
+    std::size_t watches = 0;  ///< Ready or not.
+    std::list<WatchId> waiting;
+    std::list<Line*> self;  ///< This line, while nothing waits in it.
+    std::list<Line*>::iterator place{};
   };
   struct Event {
     WatchId id = 0;
@@ -96,21 +119,28 @@ class EventLoop {
   virtual Status rearm(WatchId id, Watch& watch) = 0;  ///< The interest has changed.
   virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
   virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
-  /// Blocks until something is ready or the time has come, and appends what is ready, as far as there is room reserved.
+  /// Blocks until something is ready or the time has come, and appends what is ready, as far as there is room reserved:
+  /// for the others another round comes at once. What is appended may wait in line already.
   virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
   virtual void quiesce() noexcept {}
 
   [[nodiscard]] Watch* find(WatchId id) noexcept;
 
  private:
-  Status deliver(const std::vector<Event>& events);
+  Line& line_of(User user);
+  void leave(Watch& watch) noexcept;
+  void line_up(const std::vector<Event>& events) noexcept;
+  Status take_turns(Clock::time_point until);
+  Status take_turn();
   bool fire_timers();
   [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
   [[nodiscard]] std::optional<Clock::time_point> next_round() const noexcept;
 
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
+  std::unordered_map<std::uint64_t, Line> lines_;  ///< Of users who have a watch: the loop's own is 0, else uid + 1.
+  std::list<Line*> turns_;                         ///< Lines in which something waits, the next one first.
   std::map<TimerId, std::function<void()>> timers_;
-  std::vector<Event> events_;  ///< Of this round.
+  std::vector<Event> events_;  ///< That this round has brought.
   WatchId last_watch_ = 0;
   std::uint64_t last_timer_ = 0;
   Clock::time_point no_timer_before_{};  ///< One has had no memory.

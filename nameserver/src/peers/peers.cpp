@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
 #include <tuple>
 #include <utility>
@@ -18,10 +19,12 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted before other events get their turn: the whole queue, so that each client in it waits for one turn. Fewer
-/// where it takes threads to close them, for those need their turns, too.
-constexpr int kPeersPerEvent = SOMAXCONN;
-constexpr int kClosedAsidePerEvent = 256;
+/// Accepted in one turn: so many, and more for as long as the turns of others have taken since the last one, so that
+/// those who have come and those who come get half of the time each; but not for longer than this.
+constexpr int kAcceptedPerTurn = 64;
+constexpr milliseconds kLongestAccepting{50};
+/// Fewer where it takes threads to close them, for those need their turns, too.
+constexpr int kClosedAsidePerTurn = 256;
 constexpr milliseconds kAcceptPause{100};
 /// Between two looks for messages that are not read. There are looks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
@@ -58,10 +61,12 @@ Peers::~Peers() {
 Status Peers::begin() {
   auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
     accept_peers();
+    last_accepting_ = EventLoop::Clock::now();
     reap();
   });
   if (!listening) return listening.error();
   listen_watch_ = *listening;
+  last_accepting_ = EventLoop::Clock::now();
   return {};
 }
 
@@ -73,8 +78,11 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
 // ---- They come ----
 
 void Peers::accept_peers() {
-  const int most = listener_.made() == shim::PeerSocket::Made::refusing ? kPeersPerEvent : kClosedAsidePerEvent;
-  for (int i = 0; i < most; ++i) {
+  using Clock = EventLoop::Clock;
+  const int most = listener_.made() == shim::PeerSocket::Made::refusing ? INT_MAX : kClosedAsidePerTurn;
+  const auto begun = Clock::now();
+  const auto until = begun + std::min<Clock::duration>(begun - last_accepting_, kLongestAccepting);
+  for (int i = 0; i < most && (i < kAcceptedPerTurn || Clock::now() < until); ++i) {
     // Whatever becomes of it: the client may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
                             listener_.made(), {});
@@ -145,8 +153,9 @@ void Peers::admit(shim::PeerSocket socket) {
 bool Peers::set_up(Connection& peer) {
   make_room(doomed_, connections_.size());
   ended_.make_room_for(connections_.size());
-  auto watched = loop_.watch(peer.socket.get(), {.readable = true},
-                             [this, serial = peer.serial](Readiness readiness) { on_ready(serial, readiness); });
+  auto watched = loop_.watch(
+      peer.socket.get(), {.readable = true},
+      [this, serial = peer.serial](Readiness readiness) { on_ready(serial, readiness); }, peer.peer.uid);
   if (!watched) {
     log_about(peer.peer, LogLevel::warning, watched.error().message());
     return false;

@@ -95,10 +95,11 @@ Status Registry::watch_process(Connection& server) {
   if (server.pidfd) return {};
   auto pidfd = shim::peer_pidfd(server.socket.get());
   if (!pidfd) return pidfd.error();
-  auto watched = loop_.watch(pidfd->get(), {.readable = true}, [this, serial = server.serial](Readiness) {
+  const auto on_death = [this, serial = server.serial](Readiness) {
     if (Connection* const ended = peers_.find(serial); ended != nullptr) peers_.doom(*ended);
     peers_.reap();
-  });
+  };
+  auto watched = loop_.watch(pidfd->get(), {.readable = true}, on_death, server.peer.uid);
   if (!watched) return watched.error();
   server.pidfd = std::move(*pidfd);
   server.death_watch = *watched;
