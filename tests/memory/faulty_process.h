@@ -132,7 +132,7 @@ struct AtRest {
 /// what a life may keep.
 template <class Life>
 void fail_each_again_and_again(FaultyProcess& process, Life&& life) {
-  constexpr int kTimes = 30;
+  constexpr int kTimes = 15;
   constexpr std::int64_t kFewer = 10;  // not each time it is the same one: the process has several threads
   const auto at_rest = [&] { return AtRest::of(process, life, 1).live; };
   process.count_anew();
