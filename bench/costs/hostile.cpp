@@ -117,8 +117,8 @@ Result<std::unique_ptr<StuckFile>> stuck_file_for(Slow kind, const Seat& seat) {
   if (kind == Slow::stuck) return StuckFile::make(seat);
   return std::unique_ptr<StuckFile>();
 }
-/// Lets those who wait for it end: now, or when it is destroyed. To come before them, for until then they could not even
-/// be killed.
+/// Lets those who wait for it end: now, or when it is destroyed. Comes before their end, for until then they could not
+/// even be killed.
 struct Release {
   const std::unique_ptr<StuckFile>& file;
   void now() const noexcept {

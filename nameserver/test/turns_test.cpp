@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,10 +93,11 @@ TEST_P(Turns, come_for_others_beside_one_who_always_has_more) {
     watch(add(), 1, [&](Readiness) {
       if (heard_.empty()) late.make_ready();
       heard_ += 'a';
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as long as there is between two looks
     });
   }
   EXPECT_TRUE(loop_->run());
-  EXPECT_LE(before, 4U) << "those that were ready already, and one more";
+  EXPECT_LE(before, 2U) << "the one whose turn it was, and one more";
 }
 
 TEST_P(Turns, do_not_come_for_who_is_forgotten_in_line) {

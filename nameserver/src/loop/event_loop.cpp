@@ -15,7 +15,7 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// Of one round. What is ready beyond that stays so for the next.
+/// Of one look at what is ready. The next one finds the others.
 constexpr std::size_t kMostEvents = 1024;
 /// Between two looks at what is ready, while there are turns to be taken: a look costs as much as some turns.
 constexpr std::chrono::milliseconds kTurns{1};
@@ -104,7 +104,11 @@ Status EventLoop::run() {
   Status status;
   while (status && !stopped_) {
     events_.clear();
-    status = wait(turns_.empty() ? next_round() : Clock::now(), events_);
+    const auto next = next_round();  // also while turns wait: what is to be closed aside is tried again
+    const auto now = Clock::now();
+    const bool idle = turns_.empty();
+    status = wait(idle ? next : now, events_);
+    if (idle) idle_ += Clock::now() - now;
     line_up(events_);
     if (status) status = take_turns(Clock::now() + kTurns);
     fire_timers();
@@ -162,11 +166,11 @@ void EventLoop::line_up(const std::vector<Event>& events) noexcept {
   }
 }
 
-/// Each user's first in line, one after the other, and again, until nobody waits or the time has come.
+/// Each user's first in line, one after the other, and again, until nobody waits or the time has come. The next look
+/// goes on where this one ends.
 Status EventLoop::take_turns(Clock::time_point until) {
   while (!turns_.empty() && !stopped_) {
-    for (std::size_t users = turns_.size(); users > 0 && !turns_.empty(); --users)
-      if (auto status = take_turn(); !status) return status;
+    if (auto status = take_turn(); !status) return status;
     if (Clock::now() >= until) break;
   }
   return {};

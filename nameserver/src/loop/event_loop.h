@@ -36,8 +36,8 @@ struct Readiness {
 /// Level-triggered: a handler that leaves something undone is called again. Not thread-safe but for stop(): everything
 /// else happens before run() or inside handlers. Handlers may watch and forget anything, themselves included.
 ///
-/// Users take turns, with one event at a time: however many of one user's descriptors are ready, those of another wait
-/// for one handler of each user, and a millisecond more until they are seen.
+/// Users take turns, with one event at a time: however many of one user's descriptors are ready, one of another user's
+/// waits for one handler of each user, and for a millisecond until it is seen.
 ///
 /// A handler may throw std::bad_alloc, and the loop goes on: what it left undone is its own matter, but a timer's comes
 /// again soon. watch(), change() and after() throw it, too, and have then done nothing; the others need no memory.
@@ -82,6 +82,9 @@ class EventLoop {
   /// Makes run() return soon, also one that has not begun. Any thread, and async-signal-safe.
   void stop() noexcept;
 
+  /// A clock that stands still while run() waits and has nothing to do.
+  [[nodiscard]] Clock::time_point busy_time() const noexcept { return Clock::now() - idle_; }
+
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
  protected:
@@ -95,7 +98,7 @@ class EventLoop {
     bool heard = false;
     // Its place in its user's line.
     Line* line = nullptr;
-    std::list<WatchId> self{};  ///< Its id, while it does not wait there.
+    std::list<WatchId> self{};  ///< Its id, while it does not wait there: to line up takes no memory.
     std::list<WatchId>::iterator place{};
     Readiness ready{};  ///< For what it waits to be called.
   };
@@ -104,7 +107,7 @@ class EventLoop {
     User user;
     std::size_t watches = 0;  ///< Ready or not.
     std::list<WatchId> waiting;
-    std::list<Line*> self;  ///< This line, while nothing waits in it.
+    std::list<Line*> self;  ///< This line, while nothing waits in it: likewise.
     std::list<Line*>::iterator place{};
   };
   struct Event {
@@ -120,7 +123,7 @@ class EventLoop {
   virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
   virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
   /// Blocks until something is ready or the time has come, and appends what is ready, as far as there is room reserved:
-  /// for the others another round comes at once. What is appended may wait in line already.
+  /// what is left is seen at the next look. What is appended may wait in line already.
   virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
   virtual void quiesce() noexcept {}
 
@@ -140,10 +143,11 @@ class EventLoop {
   std::unordered_map<std::uint64_t, Line> lines_;  ///< Of users who have a watch: the loop's own is 0, else uid + 1.
   std::list<Line*> turns_;                         ///< Lines in which something waits, the next one first.
   std::map<TimerId, std::function<void()>> timers_;
-  std::vector<Event> events_;  ///< That this round has brought.
+  std::vector<Event> events_;  ///< That the last look has found.
   WatchId last_watch_ = 0;
   std::uint64_t last_timer_ = 0;
   Clock::time_point no_timer_before_{};  ///< One has had no memory.
+  Clock::duration idle_{};               ///< For so long run() has waited with nothing to do.
   UniqueFd stop_event_;
   bool stopped_ = false;
 };

@@ -9,6 +9,7 @@
 #include <new>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "loop/no_memory.h"
 
@@ -20,12 +21,14 @@ using std::chrono::milliseconds;
 namespace {
 
 /// Accepted in one turn: so many, and more for as long as the turns of others have taken since the last one, so that
-/// those who have come and those who come get half of the time each; but not for longer than this.
+/// those who come get half of the time at least; but not for longer than this.
 constexpr int kAcceptedPerTurn = 64;
 constexpr milliseconds kLongestAccepting{50};
 /// Fewer where it takes threads to close them, for those need their turns, too.
 constexpr int kClosedAsidePerTurn = 256;
 constexpr milliseconds kAcceptPause{100};
+/// Of a clerk: each takes some 0.1 ms, with the question about the next import that waits.
+constexpr std::size_t kAnswersPerTurn = 8;
 /// Between two looks for messages that are not read. There are looks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
 
@@ -60,13 +63,13 @@ Peers::~Peers() {
 
 Status Peers::begin() {
   auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
-    accept_peers();
-    last_accepting_ = EventLoop::Clock::now();
+    (void)as_memory_allows([&] { accept_peers(); });
+    last_accepting_ = loop_.busy_time();
     reap();
   });
   if (!listening) return listening.error();
   listen_watch_ = *listening;
-  last_accepting_ = EventLoop::Clock::now();
+  last_accepting_ = loop_.busy_time();
   return {};
 }
 
@@ -78,11 +81,10 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
 // ---- They come ----
 
 void Peers::accept_peers() {
-  using Clock = EventLoop::Clock;
   const int most = listener_.made() == shim::PeerSocket::Made::refusing ? INT_MAX : kClosedAsidePerTurn;
-  const auto begun = Clock::now();
-  const auto until = begun + std::min<Clock::duration>(begun - last_accepting_, kLongestAccepting);
-  for (int i = 0; i < most && (i < kAcceptedPerTurn || Clock::now() < until); ++i) {
+  const auto begun = loop_.busy_time();
+  const auto until = begun + std::min<EventLoop::Clock::duration>(begun - last_accepting_, kLongestAccepting);
+  for (int i = 0; i < most && (i < kAcceptedPerTurn || loop_.busy_time() < until); ++i) {
     // Whatever becomes of it: the client may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
                             listener_.made(), {});
@@ -212,16 +214,15 @@ void Peers::hear(Connection& peer, Readiness readiness) {
   // A peer that will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
-  // One message an event: the others get their turn, and to look in vain for a second costs as much as the event.
-  if (!peer.closing && peer.outbox.empty()) {
+  // One message a turn: to look in vain for a second costs as much as the turn. But others wait for a clerk's answers.
+  std::size_t most = std::clamp(peer.binds.size(), std::size_t{1}, kAnswersPerTurn);
+  for (; most > 0 && !peer.closing && peer.outbox.empty(); --most) {
     auto message = shim::receive_message(peer.socket.get(), milliseconds(0), shim::Attachments::none);
-    if (message && *message) {
-      owner_.on_message(peer, std::move(**message));
-    } else if (message.code() == Errc::bad_message) {
-      protocol_error(peer, 0, message.error().text);
-    } else if (!message) {
-      doom(peer);
-    }
+    if (message.code() == Errc::bad_message) return protocol_error(peer, 0, message.error().text);
+    if (!message) return doom(peer);
+    if (!*message) return;
+    if (!std::holds_alternative<shim::BindReply>((*message)->body)) most = 1;
+    owner_.on_message(peer, std::move(**message));
   }
 }
 

@@ -90,7 +90,7 @@ class Peers {
   Owner& owner_;
   EventLoop::WatchId listen_watch_ = 0;
   EventLoop::TimerId accept_pause_;
-  EventLoop::Clock::time_point last_accepting_{};  ///< When it was over.
+  EventLoop::Clock::time_point last_accepting_{};  ///< When it was over, by busy_time().
   std::uint32_t last_serial_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> doomed_;
