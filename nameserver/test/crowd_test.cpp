@@ -178,6 +178,49 @@ TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {
   }
 }
 
+TEST_P(Crowd, with_many_connections_has_no_more_turns_before_others) {
+  const auto policy = std::make_shared<CountingPolicy>();
+  options_.policy = policy;
+  START_NAMESERVER();
+  TestPeer holder = connect(0);
+  TestPeer server = connect(kHonestServer);
+  TestPeer client = connect(kHonestClient);
+  ASSERT_NE(server.export_name("long.lived"), 0U);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
+  hold(holder, *policy);
+  for (TestPeer& one : peers_) one.ask(shim::ExportRequest{std::string(kFlood), kFiles, kClasses, "interface"});
+  policy->watched = true;
+  client.import("long.lived");
+  policy->go_on();
+  EXPECT_EQ(holder.next_failure(), Errc::not_permitted);
+  ASSERT_TRUE(server.answer_bind());
+  ASSERT_TRUE(client.next_as<shim::Bound>());
+  EXPECT_LE(policy->floods_before.at(0).load(), 2U);
+  peers_.clear();
+}
+
+TEST_P(Crowd, with_many_imports_of_a_server_delays_those_of_others_by_one) {
+  constexpr std::size_t kMany = 32;
+  constexpr std::uint32_t kWaits = 600'000;
+  options_.limits.max_binds_per_server = 1;
+  START_NAMESERVER();
+  TestPeer server = connect(kHonestServer);
+  server.export_name("asked");
+  TestPeer greedy = connect(kHostile);
+  for (std::size_t i = 0; i < kMany; ++i) greedy.import("asked", kWaits);
+  ASSERT_TRUE(greedy.is_served()) << "all of its imports have been heard";
+  TestPeer client = connect(kHonestClient);
+  client.import("asked", kWaits);
+  ASSERT_TRUE(client.is_served());
+  std::size_t before = 0;
+  for (; before <= kMany; ++before) {
+    const auto asked = server.answer_bind(Errc::not_permitted);
+    ASSERT_TRUE(asked);
+    if (asked->client.uid == kHonestClient) break;
+  }
+  EXPECT_LE(before, 2U) << "the one about which it was asked already, and at most one more";
+}
+
 /// How many connections wait to be accepted at most.
 int longest_queue() {
   int longest = 0;

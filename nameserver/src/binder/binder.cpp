@@ -24,6 +24,12 @@ constexpr std::size_t kBindFds = 3;
 constexpr std::chrono::milliseconds kFirstAskAgain{10};
 constexpr std::chrono::milliseconds kLongestAskAgain{1000};
 
+/// Whose turn it takes.
+ImportLine::User user_of(const Import& import) noexcept {
+  const auto& principal = import.wanted.principal;
+  return {import.client->peer.uid, principal ? principal->host : 0};
+}
+
 }  // namespace
 
 Status Binder::may_import(const Connection& client, const std::string& name, const Connection* server) {
@@ -55,7 +61,7 @@ Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
   return {};
 }
 
-// 1. An import arrives, and is put in line for its name, behind the imports of its server's other names.
+// 1. An import arrives, and is put in line for its name, behind its user's imports of all names of this server.
 void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (auto may = may_wait(peer, body); !may) return peers_.fail(peer, request, may.error());
   const ImportId id = ++last_import_;
@@ -85,7 +91,7 @@ bool Binder::is_network_domain(const Connection& peer) const {
 void Binder::wait_for_name(ImportId id, Import& import) {
   waiting_[import.wanted.name].insert(id);
   Connection* const server = registry_.server_of(import.wanted.name);
-  if (server != nullptr) server->waiting.insert(id);
+  if (server != nullptr) server->waiting.insert(user_of(import), id);
   loop_.cancel(import.timer);
   if (!import.deadline) return;
   auto wait = *import.deadline - Clock::now();
@@ -110,20 +116,22 @@ bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
 void Binder::on_exported(Connection& server, const std::string& name) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
-  server.waiting.insert(waiting->second.begin(), waiting->second.end());
+  for (const ImportId id : waiting->second) server.waiting.insert(user_of(imports_.at(id)), id);
   serve_waiting_of(server);
 }
 
-// 2. Whenever the name is there and its server can be asked once more, the first in line has its turn. A server has one
-// line for all its names. So nobody can keep others from one name by imports of another.
+// 2. Whenever the name is there and its server can be asked once more, the next user in line has its turn. A server has
+// one line for all its names. So nobody can keep others from one name by imports of another, nor by many imports.
 void Binder::serve_waiting_of(Connection& server) {
   while (!server.closing && !server.waiting.empty() && server.binds.size() < options_.limits.max_binds_per_server) {
-    const ImportId id = *server.waiting.begin();
+    const ImportId id = server.waiting.next();
     Import& import = imports_.at(id);
+    const ImportLine::User user = user_of(import);
     const Export& exported = *registry_.find(import.wanted.name);
     const auto asked = as_memory_allows([&] { return ask_clerk(id, import, exported); });
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
+    if (!asked || *asked == Asked::yes) server.waiting.had_turn(user);
     if (!asked) {
       answer_import(id, asked.error());
     } else if (*asked == Asked::not_now) {
@@ -332,7 +340,7 @@ void Binder::erase_import(ImportId id) {
 void Binder::leave_line(ImportId id, Import& import) {
   loop_.cancel(import.timer);
   Connection* const server = registry_.server_of(import.wanted.name);
-  if (server != nullptr) server->waiting.erase(id);
+  if (server != nullptr) server->waiting.erase(user_of(import), id);
   const auto waiting = waiting_.find(import.wanted.name);
   if (waiting == waiting_.end()) return;
   waiting->second.erase(id);
@@ -342,7 +350,8 @@ void Binder::leave_line(ImportId id, Import& import) {
 void Binder::on_withdrawn(Connection& server, const std::string& name) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
-  for (const ImportId id : waiting->second) server.waiting.erase(id);  // needs no memory, so it never fails
+  // Needs no memory, so it never fails.
+  for (const ImportId id : waiting->second) server.waiting.erase(user_of(imports_.at(id)), id);
   const Error late{Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"};
   const std::set<ImportId> ids = waiting->second;
   for (const ImportId id : ids) wait_on(id, imports_.at(id), late);

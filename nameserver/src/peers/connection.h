@@ -14,12 +14,12 @@
 #include "loop/event_loop.h"
 #include "lrpc/nameserver/policy.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "quota/import_line.h"
 #include "quota/unread.h"
 
 namespace lrpc::nameserver {
 
 using ExportId = std::uint64_t;
-using ImportId = std::uint64_t;   ///< Ascending: the order of ids is the order of arrival.
 using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it.
 
 struct Connection {
@@ -42,7 +42,7 @@ struct Connection {
   std::size_t export_bytes = 0;
 
   // As a server, used by Binder.
-  std::set<ImportId> waiting;    ///< Its line: imports of all its names that its clerk is to be asked about.
+  ImportLine waiting;            ///< Imports of all its names that its clerk is to be asked about.
   std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
   EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
   std::chrono::milliseconds ask_again_pause{0};
