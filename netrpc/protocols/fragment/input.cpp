@@ -14,8 +14,8 @@ constexpr int kReordering = 3;
 /// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
 constexpr int kLate = 2;
 constexpr Duration kShortest = std::chrono::microseconds(1);
-/// Between two requests for the same fragments, at most.
-constexpr Duration kLongestWait = std::chrono::seconds(1);
+/// The next fragment is given at least so long: a scheduler's hiccup is no loss.
+constexpr Duration kLeastLate = std::chrono::microseconds(20);
 }  // namespace
 
 Reassembly::Reassembly(FragmentProtocol& protocol) : silence([this, &protocol] { protocol.silent(*this); }) {}
@@ -161,7 +161,7 @@ void FragmentSession::duplicate_arrived(const Header& header) noexcept {
   ++fragments().counted.duplicates;
   if (header.type != kAgain) return;
   if (asked_again_ == header.sequence_num) {
-    answer_time_.back_off();
+    answer_time_.needless(answer_time_.timeout());
     asked_again_.reset();
   } else if (guessed_ == header.sequence_num) {
     was_late(answer_time_.smoothed());
@@ -183,7 +183,7 @@ void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexce
   const bool twice = (reassembly.asked_twice & header.frag_mask) != 0;
   // Within half a round trip it answers an earlier request: it had been overtaken.
   if (twice && 2 * since < answer_time_.smoothed()) return was_late(kLate * since);
-  if (!twice) answer_time_.sample(since);
+  if (!twice) answer_time_.sample(std::min(since, kLongestWait));
   reassembly.asked_at = Time::zero();
 }
 
@@ -210,7 +210,7 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly, const Header& header
     return ask_for(reassembly, lost);
   }
   // Wait as long as the next fragment may be late; if an answer is due, until it is.
-  Duration wait = answer_time_.lateness();
+  Duration wait = std::max(answer_time_.timeout() - answer_time_.smoothed(), kLeastLate);
   if (reassembly.asked_at != Time::zero()) wait = std::max(wait, reassembly.asked_at + answer_time_.timeout() - now);
   if (lost == 0) {
     reassembly.gap_since = Time::zero();
@@ -310,9 +310,8 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
   }
   if ((reassembly.asked & missing) != 0) session.asked_again_ = reassembly.sequence;
   // Other messages do not wait longer for that: it is more likely lost than late.
-  const Duration timeout = session.answer_time_.timeout();
   host().events().schedule(reassembly.silence,
-                           RetryTimer::pause_after(reassembly.requests, timeout, std::max(timeout, kLongestWait)));
+                           RetryTimer::pause_after(reassembly.requests, session.answer_time_.timeout(), kLongestWait));
   session.ask_for(reassembly, missing);
 }
 

@@ -140,7 +140,7 @@ void FragmentSession::request_arrived(const Header& header) noexcept {
   const bool kept = saved != nullptr && now < saved->expires;
   if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers)
     return dropped(all.counted.refused);
-  if (saved->answered++ == 0) request_time_.sample(now - saved->sent_at);
+  if (saved->answered++ == 0) request_time_.sample(std::min(now - saved->sent_at, kLongestWait));
   saved->expires = now + std::max(kPatience * request_time_.timeout(), kLeastPatience);
   saved_.remove(*saved);
   saved_.push_back(*saved);

@@ -22,9 +22,9 @@ namespace fragment {
 
 namespace {
 using namespace std::chrono_literals;
-// Until something has been measured; and a scheduler's hiccup is no loss.
-constexpr RoundTripEstimate kAnswerTime{5ms, 20us, 1s};
-constexpr RoundTripEstimate kRequestTime{100ms, 200us, 1s};
+// Until something has been measured; at least, as a scheduler's hiccup is no loss; and at most.
+constexpr RetryTimer kAnswerTime{5ms, 40us, 40us, kLongestWait};
+constexpr RetryTimer kRequestTime{100ms, 200us, 200us, kLongestWait};
 }  // namespace
 
 FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants,
@@ -71,7 +71,7 @@ Errc FragmentSession::control(control::Request& request) noexcept {
   if (control::answered(request, control::OptimumMessage{fragment_size_})) return Errc::ok;
   // Who only sends large messages has never asked, but has measured when it is asked.
   const bool only_sends = !answer_time_.measured() && request_time_.measured();
-  const RoundTripEstimate& time = only_sends ? request_time_ : answer_time_;
+  const RetryTimer& time = only_sends ? request_time_ : answer_time_;
   if (control::answered(request, control::RoundTrip{time.smoothed(), time.timeout()})) return Errc::ok;
   if (control::answered(request, control::LocalHost{local_})) return Errc::ok;
   const Errc own = Session::control(request);

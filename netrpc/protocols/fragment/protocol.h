@@ -10,10 +10,13 @@
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
 #include "netrpc/protocols/fragment/queue.h"
-#include "netrpc/protocols/fragment/round_trip.h"
+#include "netrpc/src/round_trip.h"
 #include "netrpc/src/way.h"
 
 namespace lrpc::netrpc::fragment {
+
+/// Nothing is waited for longer. What took longer is measured as this long: the host may have stood still.
+inline constexpr Duration kLongestWait = std::chrono::seconds(1);
 
 class FragmentProtocol;
 class FragmentSession;
@@ -116,11 +119,11 @@ class FragmentSession final : public CachedSession {
   std::size_t finished_count_ = 0;
   /// How long a gap is given to close by itself: nothing, until something was asked for that was only late.
   Duration reordering_{};
-  RoundTripEstimate answer_time_;  ///< From a request for fragments to the first of them.
+  RetryTimer answer_time_;  ///< From a request for fragments to the first of them.
   /// The message of which something was asked for again last after silence, until that is known to have been in vain.
   std::optional<std::uint32_t> asked_again_;
   std::optional<std::uint32_t> guessed_;  ///< The same, because later answers had come.
-  RoundTripEstimate request_time_;        ///< From a burst to the first request for a part of it.
+  RetryTimer request_time_;               ///< From a burst to the first request for a part of it.
   Event expiry_;
 };
 

@@ -1,5 +1,4 @@
 // FRAGMENT where the answers to a request arrive in another order than they were sent; and how long it waits.
-#include "netrpc/protocols/fragment/round_trip.h"
 #include "netrpc/protocols/fragment/test/fragment_hosts.h"
 
 namespace lrpc::netrpc {
@@ -110,18 +109,20 @@ TEST(FragmentAnswersTest, requests_that_have_waited_while_the_sender_stood_still
   EXPECT_EQ(hosts.received(), 0U);
 }
 
-TEST(FragmentAnswersTest, nothing_is_waited_for_longer_than_the_ceiling_and_all_for_the_margin_at_least) {
-  fragment::RoundTripEstimate time(5ms, 20us, 1s);
-  time.sample(5s);  // the host stood still
-  EXPECT_EQ(time.smoothed(), 1s);
-  EXPECT_EQ(time.timeout(), 1s);
-  EXPECT_EQ(time.lateness(), 20us);
-  for (int i = 0; i < 100; ++i) {
-    time.sample(40us);
-    EXPECT_GE(time.lateness(), 20us);
-    EXPECT_LE(time.timeout(), 1s);
-  }
-  EXPECT_LE(time.timeout(), 100us) << "it is forgotten";
+TEST(FragmentAnswersTest, a_request_that_has_waited_while_the_sender_stood_still_is_measured_as_a_second_at_most) {
+  HeldAnswers hosts;
+  hosts.pair.world.set_links({.latency = 350ms});
+  const auto lose_one = [&hosts] { hosts.push(3, [](unsigned at) { return at != 1; }); };
+  lose_one();
+  hosts.pair.world.run_for(30s);
+  EXPECT_EQ(test::asked<control::RoundTrip>(*hosts.session).smoothed, 700ms);
+  lose_one();
+  hosts.pair[0].pause(5s);
+  hosts.pair.world.run_for(30s);
+  const auto time = test::asked<control::RoundTrip>(*hosts.session);
+  EXPECT_GT(time.smoothed, 700ms);
+  EXPECT_LT(time.smoothed, 1s);
+  EXPECT_EQ(time.retransmission_timeout, 1s);
 }
 
 }  // namespace
