@@ -5,11 +5,6 @@
 
 namespace lrpc::netrpc::mrpc {
 
-namespace {
-constexpr Duration kFirstQueryTimeout = std::chrono::milliseconds(10);
-constexpr Duration kLongestQueryTimeout = std::chrono::milliseconds(500);
-}  // namespace
-
 void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept {
   if (waiting_ >= mrpc_.settings().queue) [[unlikely]] {
     ++mrpc_.counters().failed;
@@ -97,7 +92,8 @@ void ClientPeer::query(Time now) noexcept {
   header.sequence = query_number_;
   header.mask = 0;
   header.boot_id = mrpc_.host().boot_id();
-  const Duration pause = std::min<Duration>(kLongestQueryTimeout, kFirstQueryTimeout * (1LL << query_tries_));
+  // Twice the steps: doubled each time.
+  const Duration pause = RetryTimer::pause_after(2U * query_tries_, kFirstTimeout, kLongestTimeout);
   if (query_tries_ < 12) ++query_tries_;
   query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));
   waiting_timer_.run_by(mrpc_.host().events(), now, query_due_);
