@@ -16,11 +16,6 @@ class ChannelProtocol;
 class ClientChannel;
 class ServerChannel;
 
-/// Serial number arithmetic: how far `a` is ahead of `b`, over the wrap-around.
-[[nodiscard]] constexpr std::int32_t ahead(std::uint32_t a, std::uint32_t b) noexcept {
-  return static_cast<std::int32_t>(a - b);
-}
-
 /// What is known about the host at the other end of one lower session. Owned by the protocol; goes when no channel, of
 /// either direction, and no memory of ended lives needs it.
 struct ChannelPeer {

@@ -128,7 +128,7 @@ void ClientPeer::rebooted(BootId now) noexcept {
   // Calls that are started from here on are meant for the new life.
   const std::uint32_t last = mrpc_.last_sequence();
   for (const auto& channel : channels_)
-    if (channel != nullptr && channel->transaction != nullptr && !newer(channel->sequence, last))
+    if (channel != nullptr && channel->transaction != nullptr && ahead(channel->sequence, last) <= 0)
       finish(*channel, Errc::call_failed, {});
   start_waiting();
 }

@@ -66,9 +66,4 @@ inline void encode(const Header& header, std::byte* to) noexcept {
   return header;
 }
 
-/// Sequence numbers wrap: `a` is newer than `b` if it lies in the half of the circle in front of it.
-[[nodiscard]] constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
-  return static_cast<std::int32_t>(a - b) > 0;
-}
-
 }  // namespace lrpc::netrpc::mrpc

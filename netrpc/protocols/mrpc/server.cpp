@@ -44,7 +44,7 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
     slot = std::make_unique<ServerChannel>(*client, header.channel);
   }
   ServerChannel& channel = *slot;
-  if (channel.state != ServerChannel::State::unused && !newer(header.sequence, channel.sequence)) [[unlikely]] {
+  if (channel.state != ServerChannel::State::unused && ahead(header.sequence, channel.sequence) <= 0) [[unlikely]] {
     if (header.sequence != channel.sequence) return dropped(mrpc_.counters().duplicates);
     channel.last_active = client->last_active = sweeps_;
     return on_known(channel, header, std::move(message));

@@ -9,11 +9,6 @@
 
 namespace lrpc::netrpc::paired {
 
-/// Over the wrap-around: how far `a` is ahead of `b`.
-[[nodiscard]] constexpr std::int32_t ahead(std::uint32_t a, std::uint32_t b) noexcept {
-  return static_cast<std::int32_t>(a - b);
-}
-
 /// A message that is sent: one segment at a time is not acknowledged (§2.3, §2.5).
 class Sending {
  public:

@@ -90,4 +90,9 @@ class WireReader {
   const std::byte* at_;
 };
 
+/// Of serial numbers, over their wrap-around: how far `a` is ahead of `b`.
+[[nodiscard]] constexpr std::int32_t ahead(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b);
+}
+
 }  // namespace lrpc::netrpc
