@@ -7,7 +7,6 @@
 #include "lookup/last_answers.h"
 #include "lookup/lookup_budgets.h"
 #include "lookup/pick.h"
-#include "lookup/waiting_places.h"
 #include "publish/publisher_policy.h"
 #include "serving.h"
 
@@ -338,24 +337,6 @@ TEST(LookupBudgetsTest, that_are_whole_are_forgotten) {
   EXPECT_EQ(budgets.size(), 100U);
   EXPECT_TRUE(budgets.spend(7, now + 1s));
   EXPECT_EQ(budgets.size(), 1U);
-}
-
-TEST(WaitingPlacesTest, of_two_users_leave_some_for_the_next) {
-  WaitingPlaces places(64, 32);
-  const auto taken = [&](uid_t user) {
-    int count = 0;
-    while (places.take(user)) ++count;
-    return count;
-  };
-  EXPECT_EQ(taken(1), 32) << "alone";
-  EXPECT_EQ(taken(2), 12) << "half of what the first leaves, but for an eighth of all";
-  for (uid_t user = 3; user <= 15; ++user) EXPECT_GT(taken(user), 0) << user;
-  EXPECT_EQ(places.users(), 15U);
-  EXPECT_EQ(taken(16), 0) << "all are taken";
-  EXPECT_EQ(places.users(), 15U) << "a user that has none is not remembered";
-  for (int i = 0; i < 32; ++i) places.give_back(1);
-  EXPECT_EQ(places.users(), 14U);
-  EXPECT_GT(taken(16), 0);
 }
 
 TEST(ServingOptions, leave_descriptors_for_etcd_and_seven_eighths_for_other_users) {

@@ -160,23 +160,21 @@ Result<Directory::LookupResults> LookupService::answer(const Found& found, const
 
 class LookupService::Place {
  public:
-  Place(LookupService& service, uid_t user) : service_(service), user_(user) {
+  Place(LookupService& service, uid_t user) : service_(service) {
     const std::lock_guard lock(service_.mutex_);
-    taken_ = service_.waiting_.take(user_);
+    part_ = service_.waiting_.take_within(kMostWaitingOfUser, user, 1, kMostWaiting);
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {
-    if (!taken_) return;
     const std::lock_guard lock(service_.mutex_);
-    service_.waiting_.give_back(user_);
+    part_ = {};
   }
-  [[nodiscard]] bool taken() const noexcept { return taken_; }
+  [[nodiscard]] bool taken() const noexcept { return static_cast<bool>(part_); }
 
  private:
   LookupService& service_;
-  const uid_t user_;
-  bool taken_ = false;
+  shim::UserShares::Part part_;
 };
 
 bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {

@@ -24,8 +24,8 @@
 #include "lookup/lookup_budgets.h"
 #include "lookup/pick.h"
 #include "lookup/shared_watches.h"
-#include "lookup/waiting_places.h"
 #include "lrpc/server.h"
+#include "lrpc/shim/shares.h"
 
 namespace lrpc::directory {
 
@@ -114,7 +114,7 @@ class LookupService {
   Error failure_;
   std::condition_variable turn_;
   std::map<uid_t, std::size_t> asking_;  ///< By user; none is zero.
-  WaitingPlaces waiting_{kMostWaiting, kMostWaitingOfUser};
+  shim::UserShares waiting_;             ///< Lookups that wait for a name.
   SharedWatches watches_;
 };
 
