@@ -9,7 +9,6 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/binder/told_text.h"
-#include "lrpc/shim/most_of_one.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 #include "sun/sun_failures.h"
 #include "waiting_here.h"
@@ -255,36 +254,6 @@ Status SunClient::ping(const Place& place, const std::string& at, uid_t user) {
 
 // ---- calls ----
 
-/// A request's part of the host's buffers, to the end of the scope. Inside the monitor.
-class SunClient::Buffers {
- public:
-  Buffers(SunClient& client, uid_t user, const Message& request)
-      : of_all_(client.buffers_), user_(user), size_(request.footprint()) {
-    const std::size_t most = client.host().pool().limit() / kPartOfBuffers;
-    std::size_t all = 0;
-    for (const auto& [other, bytes] : of_all_) all += bytes;
-    std::size_t& mine = of_all_[user];
-    if (mine + size_ > shim::quota_beside_others(most / 2, size_, mine, all, most)) return;
-    mine += size_;
-    granted_ = true;
-  }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-  ~Buffers() {
-    const auto mine = of_all_.find(user_);
-    if (mine == of_all_.end()) return;
-    if (granted_) mine->second -= size_;
-    if (mine->second == 0) of_all_.erase(mine);
-  }
-  [[nodiscard]] bool granted() const noexcept { return granted_; }
-
- private:
-  std::map<uid_t, std::size_t>& of_all_;
-  const uid_t user_;
-  const std::size_t size_;
-  bool granted_ = false;
-};
-
 Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
                      std::vector<std::byte>& reply) {
   netrpc::ParticipantSet to;
@@ -301,8 +270,9 @@ Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter
   Message request = Message::copy_of_long(host().pool(), arguments.bytes());
   arguments = {};
   if (!request.allocated()) return Errc::limit_reached;
-  const Buffers buffers(*this, asker.user, request);
-  if (!buffers.granted()) return Errc::limit_reached;
+  const std::size_t most = host().pool().limit() / kPartOfBuffers;
+  const auto part = buffers_.take_within(most / 2, asker.user, request.footprint(), most);
+  if (!part) return Errc::limit_reached;
   const Duration left = asker.until == netrpc::Time::max() ? Duration(kNoLimit) : asker.until - host().now();
   Message answer;
   const Errc outcome =

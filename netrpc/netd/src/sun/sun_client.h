@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -22,6 +21,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/path/foreign.h"
 #include "lrpc/netrpc/xdr.h"
+#include "lrpc/shim/shares.h"
 #include "sun/sun_programs.h"
 
 namespace lrpc::netd {
@@ -62,7 +62,6 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   };
   class Binding;
   class Asking;
-  class Buffers;
 
   [[nodiscard]] const SunImport* find(std::string_view name, std::string_view host) const noexcept;
   [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
@@ -88,7 +87,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   sun::Declarations declarations_;
   // Inside the monitor.
   bool calling_ = true;
-  std::map<uid_t, std::size_t> buffers_;  ///< Bytes of the requests under way, by users.
+  shim::UserShares buffers_;  ///< Bytes of the requests under way.
   sun::FoundPorts ports_;
   std::set<std::pair<sun::FoundPorts::Program, std::uint32_t>>
       asking_;  ///< Programs and versions: rpcbind is asked now.
