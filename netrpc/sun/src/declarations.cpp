@@ -1,6 +1,5 @@
 #include "declarations.h"
 
-#include "lrpc/shim/most_of_one.h"
 #include "lrpc/stubgen/layout/compile.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 
@@ -34,10 +33,14 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
     std::unique_lock lock(mutex_);
     compiled_.wait(lock, [&] { return !compiling_.contains(user); });
     if (const auto found = known_.find(key); found != known_.end())
-      if (auto interface = found->second.lock()) return interface;
-    if (!room_locked(user, text.size()))
-      return Error{Errc::limit_reached, "this user has as many declarations for Sun RPC as one user may have"};
-    known_[key] = {};
+      if (auto interface = found->second.interface.lock()) return interface;
+    // What nobody has any more goes now, but for what is being compiled.
+    std::erase_if(known_, [&](const auto& one) {
+      return one.second.interface.expired() && !compiling_.contains(one.first.first);
+    });
+    auto part = bytes_.take_within(most_ / 2, user, text.size(), most_);
+    if (!part) return Error{Errc::limit_reached, "this user has as many declarations for Sun RPC as one user may have"};
+    known_[key].part = std::move(part);
     compiling_.insert(user);
   }
   /// Lets the next one compile; what came to nothing is not known.
@@ -52,7 +55,7 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
       if (made.expired()) {
         all.known_.erase(entry);
       } else {
-        entry->second = std::move(made);
+        entry->second.interface = std::move(made);
       }
       all.compiled_.notify_all();
     }
@@ -60,18 +63,6 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
   auto interface = compile(text);
   if (interface) compiling.made = *interface;
   return interface;
-}
-
-/// What nobody has any more goes now, but for what is being compiled.
-bool Declarations::room_locked(uid_t user, std::size_t size) {
-  std::erase_if(known_, [&](const auto& one) { return one.second.expired() && !compiling_.contains(one.first.first); });
-  std::size_t all = 0;
-  std::size_t of_user = 0;
-  for (const auto& [key, interface] : known_) {
-    all += key.second.size();
-    if (key.first == user) of_user += key.second.size();
-  }
-  return of_user + size <= shim::quota_beside_others(most_ / 2, size, of_user, all, most_);
 }
 
 }  // namespace lrpc::sun

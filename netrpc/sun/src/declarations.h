@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/shares.h"
 #include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::sun {
@@ -33,11 +34,15 @@ class Declarations {
 
  private:
   using Key = std::pair<uid_t, std::string>;
-  [[nodiscard]] bool room_locked(uid_t user, std::size_t size);
+  struct Known {
+    std::weak_ptr<const stubgen::Interface> interface;
+    shim::UserShares::Part part;
+  };
 
   const std::size_t most_;
   std::mutex mutex_;
-  std::map<Key, std::weak_ptr<const stubgen::Interface>> known_;
+  shim::UserShares bytes_;  ///< Of the texts that are known.
+  std::map<Key, Known> known_;
   std::set<uid_t> compiling_;  ///< One text of each user at one time: each takes memory.
   std::condition_variable compiled_;
 };
