@@ -99,7 +99,7 @@ Clock::time_point Hosts::advance(Host& host, double chance) {
     case What::put:
     case What::remove: {
       const Status done = step.what == What::put ? host.etcd->put(step.entries, step.lease)
-                                                 : host.etcd->remove(step.entries.front().key, step.lease);
+                                                 : host.etcd->remove(step.entries, step.lease);
       outcome = done.code();
       if (done) policy.put_or_removed(step);
       break;

@@ -39,7 +39,7 @@ TEST_F(RealEtcd, keeps_what_is_put_under_a_lease_and_gives_it_back_in_order) {
   EXPECT_EQ(etcd->attached(lease->id).value(), 2U);
   EXPECT_EQ(etcd->keep_alive(lease->id)->ttl, 60s);
   EXPECT_EQ(etcd->range("/lrpc/", 1)->more, 1U);
-  ASSERT_TRUE(etcd->remove("/lrpc/a", lease->id));
+  ASSERT_TRUE(etcd->remove(std::span(entries).first(1), lease->id));
   EXPECT_EQ(all().size(), 1U);
   ASSERT_TRUE(etcd->revoke(lease->id));
   EXPECT_TRUE(all().empty()) << "what was attached goes with the lease";
@@ -52,13 +52,25 @@ TEST_F(RealEtcd, takes_as_many_names_in_one_transaction_as_a_step_has) {
   EXPECT_EQ(all().size(), kMostOperations);
 }
 
+TEST_F(RealEtcd, removes_as_many_names_in_one_transaction_as_a_step_has_but_those_of_another_lease) {
+  std::vector<KeyValue> entries;
+  for (std::size_t i = 0; i < kMostOperations; ++i) entries.push_back({"/lrpc/" + std::to_string(i), "v"});
+  const LeaseId mine = etcd->grant(60s)->id;
+  ASSERT_TRUE(etcd->put(entries, mine));
+  ASSERT_TRUE(etcd->put(std::span(entries).subspan(7, 1), etcd->grant(60s)->id));
+  const Status removed = etcd->remove(entries, mine);
+  ASSERT_TRUE(removed) << removed.error().message();
+  EXPECT_EQ(all(), std::vector<KeyValue>{entries[7]});
+  EXPECT_TRUE(etcd->remove(entries, mine)) << "none of them is there any more, for this lease";
+}
+
 TEST_F(RealEtcd, removes_no_key_that_another_lease_has_by_now) {
   const LeaseId mine = etcd->grant(60s)->id;
   const LeaseId others = etcd->grant(60s)->id;
   const KeyValue entry{"/lrpc/a", "1"};
   ASSERT_TRUE(etcd->put(std::span(&entry, 1), mine));
   ASSERT_TRUE(etcd->put(std::span(&entry, 1), others));
-  EXPECT_TRUE(etcd->remove("/lrpc/a", mine)) << "no error: it is not there any more, for this host";
+  EXPECT_TRUE(etcd->remove(std::span(&entry, 1), mine)) << "no error: it is not there any more, for this host";
   EXPECT_EQ(all().size(), 1U);
 }
 

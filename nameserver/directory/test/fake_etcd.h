@@ -101,7 +101,8 @@ class FakeEtcd {
     for (const Json& one : *member(asked, "success")) {
       const Json* const put = member(one, "request_put");
       if (put == nullptr) {
-        keys_.erase(bytes_of(*member(one, "request_delete_range"), "key").value_or(""));
+        const Json& removal = member(*member(one, "request_txn"), "success")->front();
+        keys_.erase(bytes_of(*member(removal, "request_delete_range"), "key").value_or(""));
       } else if (integer_of(*put, "lease") == lease_) {
         keys_[bytes_of(*put, "key").value_or("")] = bytes_of(*put, "value").value_or("");
       } else {

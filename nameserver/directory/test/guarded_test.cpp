@@ -40,7 +40,7 @@ TEST_F(EtcdWithUsers, serves_the_user_that_may_write_names) {
   EXPECT_EQ(etcd.range("/lrpc/names/a/", 10)->found.size(), 1U);
   EXPECT_EQ(etcd.keep_alive(lease->id)->ttl, 60s);
   EXPECT_EQ(etcd.attached(lease->id).value(), 1U);
-  EXPECT_TRUE(etcd.remove(entry.key, lease->id));
+  EXPECT_TRUE(etcd.remove(std::span(&entry, 1), lease->id));
   EXPECT_TRUE(etcd.revoke(lease->id));
 }
 

@@ -112,9 +112,13 @@ TEST(EtcdMessages, are_those_of_the_gateway) {
   const KeyValue entry{"/lrpc/", "a"};
   EXPECT_EQ(put_request(std::span(&entry, 1), 77),
             R"({"success":[{"request_put":{"key":"L2xycGMv","lease":"77","value":"YQ=="}}]})");
-  EXPECT_EQ(remove_request("/lrpc/", 77),
-            R"({"compare":[{"key":"L2xycGMv","lease":"77","result":"EQUAL","target":"LEASE"}],)"
-            R"("success":[{"request_delete_range":{"key":"L2xycGMv"}}]})");
+  EXPECT_EQ(remove_request(std::vector<KeyValue>{{"/lrpc/", ""}, {"a", ""}}, 77),
+            R"({"success":[{"request_txn":{)"
+            R"("compare":[{"key":"L2xycGMv","lease":"77","result":"EQUAL","target":"LEASE"}],)"
+            R"("success":[{"request_delete_range":{"key":"L2xycGMv"}}]}},{"request_txn":{)"
+            R"("compare":[{"key":"YQ==","lease":"77","result":"EQUAL","target":"LEASE"}],)"
+            R"("success":[{"request_delete_range":{"key":"YQ=="}}]}}]})")
+      << "each key has a condition of its own";
   EXPECT_EQ(watch_request("/lrpc/", 5),
             R"({"create_request":{"key":"L2xycGMv","range_end":"L2xycGMw","start_revision":"5"}})");
   EXPECT_EQ(behind_prefix("a\xff"), "b");

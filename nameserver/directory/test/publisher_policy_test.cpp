@@ -45,7 +45,8 @@ class Publishing : public ::testing::Test {
           break;
         case What::remove:
           done += 'r';
-          keys.erase(step.entries.front().key);
+          EXPECT_LE(step.entries.size(), kMostOperations);
+          for (const auto& entry : step.entries) keys.erase(entry.key);
           policy.put_or_removed(step);
           break;
       }
@@ -55,6 +56,12 @@ class Publishing : public ::testing::Test {
   void lose_everything() {
     lease = 0;
     keys.clear();
+  }
+
+  static PublisherPolicy::Names many(const std::string& begin, int count) {
+    PublisherPolicy::Names names;
+    for (int i = 0; i < count; ++i) names.emplace(begin + std::to_string(i), "v");
+    return names;
   }
 
   PublisherPolicy policy{{}};
@@ -74,11 +81,73 @@ TEST_F(Publishing, grants_a_lease_and_puts_all_names_in_one_transaction) {
 }
 
 TEST_F(Publishing, cuts_many_names_into_transactions_that_etcd_takes) {
-  PublisherPolicy::Names names;
-  for (int i = 0; i < 250; ++i) names.emplace(std::to_string(i), "v");
+  const auto names = many("n", 250);
   policy.wanted(names);
   EXPECT_EQ(perform(), "gppp");
   EXPECT_EQ(keys, names);
+  policy.wanted({});
+  EXPECT_EQ(perform(), "rrr");
+  EXPECT_TRUE(keys.empty());
+}
+
+TEST_F(Publishing, puts_a_new_name_after_one_transaction_of_removals_however_many_are_due) {
+  policy.wanted(many("n", 1024));
+  perform();
+  policy.wanted({{"a", "1"}});
+  EXPECT_EQ(perform(2), "rp");
+  EXPECT_TRUE(keys.contains("a"));
+  EXPECT_EQ(perform(), "rrrrrrrrrr");
+  EXPECT_TRUE(policy.settled());
+}
+
+TEST_F(Publishing, replaces_many_names_in_transactions_that_take_turns) {
+  const auto fresh = many("fresh", 250);
+  policy.wanted(many("n", 250));
+  perform();
+  policy.wanted(fresh);
+  EXPECT_EQ(perform(), "rprprp");
+  EXPECT_EQ(keys, fresh);
+}
+
+TEST_F(Publishing, keeps_its_lease_alive_between_removals_and_puts) {
+  policy.wanted(many("n", 250));
+  perform();
+  policy.wanted(many("fresh", 250));
+  for (const char* const steps : {"kr", "kp", "kr", "kp"}) {
+    now += 10s;
+    EXPECT_EQ(perform(2), steps);
+  }
+}
+
+TEST_F(Publishing, removes_names_although_etcd_takes_no_new_ones) {
+  policy.wanted(many("n", 250));
+  perform();
+  policy.wanted({{"a", "1"}});
+  std::string done;
+  for (int i = 0; i < 8; ++i) {
+    const auto step = policy.next(now);
+    if (step.what == What::wait) now = step.until;
+    if (step.what == What::put) policy.failed(step, Errc::limit_reached, now, 0);
+    if (step.what == What::remove) done += perform(1);
+  }
+  EXPECT_EQ(done, "rrr");
+  EXPECT_EQ(keys.size(), 0U);
+}
+
+TEST_F(Publishing, bounds_the_names_that_may_be_there_while_etcd_takes_no_change) {
+  policy.wanted({{"a", "1"}});
+  perform();
+  for (int i = 0; i < 100; ++i) {
+    policy.wanted(many("n" + std::to_string(i) + "-", 100));
+    const auto step = policy.next(now);
+    if (step.what == What::wait)
+      now = step.until;
+    else if (step.what == What::keep_alive)
+      policy.kept({step.lease, 30s}, now);
+    else
+      policy.failed(step, Errc::not_permitted, now, 0);
+  }
+  EXPECT_LE(policy.published(), 2 * kMostOperations);
 }
 
 TEST_F(Publishing, removes_what_is_withdrawn_and_puts_what_has_changed) {

@@ -176,8 +176,8 @@ Status Etcd::put(std::span<const KeyValue> entries, LeaseId lease) {
   return read_transaction(*answer);
 }
 
-Status Etcd::remove(const std::string& key, LeaseId lease) {
-  const auto answer = ask("/v3/kv/txn", remove_request(key, lease));
+Status Etcd::remove(std::span<const KeyValue> entries, LeaseId lease) {
+  const auto answer = ask("/v3/kv/txn", remove_request(entries, lease));
   if (!answer) return answer.error();
   return read_transaction(*answer);
 }

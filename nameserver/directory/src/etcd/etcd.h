@@ -54,8 +54,8 @@ class Etcd {
   Status revoke(LeaseId lease);
   /// All or none of them; at most kMostOperations. Also name_unknown: there is no such lease any more.
   Status put(std::span<const KeyValue> entries, LeaseId lease);
-  /// If it is attached to this lease; no error otherwise.
-  Status remove(const std::string& key, LeaseId lease);
+  /// Those of these keys that are attached to this lease; the others stay, without an error. At most kMostOperations.
+  Status remove(std::span<const KeyValue> entries, LeaseId lease);
 
   /// Passes on what happens to keys that begin with `prefix`, from the revision `from` on, while `on_changes` returns
   /// true. The first call, without changes, says that the watch stands. Blocks until then, at most `wait`, or until

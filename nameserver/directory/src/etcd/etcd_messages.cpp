@@ -127,13 +127,18 @@ std::string put_request(std::span<const KeyValue> entries, LeaseId lease) {
   return Json({{"success", std::move(operations)}}).dump();
 }
 
-std::string remove_request(const std::string& key, LeaseId lease) {
-  Json condition({{"target", "LEASE"}, {"result", "EQUAL"}, {"key", to_base64(key)}, {"lease", std::to_string(lease)}});
-  Json remove({{"request_delete_range", Json({{"key", to_base64(key)}})}});
-  Json request = Json::object();
-  request["compare"] = Json::array({std::move(condition)});
-  request["success"] = Json::array({std::move(remove)});
-  return request.dump();
+std::string remove_request(std::span<const KeyValue> entries, LeaseId lease) {
+  Json operations = Json::array();
+  for (const KeyValue& entry : entries) {
+    const std::string key = to_base64(entry.key);
+    Json condition({{"target", "LEASE"}, {"result", "EQUAL"}, {"key", key}, {"lease", std::to_string(lease)}});
+    Json remove({{"request_delete_range", Json({{"key", key}})}});
+    Json one = Json::object();  // a transaction of its own: its condition is about this key alone
+    one["compare"] = Json::array({std::move(condition)});
+    one["success"] = Json::array({std::move(remove)});
+    operations.push_back(Json({{"request_txn", std::move(one)}}));
+  }
+  return Json({{"success", std::move(operations)}}).dump();
 }
 
 Status read_transaction(std::string_view body) {

@@ -52,13 +52,15 @@ struct Lease {
 /// How many keys are attached to the lease. name_unknown: there is no such lease.
 [[nodiscard]] Result<std::size_t> read_attached(std::string_view body);
 
-/// etcd takes at most so many operations in one transaction (--max-txn-ops, 128 by default).
+/// etcd takes at most so many operations in one transaction (--max-txn-ops, 128 by default; those of a transaction
+/// within it count on top: 101 for as many removals).
 inline constexpr std::size_t kMostOperations = 100;
 /// Writes all of them, attached to the lease. At most kMostOperations.
 [[nodiscard]] std::string put_request(std::span<const KeyValue> entries, LeaseId lease);
-/// Removes `key`, if it is attached to this lease: another host's lrpc-directory may have it by now.
-[[nodiscard]] std::string remove_request(const std::string& key, LeaseId lease);
-/// Whether it is an answer to a transaction. Whether its condition held is not asked.
+/// Removes each key that is attached to this lease: another host's lrpc-directory may have one by now, which keeps none
+/// of the others. At most kMostOperations.
+[[nodiscard]] std::string remove_request(std::span<const KeyValue> entries, LeaseId lease);
+/// Whether it is an answer to a transaction. Whether conditions held is not asked.
 [[nodiscard]] Status read_transaction(std::string_view body);
 
 [[nodiscard]] std::string authenticate_request(const std::string& user, const std::string& password);

@@ -107,8 +107,7 @@ void Publisher::perform(const PublisherPolicy::Step& step) {
       return outcome(attached, [&] { policy_.audited(*attached, Clock::now()); });
     }
     case What::put: return outcome(etcd_.put(step.entries, step.lease), [&] { policy_.put_or_removed(step); });
-    case What::remove:
-      return outcome(etcd_.remove(step.entries.front().key, step.lease), [&] { policy_.put_or_removed(step); });
+    case What::remove: return outcome(etcd_.remove(step.entries, step.lease), [&] { policy_.put_or_removed(step); });
   }
 }
 

@@ -9,6 +9,27 @@ using std::chrono::milliseconds;
 
 milliseconds PublisherPolicy::third() const { return std::max(milliseconds(ttl_) / 3, milliseconds(300)); }
 
+PublisherPolicy::Step PublisherPolicy::next_removal() const {
+  Step step{What::remove, lease_, {}, {}};
+  for (const auto& [key, value] : published_) {
+    if (wanted_.contains(key)) continue;
+    step.entries.push_back({key, {}});
+    if (step.entries.size() == kMostOperations) break;
+  }
+  return step;
+}
+
+PublisherPolicy::Step PublisherPolicy::next_put() const {
+  Step step{What::put, lease_, {}, {}};
+  for (const auto& [key, value] : wanted_) {
+    const auto there = published_.find(key);
+    if (there != published_.end() && there->second == value) continue;
+    step.entries.push_back({key, value});
+    if (step.entries.size() == kMostOperations) break;
+  }
+  return step;
+}
+
 PublisherPolicy::Step PublisherPolicy::next(Time now) const {
   const auto wait_until = [](Time until) { return Step{What::wait, 0, {}, until}; };
   if (now < retry_at_) return wait_until(retry_at_);
@@ -17,20 +38,13 @@ PublisherPolicy::Step PublisherPolicy::next(Time now) const {
     return {What::grant, 0, {}, {}};
   }
   if (now >= keep_at_) return {What::keep_alive, lease_, {}, {}};
-  bool late = false;
-  for (const auto& [key, value] : published_) {
-    if (wanted_.contains(key)) continue;
-    if (now >= stay_until_) return {What::remove, lease_, {{key, {}}}, {}};
-    late = true;
-  }
-  Step put{What::put, lease_, {}, {}};
-  for (const auto& [key, value] : wanted_) {
-    const auto there = published_.find(key);
-    if (there != published_.end() && there->second == value) continue;
-    put.entries.push_back({key, value});
-    if (put.entries.size() == kMostOperations) break;
-  }
-  if (!put.entries.empty()) return put;
+  Step remove = next_removal();
+  Step put = next_put();
+  const bool stale = !remove.entries.empty();
+  const bool late = stale && now < stay_until_;
+  const bool puts_turn = puts_turn_ || !stale || late;
+  if (!put.entries.empty() && puts_turn) return put;
+  if (stale && !late) return remove;
   if (kept_ >= settings_.keep_alives_an_audit) return {What::audit, lease_, {}, {}};
   return wait_until(late ? std::min(keep_at_, stay_until_) : keep_at_);
 }
@@ -73,6 +87,7 @@ void PublisherPolicy::audited(std::size_t attached, Time) {
 
 void PublisherPolicy::put_or_removed(const Step& step) {
   failures_ = 0;
+  puts_turn_ = step.what == What::remove;
   for (const KeyValue& entry : step.entries) {
     if (step.what == What::put)
       published_[entry.key] = entry.value;
@@ -82,8 +97,10 @@ void PublisherPolicy::put_or_removed(const Step& step) {
 }
 
 void PublisherPolicy::failed(const Step& step, Errc why, Time now, double chance) {
-  if (step.what == What::put)  // it may have come about all the same
-    for (const KeyValue& entry : step.entries) published_[entry.key].clear();
+  if (step.what == What::put) {
+    puts_turn_ = false;
+    for (const KeyValue& entry : step.entries) published_[entry.key].clear();  // it may have come about all the same
+  }
   if (why == Errc::name_unknown) lose_lease();
   const unsigned doublings = std::min(failures_++, 16U);
   auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);

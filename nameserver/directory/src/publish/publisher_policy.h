@@ -1,7 +1,8 @@
 // What is to be said to etcd next, so that it has this host's names under a lease: a pure state machine. Time, chance
 // and what has become of each step are passed in.
 //
-//   no lease --grant--> lease: keep_alive each third of its time; put and remove what differs; audit now and then
+//   no lease --grant--> lease: keep_alive each third of its time; remove and put what differs, in turn; audit now and
+//                       then
 //   lease lost (etcd says so) --> no lease, all names are to be put again
 //   any failure --> wait, longer each time, then the same again
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace lrpc::directory {
 
-/// Not thread-safe. Work of each call: at most one pass over the names.
+/// Not thread-safe. Work of each call: at most one pass over the names wanted and one over those published.
 class PublisherPolicy {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -41,7 +42,7 @@ class PublisherPolicy {
   struct Step {
     What what = What::wait;
     LeaseId lease = 0;
-    std::vector<KeyValue> entries{};  ///< Of put: at most kMostOperations; of remove: one, without a value.
+    std::vector<KeyValue> entries{};  ///< Of put and remove: at most kMostOperations. Of remove: without values.
     Time until{};                     ///< Of wait: until then, or until something is passed in.
   };
 
@@ -71,6 +72,8 @@ class PublisherPolicy {
  private:
   void lose_lease();
   [[nodiscard]] std::chrono::milliseconds third() const;
+  [[nodiscard]] Step next_removal() const;
+  [[nodiscard]] Step next_put() const;
 
   const Settings settings_;
   Names wanted_;
@@ -81,6 +84,9 @@ class PublisherPolicy {
   Time retry_at_{};
   Time silent_since_{};  ///< Of lrpcd or lrpc-netd; Time(): they answer.
   Time stay_until_{};    ///< Nothing is removed before: a server may be late to export again.
+  /// A removal has succeeded since the last put. Only then, or where nothing is to be removed, comes a put: so names
+  /// that may be in etcd do not pile up while etcd refuses to remove some.
+  bool puts_turn_ = false;
   unsigned failures_ = 0;
   unsigned kept_ = 0;  ///< Since the last audit.
 };
