@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "publish/chosen_names.h"
+
 namespace lrpc::directory {
 namespace {
 
@@ -72,11 +74,10 @@ Result<LocalNames::Names> LocalNames::look() {
       return Error{Errc::remote_unavailable, "lrpc-netd does not answer: " + asked.error().message()};
     }
     names.own = asked->address;
-    if (!asked->exported) continue;
-    names.cut = names.exported.size() >= kMost;
-    if (names.cut) break;
-    names.exported.push_back(std::move(one));
+    if (asked->exported) names.exported.push_back(std::move(one));
   }
+  names.cut = names.exported.size() > kMost;
+  names.exported = choose_names(std::move(names.exported), kMost);
   return names;
 }
 

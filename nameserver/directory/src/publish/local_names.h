@@ -18,7 +18,7 @@ namespace lrpc::directory {
 /// For one thread. Reconnects by itself.
 class LocalNames {
  public:
-  /// Names that are published at most; those behind them in byte order are not.
+  /// Names that are published at most; of more, those that choose_names() chooses.
   static constexpr std::size_t kMost = 4096;
 
   struct Names {
