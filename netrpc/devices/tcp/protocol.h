@@ -101,6 +101,7 @@ class TcpProtocol final : public Protocol {
   ProtocolNumber number_ = 0;
   bool enabled_ = false;
   UniqueFd listening_;
+  Time last_accepting_{};  ///< When it was over.
   Map<HostKey, SessionRef> sessions_;
   Map<std::uint64_t, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;

@@ -29,8 +29,12 @@ constexpr Duration kStuck = std::chrono::seconds(30);
 constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-/// Connections that are accepted before others have their turn.
+/// Connections that are accepted in one turn: so many, and more for as long as the turns of others have taken since the
+/// last one, but not for longer than this. So those who have come and those who come get half of the time each.
 constexpr int kAccepted = 16;
+constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
+/// Connections that the kernel keeps until they are accepted: who waits among them waits for all before it.
+constexpr int kLongestQueue = 1024;
 
 }  // namespace
 
@@ -99,13 +103,14 @@ Status TcpProtocol::listen() {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const sockaddr_in address = socket_address(bound_, *options_.port);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0) {
+      ::listen(socket.get(), kLongestQueue) != 0) {
     if (errno == EADDRINUSE)
       return Error{Errc::name_taken, name() + ": port " + std::to_string(*options_.port) + " is in use"};
     return cannot_bind(name(), bound_, *options_.port, errno);
   }
   if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
   listening_ = std::move(socket);
+  last_accepting_ = host().now();
   return {};
 }
 
@@ -118,7 +123,9 @@ void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
 }
 
 void TcpProtocol::accept() noexcept {
-  for (int i = 0; i < kAccepted; ++i) {
+  const Time begun = host().now();
+  const Time until = begun + std::min(begun - last_accepting_, kLongestAccepting);
+  for (int i = 0; i < kAccepted || host().now() < until; ++i) {
     sockaddr_in from{};
     socklen_t size = sizeof from;
     UniqueFd socket(
@@ -133,6 +140,7 @@ void TcpProtocol::accept() noexcept {
     remote.port = ntohs(from.sin_port);
     if (!attempt([&] { admit(std::move(socket), remote); })) ++counted.refused;
   }
+  last_accepting_ = host().now();
   if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
 }
 

@@ -1,0 +1,95 @@
+// Who connects to a TCP, who is connected, and timers take turns.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "eventually.h"
+#include "netrpc/devices/tcp/test/tcp_fixture.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_lrpc::eventually;
+
+/// Takes so long to hear of a connection.
+class Accepter final : public Protocol {
+ public:
+  Accepter(Host& host, Duration takes) : Protocol(host, "accepter"), takes_(takes) {}
+  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
+    std::this_thread::sleep_for(takes_);
+    ++accepted;
+    return Errc::ok;
+  }
+  void demux(Session& /*lower*/, Message /*message*/) noexcept override {}
+  std::int64_t accepted = 0;
+
+ private:
+  const Duration takes_;
+};
+
+class TcpTurns : public TcpTest {
+ protected:
+  /// A server, and an Accepter above it.
+  Accepter& serve_accepter(TcpOptions options, Duration takes = {}) {
+    server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
+    Accepter* accepter = nullptr;
+    options.port = kPort;
+    server_->inside([&] {
+      tcp_ = &server_->keep(make_tcp(**server_, "tcp", options));
+      accepter = &server_->keep(std::make_unique<Accepter>(**server_, takes));
+      EXPECT_TRUE(tcp_->open_enable(*accepter, {kTcpUser, {}, {}}));
+    });
+    server_->start(1);
+    return *accepter;
+  }
+  /// How many connections are accepted at most before a timer has its turn, of so many that wait since long ago.
+  std::int64_t most_accepted_at_once(int connections, Duration takes) {
+    const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024}, takes);
+    std::int64_t seen = 0;
+    std::int64_t most = 0;
+    Event timer([&] {
+      most = std::max(most, accepter.accepted - std::exchange(seen, accepter.accepted));
+      (*server_)->events().schedule(timer, Duration(0));
+    });
+    std::vector<std::unique_ptr<Connection>> all;
+    server_->inside([&] {
+      (*server_)->events().schedule(timer, Duration(0));
+      for (int i = 0; i < connections; ++i) all.push_back(std::make_unique<Connection>());
+      std::this_thread::sleep_for(60ms);
+    });
+    EXPECT_TRUE(eventually([&] {
+      bool done = false;
+      server_->inside([&] { done = seen == connections; });
+      return done;
+    }));
+    server_->inside([&] { (*server_)->events().cancel(timer); });
+    all.clear();
+    server_.reset();
+    return most;
+  }
+  static constexpr std::int64_t kAccepted = 16;  ///< In one turn, at least.
+};
+
+TEST_P(TcpTurns, newcomers_have_as_much_time_as_others_have_taken) {
+  std::int64_t most = 0;
+  for (int tries = 0; tries < 5 && most <= kAccepted; ++tries)  // the machine may be busy just then
+    most = most_accepted_at_once(100, Duration(0));
+  EXPECT_GT(most, kAccepted);
+}
+
+TEST_P(TcpTurns, newcomers_do_not_keep_others_waiting_for_long) {
+  EXPECT_EQ(most_accepted_at_once(40, 5ms), kAccepted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, TcpTurns, testing::Values(EngineKind::uring, EngineKind::epoll),
+                         [](const auto& one) { return one.param == EngineKind::uring ? "uring" : "epoll"; });
+
+}  // namespace
+}  // namespace lrpc::netrpc::test
