@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -23,6 +24,9 @@ namespace {
 
 /// How often idle connections are looked for, at least.
 constexpr Duration kSweep = std::chrono::seconds(30);
+/// So many of them end at one time, and then others have their turn.
+constexpr std::size_t kEndedAtOnce = 32;
+constexpr Duration kSweepAgain = std::chrono::milliseconds(1);
 /// Nothing of what waits to be sent has been, or nothing of what has been sent has arrived: the peer does not read, or
 /// the network has lost it. The kernel by itself would try for a quarter of an hour.
 constexpr Duration kStuck = std::chrono::seconds(30);
@@ -228,17 +232,16 @@ void TcpProtocol::forget(TcpSession& session) noexcept {
 /// Connections on which nothing moves: the peer may have gone without a word.
 void TcpProtocol::sweep() noexcept {
   const Time now = host().now();
-  for (;;) {
-    TcpSession* idle = nullptr;
-    connections_.for_each([&](std::uint64_t, TcpSession* session) {
-      const Duration most = session->waiting_.empty() ? options_.idle : std::min(options_.idle, kStuck);
-      if (now - session->moved_ > most || session->done(1)) idle = session;
-    });
-    if (idle == nullptr) break;
-    const SessionRef keep(idle);
-    idle->end();
-  }
-  if (!connections_.empty()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
+  std::array<SessionRef, kEndedAtOnce> idle;
+  std::size_t count = 0;
+  connections_.for_each([&](std::uint64_t, TcpSession* session) {
+    if (count == idle.size()) return;
+    const Duration most = session->waiting_.empty() ? options_.idle : std::min(options_.idle, kStuck);
+    if (now - session->moved_ > most || session->done(1)) idle[count++] = SessionRef(session);
+  });
+  for (std::size_t i = 0; i < count; ++i) static_cast<TcpSession&>(*idle[i]).end();
+  if (connections_.empty()) return;
+  host().events().schedule(sweep_, count == idle.size() ? kSweepAgain : std::min(kSweep, options_.idle));
 }
 
 Errc TcpProtocol::control(control::Request& request) noexcept {

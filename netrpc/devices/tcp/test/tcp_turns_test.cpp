@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -49,31 +50,46 @@ class TcpTurns : public TcpTest {
     server_->start(1);
     return *accepter;
   }
-  /// How many connections are accepted at most before a timer has its turn, of so many that wait since long ago.
-  std::int64_t most_accepted_at_once(int connections, Duration takes) {
-    const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024}, takes);
+  /// By how much `value` grows at most between two turns of a timer, from `begin`, which holds the monitor, until it is
+  /// `last`.
+  std::int64_t largest_step(const std::function<void()>& begin, const std::function<std::int64_t()>& value,
+                            std::int64_t last) {
     std::int64_t seen = 0;
     std::int64_t most = 0;
     Event timer([&] {
-      most = std::max(most, accepter.accepted - std::exchange(seen, accepter.accepted));
+      const std::int64_t now = value();
+      most = std::max(most, now - std::exchange(seen, now));
       (*server_)->events().schedule(timer, Duration(0));
     });
-    std::vector<std::unique_ptr<Connection>> all;
     server_->inside([&] {
       (*server_)->events().schedule(timer, Duration(0));
-      for (int i = 0; i < connections; ++i) all.push_back(std::make_unique<Connection>());
-      std::this_thread::sleep_for(60ms);
+      begin();
     });
     EXPECT_TRUE(eventually([&] {
       bool done = false;
-      server_->inside([&] { done = seen == connections; });
+      server_->inside([&] { done = seen == last; });
       return done;
     }));
     server_->inside([&] { (*server_)->events().cancel(timer); });
-    all.clear();
+    return most;
+  }
+  void connect(int connections) {
+    for (int i = 0; i < connections; ++i) connections_.push_back(std::make_unique<Connection>());
+  }
+  /// How many connections are accepted at most before a timer has its turn, of so many that wait since long ago.
+  std::int64_t most_accepted_at_once(int connections, Duration takes) {
+    const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024}, takes);
+    const auto begin = [&] {
+      connect(connections);
+      std::this_thread::sleep_for(60ms);
+    };
+    const std::int64_t most = largest_step(
+        begin, [&] { return accepter.accepted; }, connections);
+    connections_.clear();
     server_.reset();
     return most;
   }
+  std::vector<std::unique_ptr<Connection>> connections_;
   static constexpr std::int64_t kAccepted = 16;  ///< In one turn, at least.
 };
 
@@ -86,6 +102,14 @@ TEST_P(TcpTurns, newcomers_have_as_much_time_as_others_have_taken) {
 
 TEST_P(TcpTurns, newcomers_do_not_keep_others_waiting_for_long) {
   EXPECT_EQ(most_accepted_at_once(40, 5ms), kAccepted);
+}
+
+TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_for_long) {
+  const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024, .idle = 200ms});
+  const auto ended = [&] {
+    return accepter.accepted - static_cast<std::int64_t>(asked<control::Statistics>(*tcp_).sessions);
+  };
+  EXPECT_LE(largest_step([&] { connect(100); }, ended, 100), 32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TcpTurns, testing::Values(EngineKind::uring, EngineKind::epoll),
