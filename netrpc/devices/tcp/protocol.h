@@ -81,6 +81,7 @@ class TcpProtocol final : public Protocol {
   [[nodiscard]] Status used_by(Protocol& high, ProtocolNumber number);
   [[nodiscard]] Status listen();
   void ready(std::uint64_t id, std::uint32_t events) noexcept;
+  [[nodiscard]] std::uint64_t whose(std::uint64_t id) noexcept;
   void accept() noexcept;
   void admit(UniqueFd socket, const Participant& remote);
   [[nodiscard]] bool room_for(HostAddress peer) noexcept;

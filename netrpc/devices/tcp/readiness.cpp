@@ -1,13 +1,18 @@
 #include "netrpc/devices/tcp/readiness.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/shim/system/fd.h"
-
 namespace lrpc::netrpc {
 namespace {
+
+constexpr std::uint64_t kMore = ~std::uint64_t{0};
+/// Turns before timers have theirs.
+constexpr std::size_t kTurns = 16;
 
 bool watch_at(int epoll, int operation, int fd, std::uint64_t id, std::uint32_t events) noexcept {
   epoll_event event{};
@@ -18,10 +23,14 @@ bool watch_at(int epoll, int operation, int fd, std::uint64_t id, std::uint32_t 
 
 }  // namespace
 
-Result<std::unique_ptr<Readiness>> Readiness::make(Host& host, UringEngine& engine, Ready ready) {
-  std::unique_ptr<Readiness> made(new Readiness(engine, std::move(ready)));
+Result<std::unique_ptr<Readiness>> Readiness::make(Host& host, UringEngine& engine, Ready ready, Whose whose) {
+  std::unique_ptr<Readiness> made(new Readiness(engine, std::move(ready), std::move(whose)));
+  made->waiting_.reserve(kMost);
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return system_error("epoll_create1", errno);
+  made->more_ = UniqueFd(::eventfd(1, EFD_CLOEXEC));
+  if (!made->more_) return system_error("eventfd", errno);
+  if (!watch_at(epoll.get(), EPOLL_CTL_ADD, made->more_.get(), kMore, 0)) return system_error("epoll_ctl", errno);
   made->watched_ = engine.watch(host, epoll.get(), *made);
   made->epoll_ = epoll.release();
   return made;
@@ -35,18 +44,50 @@ bool Readiness::watch_again(int fd, std::uint64_t id, std::uint32_t events) noex
 }
 
 /// One at a time, and the rest as the engine's other arrivals: what is called may let the monitor go, and then another
-/// thread, which the engine wakes for that, comes here for the next. Timers have their turn before the set is asked
-/// again.
+/// thread, which the engine wakes for that, comes here for the next.
 void Readiness::readable() noexcept {
-  if (next_ == count_) {
-    next_ = 0;
-    count_ = std::max(::epoll_wait(epoll_, found_.data(), static_cast<int>(found_.size()), 0), 0);
+  if (left_ == 0) {
+    look();
+    left_ = std::min(kTurns, waiting_.size());
   }
   bool here = true;
-  while (here && next_ != count_) {
-    const epoll_event event = found_[static_cast<std::size_t>(next_++)];
-    here = next_ != count_ && !engine_.tell_again(watched_);
-    ready_(event.data.u64, event.events);
+  while (here && left_ != 0) {
+    const Waiting next = take_next();
+    --left_;
+    here = left_ != 0 && !engine_.tell_again(watched_);
+    if (left_ == 0 && !waiting_.empty()) (void)watch_again(more_.get(), kMore, EPOLLIN);  // it cannot fail
+    ready_(next.id, next.events);
+  }
+}
+
+/// Of the host whose last turn was longest ago. Precondition: something waits.
+Readiness::Waiting Readiness::take_next() noexcept {
+  const auto first = [&] { return std::ranges::min_element(waiting_, {}, &Waiting::turn); };
+  auto next = first();
+  if (next->turn > looked_) {  // all hosts seen have had their turn
+    look();
+    next = first();
+  }
+  const Waiting taken = *next;
+  waiting_.erase(next);
+  ++turns_;
+  for (Waiting& other : waiting_)
+    if (other.whose == taken.whose) other.turn = turns_;
+  return taken;
+}
+
+void Readiness::look() noexcept {
+  looked_ = turns_;
+  std::array<epoll_event, 64> found{};
+  const std::size_t room = std::min(found.size(), kMost - waiting_.size());
+  const int count = room == 0 ? 0 : ::epoll_wait(epoll_, found.data(), static_cast<int>(room), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event event = found[static_cast<std::size_t>(i)];
+    if (event.data.u64 == kMore) continue;
+    const std::uint64_t whose = whose_(event.data.u64);
+    const auto before = std::ranges::find(waiting_, whose, &Waiting::whose);
+    const std::uint64_t turn = before != waiting_.end() ? before->turn : turns_;
+    waiting_.push_back({event.data.u64, event.events, whose, turn});
   }
 }
 

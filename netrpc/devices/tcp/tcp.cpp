@@ -55,7 +55,9 @@ TcpProtocol::TcpProtocol(Host& host, std::string name, const TcpOptions& options
 TcpProtocol::~TcpProtocol() { sessions_.clear(); }
 
 Status TcpProtocol::begin(UringEngine& engine) {
-  auto made = Readiness::make(host(), engine, [this](std::uint64_t id, std::uint32_t events) { ready(id, events); });
+  auto made = Readiness::make(
+      host(), engine, [this](std::uint64_t id, std::uint32_t events) { ready(id, events); },
+      [this](std::uint64_t id) { return whose(id); });
   if (!made) return made.error();
   readiness_ = std::move(made).value();
   return {};
@@ -124,6 +126,12 @@ void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
   if (found == nullptr) return;  // it has ended meanwhile
   const SessionRef keep(*found);
   static_cast<TcpSession&>(*keep).ready(events);
+}
+
+/// The peer's host. Accepting has its own turns.
+std::uint64_t TcpProtocol::whose(std::uint64_t id) noexcept {
+  TcpSession* const* const found = connections_.resolve(id);
+  return found == nullptr ? HostAddress{}.value : (*found)->peer().value;
 }
 
 void TcpProtocol::accept() noexcept {

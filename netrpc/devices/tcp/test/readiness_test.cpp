@@ -25,7 +25,7 @@ TEST_P(Engines, a_procedure_that_lasts_keeps_no_other_connection_from_being_told
   std::uint64_t waits = 0;
   std::unique_ptr<Readiness> readiness;
   a_->inside([&] {
-    auto made = Readiness::make(**a_, a_->engine(), [&](std::uint64_t, std::uint32_t) {
+    const auto ready = [&](std::uint64_t, std::uint32_t) {
       if (++told != 1) {
         // It was known before the procedure began: who leads meanwhile is told without a wait in the kernel.
         EXPECT_EQ(a_->engine().statistics().waits, waits);
@@ -34,7 +34,8 @@ TEST_P(Engines, a_procedure_that_lasts_keeps_no_other_connection_from_being_told
       waits = a_->engine().statistics().waits;
       a_->engine().outside(**a_, [&] { EXPECT_TRUE(testing_lrpc::eventually([&] { return told == 2; })); });
       waited = true;
-    });
+    };
+    auto made = Readiness::make(**a_, a_->engine(), ready, [](std::uint64_t) { return 0; });
     ASSERT_TRUE(made) << made.error().message();
     readiness = std::move(made).value();
     EXPECT_TRUE(readiness->watch(one.get(), 1, EPOLLIN));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,8 +29,13 @@ class Accepter final : public Protocol {
     ++accepted;
     return Errc::ok;
   }
-  void demux(Session& /*lower*/, Message /*message*/) noexcept override {}
+  void demux(Session& lower, Message /*message*/) noexcept override {
+    heard += static_cast<char>('a' + (lower.peer().value - kLoopback.value));
+    if (on_heard) on_heard();
+  }
   std::int64_t accepted = 0;
+  std::string heard;  ///< A letter for each message: its host's, from 'a' on.
+  std::function<void()> on_heard;
 
  private:
   const Duration takes_;
@@ -65,11 +71,7 @@ class TcpTurns : public TcpTest {
       (*server_)->events().schedule(timer, Duration(0));
       begin();
     });
-    EXPECT_TRUE(eventually([&] {
-      bool done = false;
-      server_->inside([&] { done = seen == last; });
-      return done;
-    }));
+    EXPECT_TRUE(holds_inside([&] { return seen == last; }));
     server_->inside([&] { (*server_)->events().cancel(timer); });
     return most;
   }
@@ -88,6 +90,23 @@ class TcpTurns : public TcpTest {
     connections_.clear();
     server_.reset();
     return most;
+  }
+  /// Connections of the hosts of these letters, which have been accepted.
+  void connect_hosts(const Accepter& accepter, const std::string& letters) {
+    where_->run([&] {
+      for (const char letter : letters) {
+        const HostAddress from{kLoopback.value + static_cast<std::uint32_t>(letter - 'a')};
+        connections_.push_back(std::make_unique<Connection>(0, from));
+      }
+    });
+    EXPECT_TRUE(holds_inside([&] { return accepter.accepted == static_cast<std::int64_t>(letters.size()); }));
+  }
+  bool holds_inside(const std::function<bool()>& condition) {
+    return eventually([&] {
+      bool holds = false;
+      server_->inside([&] { holds = condition(); });
+      return holds;
+    });
   }
   std::vector<std::unique_ptr<Connection>> connections_;
   static constexpr std::int64_t kAccepted = 16;  ///< In one turn, at least.
@@ -110,6 +129,31 @@ TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_f
     return accepter.accepted - static_cast<std::int64_t>(asked<control::Statistics>(*tcp_).sessions);
   };
   EXPECT_LE(largest_step([&] { connect(100); }, ended, 100), 32);
+}
+
+TEST_P(TcpTurns, are_taken_by_hosts_however_many_connections_they_have) {
+  const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024});
+  connect_hosts(accepter, std::string(40, 'a') + "bccc");
+  server_->inside([&] {
+    for (const auto& connection : connections_) connection->send(record("x"));
+    std::this_thread::sleep_for(20ms);  // the loopback may take its time
+  });
+  EXPECT_TRUE(holds_inside([&] { return accepter.heard.size() == connections_.size(); }));
+  EXPECT_EQ(accepter.heard, "abcacac" + std::string(37, 'a'));
+}
+
+TEST_P(TcpTurns, come_for_hosts_that_come_late) {
+  Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024});
+  connect_hosts(accepter, std::string(100, 'a') + "b");
+  accepter.on_heard = [&] {
+    if (accepter.heard.size() == 3) connections_.back()->send(record("x"));
+    std::this_thread::sleep_for(1ms);
+  };
+  server_->inside([&] {
+    for (std::size_t i = 0; i + 1 < connections_.size(); ++i) connections_[i]->send(record("x"));
+  });
+  EXPECT_TRUE(holds_inside([&] { return accepter.heard.size() == connections_.size(); }));
+  EXPECT_LE(accepter.heard.find('b'), 50U) << accepter.heard;  // the loopback may take its time too
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TcpTurns, testing::Values(EngineKind::uring, EngineKind::epoll),
