@@ -33,12 +33,10 @@ constexpr Duration kStuck = std::chrono::seconds(30);
 constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-/// Connections that are accepted in one turn: so many, and more for as long as the turns of others have taken since the
-/// last one, but not for longer than this. So those who have come and those who come get half of the time each.
+/// Connections that are accepted in one turn: so many, and more for as long as has passed since the last one, but not for
+/// longer than this. So those who come get about half of the time.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
-/// Connections that the kernel keeps until they are accepted: who waits among them waits for all before it.
-constexpr int kLongestQueue = 1024;
 
 }  // namespace
 
@@ -109,7 +107,7 @@ Status TcpProtocol::listen() {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const sockaddr_in address = socket_address(bound_, *options_.port);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), kLongestQueue) != 0) {
+      ::listen(socket.get(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE)
       return Error{Errc::name_taken, name() + ": port " + std::to_string(*options_.port) + " is in use"};
     return cannot_bind(name(), bound_, *options_.port, errno);
