@@ -17,7 +17,6 @@ using Clock = EventLoop::Clock;
 using shim::BinderMessage;
 
 namespace {
-
 /// Descriptors of a BindRequest: region, client's pidfd, bell.
 constexpr std::size_t kBindFds = 3;
 /// Between two looks whether a server has read what it was sent, doubling from the first to the longest.
@@ -26,8 +25,7 @@ constexpr std::chrono::milliseconds kLongestAskAgain{1000};
 
 /// Whose turn it takes.
 ImportLine::User user_of(const Import& import) noexcept {
-  const auto& principal = import.wanted.principal;
-  return {import.client->peer.uid, principal ? principal->host : 0};
+  return {import.client->peer.uid, import.wanted.principal ? import.wanted.principal->host : 0};
 }
 
 }  // namespace
@@ -131,14 +129,13 @@ void Binder::serve_waiting_of(Connection& server) {
     const auto asked = as_memory_allows([&] { return ask_clerk(id, import, exported); });
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
-    if (!asked || *asked == Asked::yes) server.waiting.had_turn(user);
-    if (!asked) {
-      answer_import(id, asked.error());
-    } else if (*asked == Asked::not_now) {
+    if (asked && *asked == Asked::not_now) {
       // Whatever it answers next shows that it reads, and brings us back.
       if (server.binds.empty()) ask_again_soon(server);
       return;
     }
+    server.waiting.had_turn(user);
+    if (!asked) answer_import(id, asked.error());
   }
 }
 
@@ -350,8 +347,7 @@ void Binder::leave_line(ImportId id, Import& import) {
 void Binder::on_withdrawn(Connection& server, const std::string& name) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
-  // Needs no memory, so it never fails.
-  for (const ImportId id : waiting->second) server.waiting.erase(user_of(imports_.at(id)), id);
+  for (const ImportId id : waiting->second) server.waiting.erase(user_of(imports_.at(id)), id);  // needs no memory
   const Error late{Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"};
   const std::set<ImportId> ids = waiting->second;
   for (const ImportId id : ids) wait_on(id, imports_.at(id), late);
@@ -397,8 +393,7 @@ void Binder::orphan_binds(Connection& server) noexcept {
     const Error gone =
         error_of(Errc::peer_gone, [&] { return "the server of '" + import.wanted.name + "' went away"; });
     if (!wait_on(id, import, gone)) continue;
-    Connection* const next = registry_.server_of(import.wanted.name);
-    if (next != nullptr) serve_waiting_of(*next);
+    if (Connection* const next = registry_.server_of(import.wanted.name); next != nullptr) serve_waiting_of(*next);
   }
 }
 

@@ -33,8 +33,8 @@ constexpr Duration kStuck = std::chrono::seconds(30);
 constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-/// Connections that are accepted in one turn: so many, and more for as long as has passed since the last one, but not for
-/// longer than this. So those who come get about half of the time.
+/// Connections that are accepted in one turn: so many, and more for as long as has passed since the last one, but not
+/// for longer than this. So those who come get about half of the time.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
 
