@@ -251,20 +251,24 @@ bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
   }
   if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return true;
   LRPC_STEP("T13");
-  associate_callers(binding, binding->astacks());
+  std::size_t waiting = 0;
+  associate_callers(binding, binding->astacks(), waiting);
   for (const auto& region : binding->secondary())
-    associate_callers(SecondaryRegion::as_binding(region), region->astacks());
+    associate_callers(SecondaryRegion::as_binding(region), region->astacks(), waiting);
+  if (waiting != 0) estacks_.reclaim(binding->user(), waiting);
   return true;
 }
 
-/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none.
-void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks) {
+/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none. Counts the calls that
+/// wait: one search for E-stacks that can be had is enough for all of them.
+void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks,
+                                 std::size_t& waiting) {
   for (ServedAStack& astack : astacks) {
     if (astack.estack.load() != nullptr) continue;
     const std::uint64_t next = astack.linkage.next_generation();
     const shim::CallWord word = shim::load_word(*astack.head);
     if (next == 0 || !(word.is(shim::Turn::called, next) || word.is(shim::Turn::abandoned, next))) continue;
-    estacks_.associate(hold, astack);
+    if (!estacks_.associate(hold, astack, waiting != 0)) ++waiting;
   }
 }
 

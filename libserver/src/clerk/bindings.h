@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,7 +70,8 @@ class Bindings {
   /// False: it has ended.
   [[nodiscard]] bool hear(const std::shared_ptr<ServedBinding>& binding);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
-  void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
+  void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks,
+                         std::size_t& waiting);
 
   const ServerOptions& options_;
   shim::Watcher& watcher_;

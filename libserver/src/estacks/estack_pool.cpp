@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <new>
 #include <utility>
 
@@ -31,13 +32,12 @@ EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processor
       ask_clerk_(std::move(ask_clerk)),
       shares_(options) {}
 
-void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+bool EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack, bool other_waits) {
   std::lock_guard lock(mutex_);
-  if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
+  if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return true;
   (void)shares_.add({.user = binding->user(), .binding = binding, .astack = &astack});
-  supply_locked();
-  // Also if it has waited before: an E-stack to spare may have been busy then, and the system out of threads.
-  if (astack.estack.load() == nullptr) reclaim_locked(binding->user());
+  if (!other_waits) supply_locked();
+  return astack.estack.load() != nullptr;
 }
 
 void EStackPool::stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept {
@@ -46,6 +46,14 @@ void EStackPool::stand_by(const std::shared_ptr<ServedBinding>& binding, ServedA
   const uid_t user = binding->user();
   if (!shares_.may_have_another(user) || shares_.held(user) >= shares_.share()) return;
   assign_idle_locked(binding, astack);
+}
+
+void EStackPool::reclaim(uid_t user, std::size_t calls) {
+  std::lock_guard lock(mutex_);
+  if (stop_) return;
+  supply_locked();  // an E-stack may have become idle before the last of these calls waited
+  // Also for calls that have waited before: an E-stack to spare may have been busy then, and the system out of threads.
+  if (shares_.any_waiting(user)) reclaim_locked(user, calls);
 }
 
 void EStackPool::assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
@@ -69,6 +77,7 @@ bool EStackPool::start_locked(EStack*& estack) {
   const std::size_t before = estacks_.size();
   try {
     idle_.reserve(before + 1);
+    spare_.reserve(before + 1);
     estacks_.push_back(std::make_unique<EStack>(*this, pollers_));
     estack = estacks_.back().get();
     const auto options = procedure_thread("lrpc-estack", options_.estack_size);
@@ -93,33 +102,31 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
   }
 }
 
-void EStackPool::reclaim_locked(uid_t user) {
-  // T14 · the one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute
-  // a call now; those look whether they are wanted when they are done. One whose A-stack is being served by a poller
+void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
+  // T14 · those unused for longest (LRPC §3.2), first of those who have more than their share, that do not execute a
+  // call now; the others look whether they are wanted when they are done. One whose A-stack is being served by a poller
   // sleeps, and nobody would wake it to look.
+  ++searches_;
   const std::size_t share = shares_.share();
-  EStack* victim = nullptr;
-  bool victim_has_more = false;
+  spare_.clear();
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
     if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
     const uid_t holder = estack->binding_->user();
     if (!shares_.may_take(user, holder)) continue;
-    const bool has_more = shares_.held(holder) > share;
-    const bool better =
-        victim == nullptr ||
-        (has_more != victim_has_more ? has_more : estack->last_used_.load() < victim->last_used_.load());
-    if (!better) continue;
-    victim = estack.get();
-    victim_has_more = has_more;
+    spare_.push_back({shares_.held(holder) > share, estack->last_used_.load(), estack.get()});
   }
-  if (victim == nullptr) return;
-  ++reclaimed_;
-  dismiss_locked(*victim, *victim->astack_);
+  const std::size_t taken = std::min(most, spare_.size());
+  const auto end = spare_.begin() + static_cast<std::ptrdiff_t>(taken);
+  std::nth_element(spare_.begin(), end, spare_.end(), [](const Spare& one, const Spare& other) {
+    return one.of_many != other.of_many ? one.of_many : one.last_used < other.last_used;
+  });
+  for (auto spare = spare_.begin(); spare != end; ++spare) dismiss_locked(*spare->estack, *spare->estack->astack_);
+  reclaimed_ += taken;
 }
 
 void EStackPool::reclaim_for_refused_locked() {
-  if (const auto user = shares_.refused()) reclaim_locked(*user);
+  if (const auto user = shares_.refused()) reclaim_locked(*user, 1);
 }
 
 /// T14: it detaches at its next look.
@@ -234,6 +241,11 @@ void EStackPool::stop() {
   shim::Thread last = std::move(last_to_end_);
   lock.unlock();
   if (last.running()) last.join();
+}
+
+std::uint64_t EStackPool::searches() const {
+  std::lock_guard lock(mutex_);
+  return searches_;
 }
 
 bool EStackPool::runs_here() const {

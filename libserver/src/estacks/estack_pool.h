@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -80,10 +81,15 @@ class EStackPool {
   /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
   /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
   /// running procedure.
-  void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  ///
+  /// To be called for each A-stack with a call that one look at a binding finds; then, if calls wait, reclaim() once.
+  /// False: the call waits. `other_waits`: another call of this look waits already, so no new E-stack is tried.
+  [[nodiscard]] bool associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack, bool other_waits);
   /// The same before there is a call, if that takes nothing from anybody: an E-stack is idle, no call waits, and the
   /// user has less than its share.
   void stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept;
+  /// Of one look, so many calls of this user wait. Has as many E-stacks leave A-stacks on which they execute no call.
+  void reclaim(uid_t user, std::size_t calls);
   /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
   void admit(const ServedBinding& binding);
   /// The binding was revoked: its calls wait for E-stacks no longer.
@@ -99,15 +105,24 @@ class EStackPool {
   /// Whether the calling thread is one of the E-stacks.
   [[nodiscard]] bool runs_here() const;
 
+  /// How often all E-stacks have been searched for those that may leave.
+  [[nodiscard]] std::uint64_t searches() const;
   void count(ServerStatistics& counted) const;
 
  private:
   friend class EStack;
+  /// An E-stack that may leave its A-stack for a call that waits.
+  struct Spare {
+    bool of_many = false;  ///< Its user has more than its share.
+    std::uint64_t last_used = 0;
+    EStack* estack = nullptr;
+  };
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   void assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
-  void reclaim_locked(uid_t user);
+  /// At most so many, in one search.
+  void reclaim_locked(uid_t user, std::size_t most);
   /// A user that is refused (estack_shares.h) may need several to leave before it gets one: has the next one leave.
   void reclaim_for_refused_locked();
   void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;
@@ -127,12 +142,14 @@ class EStackPool {
   std::list<std::unique_ptr<EStack>> estacks_;
   shim::Thread last_to_end_;   ///< To be joined by the next that ends, or by stop().
   std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
+  std::vector<Spare> spare_;   ///< Of one search. Has room for all.
   EStackShares shares_;        ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};
   std::atomic<std::uint64_t> moves_{0};
   std::uint64_t associated_ = 0;
   std::uint64_t reclaimed_ = 0;
+  std::uint64_t searches_ = 0;
   bool stop_ = false;
 };
 
