@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
+#include <future>
 #include <optional>
 
 #include "bad_packets.h"
@@ -96,7 +98,7 @@ class BadNameserver : public testing::Test {
   template <class Answer>
   lrpc::Result<lrpc::ExportId> export_and(Answer&& answer) {
     std::optional<lrpc::Result<lrpc::ExportId>> exported;
-    std::thread exporter([&] { exported.emplace(Conformance::export_to(server_, "name", service_)); });
+    std::thread exporter([&] { exported.emplace(Conformance::export_to(server_, "name", service_, options_)); });
     const shim::BinderMessage request = nameserver_.accept_one();
     EXPECT_TRUE(std::holds_alternative<shim::ExportRequest>(request.body));
     answer(request.request);
@@ -135,6 +137,7 @@ class BadNameserver : public testing::Test {
   FalseNameserver nameserver_;
   lrpc::Server server_{{.nameserver = nameserver_.path()}};
   ConformanceService service_{&server_};
+  lrpc::ExportOptions options_;  ///< Of what is exported.
   std::unique_ptr<Bystander> bystander_;
   std::optional<lrpc::ExportId> exported_;
   std::size_t before_ = 0;
@@ -266,6 +269,50 @@ TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and
     EXPECT_EQ(reply->binding_id, i);
   }
   EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; }));
+}
+
+TEST_F(BadNameserver, that_has_sent_many_requests_is_heard_many_at_a_time_and_after_what_ended_before) {
+  std::promise<void> inside;
+  std::promise<void> go_on;
+  std::string order;
+  options_.authorise = [&](const shim::ClientCredentials&) -> lrpc::Status {
+    order += "bind ";
+    if (order == "bind bind ") inside.set_value(), go_on.get_future().get();
+    return {};
+  };
+  std::atomic<int> over{0};
+  options_.on_unbound = [&](std::uint64_t) { order += "end ", ++over; };
+  export_well();
+  std::size_t replies = 0;
+  std::array<std::byte, 2048> reply{};
+  lrpc::ExportOptions refusing;
+  refusing.authorise = [&](const shim::ClientCredentials&) -> lrpc::Status {
+    while (recv(nameserver_.connection(), reply.data(), reply.size(), MSG_DONTWAIT) > 0) ++replies;
+    return Errc::not_permitted;
+  };
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends && Conformance::serve_over(server_, std::move(ends->first), service_, refusing));
+  const lrpc::UniqueFd region = good_region();
+  auto pidfd = shim::open_pidfd(getpid());
+  auto ended = shim::make_socket_pair();
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(pidfd && ended && bell);
+  const auto ask = [&](std::span<const int> fds) {
+    ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({5, bind_request(), {}, {}}), fds));
+  };
+  ASSERT_EQ(reply_to(bind_request(), std::array{region.get(), pidfd->get(), ended->first.get()}).code, Errc::ok);
+  ask(std::array{region.get(), pidfd->get(), bell->first.get()});
+  inside.get_future().get();
+  ended->second.reset();  // its place may be what the next one is for
+  ask(std::array{region.get(), pidfd->get(), bell->first.get()});
+  for (int i = 0; i < 20; ++i) ask({});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(shim::send_message(ends->second.get(), import_request("")));
+  go_on.set_value();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(shim::receive_message(ends->second.get(), kPatience));
+  EXPECT_EQ(replies, 22U);
+  EXPECT_EQ(order.substr(0, 19), "bind bind end bind ");
+  bell->second.reset();
+  EXPECT_TRUE(eventually([&] { return over == 3; })) << over;
 }
 
 TEST_F(BadNameserver, that_turns_to_garbage_later_is_left_for_a_new_connection) {

@@ -197,21 +197,21 @@ void Clerk::close() {
 /// Without memory for what the nameserver says, a new connection is better than this one.
 void Clerk::on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
   try {
-    hear(link, watch);
+    link->hear_several([&] { return hear(link, watch); });
   } catch (const std::bad_alloc&) {
     link->break_off();
     throw;  // so that we are called again, and find the end
   }
 }
 
-void Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
+bool Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
   auto received = shim::receive_message(link->fd(), std::chrono::milliseconds(0));
   if (!received) {
     // The end, or garbage. Either way a new connection is better than this one.
     hang_up_nameserver(link, watch, received.code() == Errc::peer_gone ? link->last_words : received.error());
-    return;
+    return false;
   }
-  if (!received->has_value()) return;
+  if (!received->has_value()) return false;
   shim::BinderMessage message = std::move(**received);
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
     on_bind_request(link, std::move(message));
@@ -220,6 +220,7 @@ void Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id 
   } else {
     on_answer(link, std::move(message));
   }
+  return true;
 }
 
 void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message) {

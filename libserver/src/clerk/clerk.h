@@ -64,7 +64,8 @@ class Clerk {
 
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
-  void hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
+  /// One message. False: there is none, or the nameserver is gone.
+  [[nodiscard]] bool hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
   void on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
   void on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked, std::uint64_t registered,
                           std::vector<RegistrationNews>& news);

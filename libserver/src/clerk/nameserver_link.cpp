@@ -1,5 +1,6 @@
 #include "nameserver_link.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -30,6 +31,16 @@ void NameserverLink::send_soon(shim::BinderMessage message) {
   outbox_.push_back(std::move(message));
   if (outbox_.size() == 1) flush();
   if (outbox_.size() > kMostInOutbox) break_off();
+}
+
+std::size_t NameserverLink::size_of_next() const noexcept {
+  const ssize_t size = ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  return size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+
+std::size_t NameserverLink::size_of_all() const noexcept {
+  int size = 0;
+  return ::ioctl(fd_.get(), FIONREAD, &size) == 0 && size > 0 ? static_cast<std::size_t>(size) : 0;
 }
 
 void NameserverLink::flush() {

@@ -1,7 +1,9 @@
 // A server's connection to a nameserver.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <memory>
 
@@ -23,6 +25,21 @@ class NameserverLink {
   /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
   /// just now. On the watcher's thread.
   void send_soon(shim::BinderMessage message);
+  /// The watcher has seen messages: has `hear` receive one after the other, until it returns false. At least one, and
+  /// all those that waited already when this was last over, up to 32. A client may end a binding to have room for the
+  /// next: of all that ended before those messages were sent the watcher has told first, but not of what ended since.
+  /// On the watcher's thread.
+  template <class Hear>
+  void hear_several(Hear&& hear) {
+    constexpr int kMost = 32;
+    for (int i = 0; i < kMost; ++i) {
+      const std::size_t next = size_of_next();
+      if (i != 0 && (next == 0 || next > old_)) break;
+      old_ -= std::min(next, old_);
+      if (!hear()) return;
+    }
+    old_ = size_of_all();
+  }
 
   shim::Watcher::Id watch = 0;  ///< Under the clerk's lock.
   /// The watcher thread's own.
@@ -31,12 +48,15 @@ class NameserverLink {
  private:
   NameserverLink(UniqueFd socket, shim::Watcher& watcher) : fd_(std::move(socket)), watcher_(watcher) {}
   void flush();
+  [[nodiscard]] std::size_t size_of_next() const noexcept;  ///< In bytes; 0: there is none.
+  [[nodiscard]] std::size_t size_of_all() const noexcept;
 
   const UniqueFd fd_;
   shim::Watcher& watcher_;
   // The watcher thread's own.
   std::deque<shim::BinderMessage> outbox_;  ///< What the nameserver was not ready to take.
   std::chrono::milliseconds outbox_pause_{1};
+  std::size_t old_ = 0;        ///< Bytes of the messages that waited when some were last heard, and still wait.
   shim::Watcher::Task flush_;  ///< When the nameserver is to be asked again whether it takes the next one.
 };
 
