@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
+#include <list>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "eventually.h"
 #include "lrpc/shim/binder/binder_protocol.h"
@@ -120,6 +124,78 @@ TEST(Watcher, reports_an_end_before_the_news_that_came_after_it) {
   go_on.set_value();
   both.get_future().get();
   EXPECT_EQ(order, "news end news ");
+}
+
+/// Descriptors of users that have news, all of which the watcher sees at one look.
+class WatcherTurns : public testing::Test {
+ protected:
+  using Callback = std::function<void()>;
+
+  /// One more that has news, of `user`: when its turn comes it takes them, adds `letter` to what was heard, and calls.
+  Watcher::Id add(uid_t user, char letter, Callback then = {}) {
+    const UniqueFd& event = events_.emplace_back(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    const auto watched = watcher_.watch(
+        event.get(),
+        [this, &event, letter, then = std::move(then)](Watcher::Event) {
+          eventfd_t taken = 0;
+          (void)eventfd_read(event.get(), &taken);
+          heard_ += letter;
+          if (then) then();
+        },
+        user);
+    EXPECT_TRUE(watched);
+    return watched ? *watched : 0;
+  }
+  /// The watcher does nothing until hear().
+  void SetUp() override {
+    ASSERT_TRUE(watcher_.post(Watcher::Task([this] {
+      inside_.set_value();
+      go_on_.get_future().get();
+    })));
+    inside_.get_future().get();
+  }
+  /// What it hears by the time that nothing is left, in this order.
+  std::string hear() {
+    go_on_.set_value();
+    EXPECT_TRUE(testing_lrpc::eventually([&] {
+      std::promise<std::size_t> heard;
+      EXPECT_TRUE(watcher_.post(Watcher::Task([&] { heard.set_value(heard_.size()); })));
+      return heard.get_future().get() == expected_;
+    })) << heard_;
+    return heard_;
+  }
+
+  std::size_t expected_ = 0;  ///< Events.
+
+ private:
+  std::promise<void> inside_;
+  std::promise<void> go_on_;
+  std::list<UniqueFd> events_;
+  std::string heard_;
+
+ protected:
+  Watcher watcher_{"test"};
+};
+
+TEST_F(WatcherTurns, are_taken_by_users_however_many_descriptors_of_one_have_news) {
+  for (int i = 0; i < 40; ++i) add(1, 'a');
+  add(2, 'b');
+  for (int i = 0; i < 3; ++i) add(3, 'c');
+  expected_ = 44;
+  EXPECT_EQ(hear(), "abcacac" + std::string(37, 'a'));
+}
+
+TEST_F(WatcherTurns, do_not_come_for_who_is_unwatched_in_line) {
+  std::vector<Watcher::Id> others;
+  add(1, 'a', [&] {
+    for (const Watcher::Id other : others) watcher_.unwatch(other);
+  });
+  others.push_back(add(1, 'x'));
+  for (int i = 0; i < 2; ++i) others.push_back(add(2, 'x'));
+  add(3, 'c');
+  add(1, 'd');
+  expected_ = 3;
+  EXPECT_EQ(hear(), "acd");
 }
 
 }  // namespace

@@ -10,9 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -29,6 +32,11 @@ using Clock = std::chrono::steady_clock;
 
 /// Before something is tried again for which there was no memory.
 constexpr std::chrono::milliseconds kMemoryPause{1};
+
+/// Of one look. What has happened beyond that the next look reports.
+constexpr std::size_t kMostEvents = 1024;
+/// Between two looks while there are turns to be taken: a look costs as much as some turns.
+constexpr std::chrono::milliseconds kTurns{1};
 
 constexpr bool is_end(std::uint32_t events) noexcept { return (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0; }
 
@@ -50,10 +58,24 @@ struct Watcher::Task::Work {
 
 struct Watcher::Impl {
   using Work = Task::Work;
+  struct Watch;
+  using Watches = std::list<std::shared_ptr<Watch>>;
+  /// The watches of one user. A watch has the same list node all the time, and so has a line: to line up needs no
+  /// memory.
+  struct Line {
+    User user;
+    Watches waiting{};  ///< They have news, and are called in this order.
+    Watches quiet{};
+  };
+  using Lines = std::list<Line>;
   struct Watch {
     int fd;
     Callback callback;
+    Id id = 0;
+    Lines::iterator line{};
+    std::uint32_t news = 0;  ///< For which it waits; 0: it does not wait.
   };
+  using WatchesById = std::map<Id, Watches::iterator>;
 
   explicit Impl(const char* name) : name_(name), owner_(this_process()) { know_of_forks(); }
 
@@ -67,7 +89,13 @@ struct Watcher::Impl {
   void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
   int run_due_work(std::unique_lock<std::mutex>& lock);
   void post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept;
-  void dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events);
+  void add_locked(const std::shared_ptr<Watch>& watch, User user);
+  std::shared_ptr<Watch> remove_locked(WatchesById::iterator found) noexcept;
+  void line_up_locked(Watches::iterator place, std::uint32_t events) noexcept;
+  void leave_line_locked(Watches::iterator place) noexcept;
+  void sort_out(std::unique_lock<std::mutex>& lock, std::span<const epoll_event> events);
+  void take_turns(std::unique_lock<std::mutex>& lock);
+  void dispatch(std::unique_lock<std::mutex>& lock, Watches::iterator place, std::uint32_t events);
 
   static constexpr Id kWakeupId = 0;
 
@@ -77,7 +105,10 @@ struct Watcher::Impl {
   std::condition_variable idle_;  ///< Signalled when the running callback has ended.
   UniqueFd epoll_;
   UniqueFd wakeup_;
-  std::map<Id, std::shared_ptr<Watch>> watches_;
+  WatchesById watches_;
+  std::map<User, Lines::iterator> lines_;  ///< Of users that have a watch.
+  Lines turns_;                            ///< In which a watch waits, the next one first.
+  Lines resting_;                          ///< The other lines.
   Work::Queue work_;
   Id next_id_ = 1;
   Id running_ = 0;  ///< The watch whose callback runs now.
@@ -145,14 +176,91 @@ void Watcher::Impl::post_locked(const std::shared_ptr<Work>& work, Clock::time_p
   wake();
 }
 
-void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events) {
-  const auto found = watches_.find(id);
-  if (found == watches_.end()) return;  // unwatched after epoll_wait had returned it
-  auto watch = found->second;
-  running_ = id;
+// ---- turns ----
+
+/// Throws std::bad_alloc; then nothing has changed.
+void Watcher::Impl::add_locked(const std::shared_ptr<Watch>& watch, User user) {
+  Watches node{watch};
+  WatchesById entry;
+  entry.emplace(watch->id, node.begin());
+  auto line = lines_.find(user);
+  if (line == lines_.end()) {
+    Lines made(1, Line{user});
+    line = lines_.emplace(user, made.begin()).first;
+    resting_.splice(resting_.end(), made);
+  }
+  watch->line = line->second;
+  watch->line->quiet.splice(watch->line->quiet.end(), node);
+  watches_.merge(entry);
+}
+
+std::shared_ptr<Watcher::Impl::Watch> Watcher::Impl::remove_locked(WatchesById::iterator found) noexcept {
+  const auto place = found->second;
+  leave_line_locked(place);
+  watches_.erase(found);
+  std::shared_ptr<Watch> watch = std::move(*place);
+  const auto line = watch->line;
+  line->quiet.erase(place);
+  if (line->quiet.empty() && line->waiting.empty()) {
+    lines_.erase(line->user);
+    resting_.erase(line);
+  }
+  return watch;
+}
+
+void Watcher::Impl::line_up_locked(Watches::iterator place, std::uint32_t events) noexcept {
+  Watch& watch = **place;
+  if (std::exchange(watch.news, events) != 0) return;  // it waits already
+  Line& line = *watch.line;
+  if (line.waiting.empty()) turns_.splice(turns_.end(), resting_, watch.line);
+  line.waiting.splice(line.waiting.end(), line.quiet, place);
+}
+
+void Watcher::Impl::leave_line_locked(Watches::iterator place) noexcept {
+  Watch& watch = **place;
+  if (std::exchange(watch.news, 0) == 0) return;
+  Line& line = *watch.line;
+  line.quiet.splice(line.quiet.end(), line.waiting, place);
+  if (line.waiting.empty()) resting_.splice(resting_.end(), turns_, watch.line);
+}
+
+/// Ends come first: a peer may end one thing in order to have room for the next, and the kernel reports them in any
+/// order.
+void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const epoll_event> events) {
+  for (const epoll_event& event : events) {
+    if (stop_) return;
+    if (event.data.u64 == kWakeupId) {
+      drain_wakeups();
+      continue;
+    }
+    const auto found = watches_.find(event.data.u64);
+    if (found == watches_.end()) continue;  // unwatched after epoll_wait had returned it
+    if (is_end(event.events)) {
+      dispatch(lock, found->second, event.events);
+    } else {
+      line_up_locked(found->second, event.events);
+    }
+  }
+}
+
+/// One event of each user, and again, until nobody waits or it is time to look.
+void Watcher::Impl::take_turns(std::unique_lock<std::mutex>& lock) {
+  if (turns_.empty()) return;
+  const auto until = Clock::now() + kTurns;
+  do {
+    turns_.splice(turns_.end(), turns_, turns_.begin());  // the next turn is the next user's
+    const auto place = turns_.back().waiting.begin();
+    dispatch(lock, place, (*place)->news);
+  } while (!turns_.empty() && !stop_ && Clock::now() < until);
+}
+
+void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Watches::iterator place, std::uint32_t events) {
+  leave_line_locked(place);
+  auto watch = *place;
+  running_ = watch->id;
   lock.unlock();
   try {
-    watch->callback({.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = is_end(events)});
+    watch->callback({.id = watch->id, .readable = (events & EPOLLIN) != 0, .hung_up = is_end(events)});
   } catch (const std::bad_alloc&) {
     std::this_thread::sleep_for(kMemoryPause);
   }
@@ -164,27 +272,17 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uin
 
 void Watcher::Impl::run() {
   thread_id_.store(std::this_thread::get_id());
-  std::array<epoll_event, 16> events{};
+  std::array<epoll_event, kMostEvents> events;
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    const int timeout = run_due_work(lock);
+    int timeout = run_due_work(lock);
     if (stop_) break;
+    if (!turns_.empty()) timeout = 0;
     lock.unlock();
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     lock.lock();
-    // Ends come first: a peer may end one thing in order to have room for the next, and the kernel reports them in any
-    // order.
-    for (const bool ends : {true, false}) {
-      for (int i = 0; i < count && !stop_; ++i) {
-        const epoll_event& event = events[static_cast<std::size_t>(i)];
-        if (is_end(event.events) != ends) continue;
-        if (event.data.u64 == kWakeupId) {
-          drain_wakeups();
-        } else {
-          dispatch(lock, event.data.u64, event.events);
-        }
-      }
-    }
+    sort_out(lock, std::span(events).first(static_cast<std::size_t>(std::max(count, 0))));
+    if (!stop_) take_turns(lock);
   }
 }
 
@@ -202,7 +300,7 @@ Watcher::~Watcher() {
     if (impl_->thread_.running()) impl_->wake();
   }
   impl_->thread_.join();
-  for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
+  for (const auto& [id, place] : impl_->watches_) keep_in_fork_children((*place)->fd);
 }
 
 Status Watcher::start() {
@@ -211,16 +309,17 @@ Status Watcher::start() {
   return impl_->start_locked();
 }
 
-Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
+Result<Watcher::Id> Watcher::watch(int fd, Callback callback, User user, For what) {
   if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
   const auto made = std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)});  // outlives the lock
   std::lock_guard lock(impl_->mutex_);
   if (Status started = impl_->start_locked(); !started) return started.error();
   const Id id = impl_->next_id_++;
+  made->id = id;
   drop_in_fork_children(fd);
   int err = ENOMEM;
   try {
-    impl_->watches_.emplace(id, made);
+    impl_->add_locked(made, user);
     epoll_event event{};
     event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
     event.data.u64 = id;
@@ -228,7 +327,7 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
   } catch (const std::bad_alloc&) {
   }
   if (err != 0) {
-    impl_->watches_.erase(id);
+    if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) impl_->remove_locked(found);
     keep_in_fork_children(fd);
     return system_error("epoll_ctl", err);
   }
@@ -240,8 +339,7 @@ void Watcher::unwatch(Id id) {
   std::shared_ptr<Impl::Watch> ended;  // goes after the lock: what it holds may use this watcher in its destructor
   std::unique_lock lock(impl_->mutex_);
   if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
-    ended = std::move(found->second);
-    impl_->watches_.erase(found);
+    ended = impl_->remove_locked(found);
     (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, ended->fd, nullptr);
     keep_in_fork_children(ended->fd);
   }

@@ -80,7 +80,8 @@ Status BindingObject::watch() {
   }
   // A server can say nothing on the bell but its end.
   auto watched = watcher.watch(
-      parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, shim::Watcher::For::end);
+      parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, {},
+      shim::Watcher::For::end);
   if (!watched) return watched.error();
   bell_watch_ = *watched;
   return {};

@@ -136,11 +136,13 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
 }
 
 Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
-  auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
+  const auto on_news = [this, binding](shim::Watcher::Event event) { on_bell(binding, event); };
+  auto bell = watcher_.watch(binding->bell(), on_news, binding->user());
   if (!bell) return bell.error();
   binding->bell_watch = *bell;
   if (binding->client_pidfd() < 0) return {};  // a client of another process namespace
-  auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end(id); });
+  const auto on_death = [this, id = binding->id()](shim::Watcher::Event) { end(id); };
+  auto pidfd = watcher_.watch(binding->client_pidfd(), on_death, binding->user());
   if (!pidfd) return pidfd.error();
   binding->pidfd_watch = *pidfd;
   return {};

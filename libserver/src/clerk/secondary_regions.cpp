@@ -115,9 +115,10 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
                                                   std::move(share), accounts_->take(user, {.descriptors = 1}));
   // First the watch: the binding's end, on whatever thread, is to find all of it.
-  auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
+  const auto on_end = [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);
-  });
+  };
+  auto watched = watcher_.watch(answer_on, on_end, user);
   if (!watched) return watched.error();
   region->line_watch = *watched;
   bool added = false;

@@ -2,9 +2,12 @@
 // socket.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "lrpc/shim/result.h"
 
@@ -15,7 +18,10 @@ namespace lrpc::shim {
 /// The thread starts with the first watch, or with start(), blocks all signals, sleeps in epoll_wait without a timeout
 /// (idle costs nothing) and does not survive fork: in a child, inert() is true, every watch is gone, and so is every
 /// descriptor that was watched (drop_in_fork_children): the other end must not take the child for its peer. Of what has
-/// happened by the time that it looks it reports ends before news, up to 16 at once. Thread-safe.
+/// happened by the time that it looks it reports ends before news, up to 1024 at once. Thread-safe.
+///
+/// Users take turns, with one event at a time: however many descriptors of one user have news, those of another user
+/// wait for one callback of each user, and up to a millisecond until the thread looks. Ends are reported out of turn.
 class Watcher {
  public:
   using Id = std::uint64_t;
@@ -29,6 +35,8 @@ class Watcher {
   using Callback = std::function<void(Event)>;
   /// What is waited for: anything to read, or the end; or only that the other end of a socket is closed.
   enum class For : std::uint8_t { news, end };
+  /// Whose turn it is. None: the watcher's own user, beside all others.
+  using User = std::optional<uid_t>;
 
   explicit Watcher(const char* thread_name);  ///< At most 15 characters.
   Watcher(const Watcher&) = delete;
@@ -41,7 +49,7 @@ class Watcher {
   /// Calls `callback` on the watcher's thread whenever `fd` is as wanted (level-triggered). Does not own
   /// `fd`, which must stay open until unwatch() has returned. The callback may throw std::bad_alloc and nothing else:
   /// it is called again after a pause, while `fd` is still so. Throws std::bad_alloc; then nothing is watched.
-  Result<Id> watch(int fd, Callback callback, For what = For::news);
+  Result<Id> watch(int fd, Callback callback, User user = {}, For what = For::news);
   /// No callback of `id` runs after it has returned, and none is running, unless called from within that very callback.
   /// 0 is no watch and does nothing.
   void unwatch(Id id);
