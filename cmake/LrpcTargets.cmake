@@ -144,6 +144,8 @@ function(lrpc_test target)
   set(cost 0)
   if(ARG_LABEL MATCHES "^(explore|compiled)$")
     set(cost 100)  # the longest begin first, so that nothing runs alone at the end
+  elseif(LRPC_ALL_TESTS AND target STREQUAL "memory_test")
+    set(cost 200)  # a quarter of an hour, most of it waiting
   endif()
   if(LRPC_SANITIZE AND ARG_LABEL STREQUAL "unit")
     lrpc_discover_suites(${target} LABEL unit TIMEOUT 3600)
