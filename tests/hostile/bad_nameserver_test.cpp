@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <optional>
 
 #include "bad_packets.h"
@@ -274,16 +275,20 @@ TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and
 TEST_F(BadNameserver, that_has_sent_many_requests_is_heard_many_at_a_time_and_after_what_ended_before) {
   std::promise<void> inside;
   std::promise<void> go_on;
-  std::string order;
+  std::mutex mutex;
+  std::string order;  // under the mutex
+  const auto note = [&](const char* what) {
+    const std::lock_guard lock(mutex);
+    return order += what;
+  };
   options_.authorise = [&](const shim::ClientCredentials&) -> lrpc::Status {
-    order += "bind ";
-    if (order == "bind bind ") inside.set_value(), go_on.get_future().get();
+    if (note("bind ") == "bind bind ") inside.set_value(), go_on.get_future().get();
     return {};
   };
   std::atomic<int> over{0};
-  options_.on_unbound = [&](std::uint64_t) { order += "end ", ++over; };
+  options_.on_unbound = [&](std::uint64_t) { note("end "), ++over; };
   export_well();
-  std::size_t replies = 0;
+  std::atomic<std::size_t> replies{0};
   std::array<std::byte, 2048> reply{};
   lrpc::ExportOptions refusing;
   refusing.authorise = [&](const shim::ClientCredentials&) -> lrpc::Status {
@@ -309,8 +314,8 @@ TEST_F(BadNameserver, that_has_sent_many_requests_is_heard_many_at_a_time_and_af
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(shim::send_message(ends->second.get(), import_request("")));
   go_on.set_value();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(shim::receive_message(ends->second.get(), kPatience));
-  EXPECT_EQ(replies, 22U);
-  EXPECT_EQ(order.substr(0, 19), "bind bind end bind ");
+  EXPECT_EQ(replies.load(), 22U);
+  EXPECT_EQ(note("").substr(0, 19), "bind bind end bind ");
   bell->second.reset();
   EXPECT_TRUE(eventually([&] { return over == 3; })) << over;
 }
