@@ -18,7 +18,6 @@ namespace lrpc::netd {
 namespace {
 
 using netrpc::Duration;
-using netrpc::HostAddress;
 using netrpc::Message;
 using netrpc::Shepherd;
 using std::chrono::milliseconds;
