@@ -208,6 +208,21 @@ TEST(EStackShares, who_has_more_than_its_share_gives_way_and_who_has_less_may_ta
   EXPECT_FALSE(even.may_take(kAlice, kBob));
 }
 
+TEST(EStackShares, one_search_takes_no_more_than_single_ones_would) {
+  const auto taken = [](Shares& shares, uid_t user, uid_t holder) {
+    shares.begin_search();
+    std::size_t got = 0;
+    while (got < 100 && shares.take_in_search(user, holder, got)) continue;
+    return got;
+  };
+  Shares refused(256, {}, {{kAlice, 111}, {kBob, 113}});  // a share is 112
+  EXPECT_EQ(taken(refused, kAlice, kBob), 1U);
+  EXPECT_EQ(taken(refused, kAlice, kBob), 1U) << "each search begins anew";
+  EXPECT_EQ(taken(refused, kBob, kAlice), 0U);
+  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // a share is 6
+  EXPECT_EQ(taken(some, kBob, kAlice), 3U);
+}
+
 TEST(EStackShares, who_is_at_its_limit_takes_from_nobody_else) {
   const Shares full(12, 2, {{kAlice, 2}, {kBob, 10}});
   EXPECT_FALSE(full.may_take(kAlice, kBob));

@@ -259,10 +259,7 @@ TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and
   bystander_->call(200);
   auto ends = shim::make_socket_pair();
   ASSERT_TRUE(ends && Conformance::serve_over(server_, std::move(ends->first), service_));
-  {
-    auto client = Conformance::Client::import_over(std::move(ends->second));
-    ASSERT_TRUE(client) << client.error().message();
-  }
+  ASSERT_TRUE(Conformance::Client::import_over(std::move(ends->second)));
   for (std::uint64_t i = 1; i <= asked; ++i) {
     const auto message = nameserver_.receive();
     const auto* reply = std::get_if<shim::BindReply>(&message.body);

@@ -237,6 +237,7 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
     if (found == watches_.end()) continue;  // unwatched after epoll_wait had returned it
     if (is_end(event.events)) {
       dispatch(lock, found->second, event.events);
+      (void)run_due_work(lock);  // there may be many ends
     } else {
       line_up_locked(found->second, event.events);
     }

@@ -25,10 +25,10 @@ class NameserverLink {
   /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
   /// just now. On the watcher's thread.
   void send_soon(shim::BinderMessage message);
-  /// The watcher has seen messages: has `hear` receive one after the other, until it returns false. At least one, and
-  /// all those that waited already when this was last over, up to 32. A client may end a binding to have room for the
-  /// next: of all that ended before those messages were sent the watcher has told first, but not of what ended since.
-  /// On the watcher's thread.
+  /// Has `hear` receive one message, and then those that already lay in the socket when the last call returned, up to
+  /// 32, until it returns false. Newer ones wait for the watcher's next look: that look first reports the bindings that
+  /// ended before they were sent, and a client may have ended one to have room for the next. (That holds while at most
+  /// 1024 descriptors are ready.) On the watcher's thread.
   template <class Hear>
   void hear_several(Hear&& hear) {
     constexpr int kMost = 32;

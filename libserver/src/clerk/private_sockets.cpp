@@ -51,13 +51,15 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
   }
   // A process that was executed with it, by dup2(2), would else give it to all programs that it executes itself.
   (void)fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+  const auto peer = shim::peer_credentials(socket.get());
+  const auto user = peer ? shim::Watcher::User(peer->uid) : std::nullopt;
   auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;
   try {
-    auto watched =
-        watcher_.watch(shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
+    const auto on_news = [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); };
+    auto watched = watcher_.watch(shared->fd.get(), on_news, user);
     if (watched) {
       shared->watch = *watched;
       return {};

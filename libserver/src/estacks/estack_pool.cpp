@@ -53,7 +53,7 @@ void EStackPool::reclaim(uid_t user, std::size_t calls) {
   if (stop_) return;
   supply_locked();  // an E-stack may have become idle before the last of these calls waited
   // Also for calls that have waited before: an E-stack to spare may have been busy then, and the system out of threads.
-  if (shares_.any_waiting(user)) reclaim_locked(user, calls);
+  reclaim_locked(user, std::min(calls, shares_.waiting(user)));
 }
 
 void EStackPool::assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
@@ -106,6 +106,7 @@ void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
   // T14 · those unused for longest (LRPC §3.2), first of those who have more than their share, that do not execute a
   // call now; the others look whether they are wanted when they are done. One whose A-stack is being served by a poller
   // sleeps, and nobody would wake it to look.
+  if (most == 0) return;
   ++searches_;
   const std::size_t share = shares_.share();
   spare_.clear();
@@ -116,13 +117,18 @@ void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
     if (!shares_.may_take(user, holder)) continue;
     spare_.push_back({shares_.held(holder) > share, estack->last_used_.load(), estack.get()});
   }
-  const std::size_t taken = std::min(most, spare_.size());
-  const auto end = spare_.begin() + static_cast<std::ptrdiff_t>(taken);
-  std::nth_element(spare_.begin(), end, spare_.end(), [](const Spare& one, const Spare& other) {
+  std::ranges::sort(spare_, [](const Spare& one, const Spare& other) {
     return one.of_many != other.of_many ? one.of_many : one.last_used < other.last_used;
   });
-  for (auto spare = spare_.begin(); spare != end; ++spare) dismiss_locked(*spare->estack, *spare->estack->astack_);
-  reclaimed_ += taken;
+  shares_.begin_search();
+  std::size_t got = 0;
+  for (const Spare& spare : spare_) {
+    if (most == 0) break;
+    if (!shares_.take_in_search(user, spare.estack->binding_->user(), got)) continue;
+    dismiss_locked(*spare.estack, *spare.estack->astack_);
+    --most;
+    ++reclaimed_;
+  }
 }
 
 void EStackPool::reclaim_for_refused_locked() {
@@ -149,7 +155,7 @@ void EStackPool::admit(const ServedBinding& binding) {
 void EStackPool::dismiss(ServedBinding& binding) noexcept {
   const uid_t user = binding.user();
   std::lock_guard lock(mutex_);
-  if (shares_.any_waiting(user)) {
+  if (shares_.waiting(user) != 0) {
     for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(user, astack);
     binding.each_secondary([&](SecondaryRegion& region) {  // none of them goes now: that would unmap
       for (ServedAStack& astack : region.astacks()) (void)shares_.remove(user, astack);

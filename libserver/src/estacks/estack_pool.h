@@ -88,7 +88,8 @@ class EStackPool {
   /// The same before there is a call, if that takes nothing from anybody: an E-stack is idle, no call waits, and the
   /// user has less than its share.
   void stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept;
-  /// Of one look, so many calls of this user wait. Has as many E-stacks leave A-stacks on which they execute no call.
+  /// After one look at a binding that left `calls` of this user's calls without an E-stack: has up to as many E-stacks
+  /// leave A-stacks on which they execute nothing, if the user may take them.
   void reclaim(uid_t user, std::size_t calls);
   /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
   void admit(const ServedBinding& binding);

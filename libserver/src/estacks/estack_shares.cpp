@@ -129,13 +129,26 @@ void EStackShares::clear() {
   }
 }
 
-bool EStackShares::any_waiting(uid_t user) const {
+std::size_t EStackShares::waiting(uid_t user) const {
   const auto found = users_.find(user);
-  return found != users_.end() && !found->second.waiting.empty();
+  return found != users_.end() ? found->second.waiting.size() : 0;
+}
+
+void EStackShares::begin_search() noexcept {
+  for (auto& [uid, user] : users_) user.leaving = 0;
+}
+
+bool EStackShares::take_in_search(uid_t user, uid_t holder, std::size_t& got) {
+  if (user == holder) return true;
+  User& from = users_.find(holder)->second;
+  if (!may_take_from_other(held(user) + got, from.held - from.leaving)) return false;
+  ++from.leaving;
+  ++got;
+  return true;
 }
 
 bool EStackShares::is_wanted(uid_t holder) const {
-  if (any_waiting(holder)) return true;
+  if (waiting(holder) != 0) return true;
   if (eligible_ == 0) return false;
   const std::size_t has = held(holder);
   return std::ranges::any_of(

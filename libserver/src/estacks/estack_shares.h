@@ -59,7 +59,7 @@ class EStackShares {
   void put_back(WaitingCall call);
   void clear();
   [[nodiscard]] bool any_waiting() const noexcept { return waiting_ != 0; }
-  [[nodiscard]] bool any_waiting(uid_t user) const;
+  [[nodiscard]] std::size_t waiting(uid_t user) const;
   /// Whether calls of a user wait that is below its limit: then E-stacks ask is_wanted(). It does not depend on what
   /// others have. Read without the lock.
   [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
@@ -77,6 +77,10 @@ class EStackShares {
   [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
     return user == holder || may_take_from_other(held(user), held(holder));
   }
+  void begin_search() noexcept;
+  /// The same for one of several E-stacks of one search; true: it is taken, and counts as if it had left. `got`: so
+  /// many others it has taken from other users.
+  [[nodiscard]] bool take_in_search(uid_t user, uid_t holder, std::size_t& got);
   /// Whether it is to leave for a call that waits.
   [[nodiscard]] bool is_wanted(uid_t holder) const;
 
@@ -84,6 +88,7 @@ class EStackShares {
   struct User {
     std::size_t bindings = 0;
     std::size_t held = 0;
+    std::size_t leaving = 0;         ///< Of these, what the search that goes on has taken for another user.
     std::list<WaitingCall> waiting;  ///< In the order in which they came.
     std::atomic<bool> waits{false};  ///< There are some.
     bool shares = false;             ///< It has or wants any.

@@ -109,6 +109,19 @@ TEST_F(Publishing, replaces_many_names_in_transactions_that_take_turns) {
   EXPECT_EQ(keys, fresh);
 }
 
+TEST_F(Publishing, puts_and_removes_a_name_behind_others_that_are_replaced_each_time) {
+  policy.wanted({{"y", "1"}});
+  perform();
+  for (int i = 0; i < 6; ++i) {  // two steps each time: too few for all
+    auto names = many("n" + std::to_string(i) + ".", 300);
+    names.emplace("z", "1");
+    policy.wanted(names);
+    perform(2);
+  }
+  EXPECT_TRUE(keys.contains("z"));
+  EXPECT_FALSE(keys.contains("y"));
+}
+
 TEST_F(Publishing, keeps_its_lease_alive_between_removals_and_puts) {
   policy.wanted(many("n", 250));
   perform();

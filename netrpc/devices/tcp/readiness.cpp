@@ -79,16 +79,25 @@ Readiness::Waiting Readiness::take_next() noexcept {
 void Readiness::look() noexcept {
   looked_ = turns_;
   std::array<epoll_event, 64> found{};
-  const std::size_t room = std::min(found.size(), kMost - waiting_.size());
-  const int count = room == 0 ? 0 : ::epoll_wait(epoll_, found.data(), static_cast<int>(room), 0);
-  for (int i = 0; i < count; ++i) {
-    const epoll_event event = found[static_cast<std::size_t>(i)];
-    if (event.data.u64 == kMore) continue;
-    const std::uint64_t whose = whose_(event.data.u64);
-    const auto before = std::ranges::find(waiting_, whose, &Waiting::whose);
-    const std::uint64_t turn = before != waiting_.end() ? before->turn : turns_;
-    waiting_.push_back({event.data.u64, event.events, whose, turn});
+  bool more = true;
+  while (more) {  // each is found once
+    const std::size_t room = std::min(found.size(), kMost - waiting_.size());
+    const int count = room == 0 ? 0 : ::epoll_wait(epoll_, found.data(), static_cast<int>(room), 0);
+    for (int i = 0; i < count; ++i) line_up(found[static_cast<std::size_t>(i)]);
+    more = count == static_cast<int>(found.size());
   }
+}
+
+void Readiness::line_up(const epoll_event& event) noexcept {
+  const std::uint64_t id = event.data.u64;
+  if (id == kMore) return;
+  if (const auto same = std::ranges::find(waiting_, id, &Waiting::id); same != waiting_.end()) {
+    same->events |= event.events;  // it was watched again before it was told
+    return;
+  }
+  const std::uint64_t whose = whose_(id);
+  const auto before = std::ranges::find(waiting_, whose, &Waiting::whose);
+  waiting_.push_back({id, event.events, whose, before != waiting_.end() ? before->turn : turns_});
 }
 
 }  // namespace lrpc::netrpc

@@ -49,6 +49,7 @@ class Readiness final : private SocketReader {
   void arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept override {}
   void readable() noexcept override;
   void look() noexcept;
+  void line_up(const epoll_event& event) noexcept;
   [[nodiscard]] Waiting take_next() noexcept;
 
   UringEngine& engine_;

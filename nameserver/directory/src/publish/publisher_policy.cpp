@@ -9,24 +9,34 @@ using std::chrono::milliseconds;
 
 milliseconds PublisherPolicy::third() const { return std::max(milliseconds(ttl_) / 3, milliseconds(300)); }
 
+namespace {
+/// `act` for each name, from the one behind `last` on and around, until it returns false.
+template <class Act>
+void for_each_from(const PublisherPolicy::Names& names, const std::string& last, const Act& act) {
+  auto at = names.upper_bound(last);
+  for (std::size_t left = names.size(); left > 0; --left, ++at) {
+    if (at == names.end()) at = names.begin();
+    if (!act(at->first, at->second)) return;
+  }
+}
+}  // namespace
+
 PublisherPolicy::Step PublisherPolicy::next_removal() const {
   Step step{What::remove, lease_, {}, {}};
-  for (const auto& [key, value] : published_) {
-    if (wanted_.contains(key)) continue;
-    step.entries.push_back({key, {}});
-    if (step.entries.size() == kMostOperations) break;
-  }
+  for_each_from(published_, last_removed_, [&](const std::string& key, const std::string&) {
+    if (!wanted_.contains(key)) step.entries.push_back({key, {}});
+    return step.entries.size() < kMostOperations;
+  });
   return step;
 }
 
 PublisherPolicy::Step PublisherPolicy::next_put() const {
   Step step{What::put, lease_, {}, {}};
-  for (const auto& [key, value] : wanted_) {
+  for_each_from(wanted_, last_put_, [&](const std::string& key, const std::string& value) {
     const auto there = published_.find(key);
-    if (there != published_.end() && there->second == value) continue;
-    step.entries.push_back({key, value});
-    if (step.entries.size() == kMostOperations) break;
-  }
+    if (there == published_.end() || there->second != value) step.entries.push_back({key, value});
+    return step.entries.size() < kMostOperations;
+  });
   return step;
 }
 
@@ -88,6 +98,7 @@ void PublisherPolicy::audited(std::size_t attached, Time) {
 void PublisherPolicy::put_or_removed(const Step& step) {
   failures_ = 0;
   puts_turn_ = step.what == What::remove;
+  if (!step.entries.empty()) (step.what == What::put ? last_put_ : last_removed_) = step.entries.back().key;
   for (const KeyValue& entry : step.entries) {
     if (step.what == What::put)
       published_[entry.key] = entry.value;

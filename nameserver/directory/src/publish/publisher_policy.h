@@ -87,6 +87,8 @@ class PublisherPolicy {
   /// A removal has succeeded since the last put. Only then, or where nothing is to be removed, comes a put: so names
   /// that may be in etcd do not pile up while etcd refuses to remove some.
   bool puts_turn_ = false;
+  /// The next transaction begins behind these keys: names that change again and again do not go before others.
+  std::string last_put_, last_removed_;
   unsigned failures_ = 0;
   unsigned kept_ = 0;  ///< Since the last audit.
 };

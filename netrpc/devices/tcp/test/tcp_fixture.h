@@ -2,8 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -63,6 +65,11 @@ class Connection {
   [[nodiscard]] bool ended() const {
     pollfd socket{socket_.get(), 0, 0};
     return ::poll(&socket, 1, 0) == 1;
+  }
+  /// Whether all that was sent is in the other end's socket.
+  [[nodiscard]] bool arrived() const {
+    int left = 0;
+    return ::ioctl(socket_.get(), SIOCOUTQ, &left) == 0 && left == 0;
   }
   void shut_down() const { EXPECT_EQ(::shutdown(socket_.get(), SHUT_WR), 0); }
   /// So many bytes; fewer if the connection ends before.

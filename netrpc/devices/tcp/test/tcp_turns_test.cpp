@@ -133,13 +133,14 @@ TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_f
 
 TEST_P(TcpTurns, are_taken_by_hosts_however_many_connections_they_have) {
   const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024});
-  connect_hosts(accepter, std::string(40, 'a') + "bccc");
+  connect_hosts(accepter, std::string(200, 'a') + "bccc");
   server_->inside([&] {
     for (const auto& connection : connections_) connection->send(record("x"));
-    std::this_thread::sleep_for(20ms);  // the loopback may take its time
+    EXPECT_TRUE(
+        eventually([&] { return std::ranges::all_of(connections_, [](const auto& one) { return one->arrived(); }); }));
   });
   EXPECT_TRUE(holds_inside([&] { return accepter.heard.size() == connections_.size(); }));
-  EXPECT_EQ(accepter.heard, "abcacac" + std::string(37, 'a'));
+  EXPECT_EQ(accepter.heard, "abcacac" + std::string(197, 'a'));
 }
 
 TEST_P(TcpTurns, come_for_hosts_that_come_late) {

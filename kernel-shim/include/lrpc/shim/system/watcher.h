@@ -21,7 +21,8 @@ namespace lrpc::shim {
 /// happened by the time that it looks it reports ends before news, up to 1024 at once. Thread-safe.
 ///
 /// Users take turns, with one event at a time: however many descriptors of one user have news, those of another user
-/// wait for one callback of each user, and up to a millisecond until the thread looks. Ends are reported out of turn.
+/// wait for one callback of each user, and up to a millisecond until the thread looks; more looks if more than 1024 are
+/// ready. Ends are reported out of turn.
 class Watcher {
  public:
   using Id = std::uint64_t;
