@@ -73,7 +73,8 @@ TEST_P(Engines, a_descriptor_that_is_watched_again_while_it_waits_for_its_turn_i
     auto made = Readiness::make(**a_, a_->engine(), ready, [](std::uint64_t id) { return id % 2; });
     ASSERT_TRUE(made) << made.error().message();
     readiness = std::move(made).value();
-    for (const std::uint64_t id : {1, 2, 3}) EXPECT_TRUE(readiness->watch(others.at(id).get(), id, EPOLLIN));
+    for (const std::uint64_t id : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}})
+      EXPECT_TRUE(readiness->watch(others.at(id).get(), id, EPOLLIN));
     EXPECT_TRUE(readiness->watch(twice.get(), kTwice, EPOLLIN));
   });
   EXPECT_TRUE(testing_lrpc::eventually([&] {
