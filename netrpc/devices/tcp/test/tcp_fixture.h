@@ -112,17 +112,22 @@ class TcpTest : public testing::TestWithParam<EngineKind> {
   void TearDown() override {
     if (client_) client_->inside([&] { session_ = {}; });
   }
-  /// An echo at kPort.
-  void serve(TcpOptions options = {}) {
+  /// A server at kPort with so many threads, and an `Above` of these arguments above its TCP.
+  template <class Above, class... Arguments>
+  Above& serve_above(TcpOptions options, unsigned threads, Arguments... arguments) {
     server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
+    Above* above = nullptr;
     options.port = kPort;
     server_->inside([&] {
       tcp_ = &server_->keep(make_tcp(**server_, "tcp", options));
-      echo_ = &server_->keep(std::make_unique<Talker>(**server_, true));
-      ASSERT_TRUE(tcp_->open_enable(*echo_, {kTcpUser, {}, {}}));
+      above = &server_->keep(std::make_unique<Above>(**server_, arguments...));
+      EXPECT_TRUE(tcp_->open_enable(*above, {kTcpUser, {}, {}}));
     });
-    server_->start(2);
+    server_->start(threads);
+    return *above;
   }
+  /// An echo at kPort.
+  void serve(const TcpOptions& options = {}) { echo_ = &serve_above<Talker>(options, 2, true); }
   void open() {
     client_->inside([&] {
       ParticipantSet to{kTcpUser, {}, {}};

@@ -44,17 +44,8 @@ class Accepter final : public Protocol {
 class TcpTurns : public TcpTest {
  protected:
   /// A server, and an Accepter above it.
-  Accepter& serve_accepter(TcpOptions options, Duration takes = {}) {
-    server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
-    Accepter* accepter = nullptr;
-    options.port = kPort;
-    server_->inside([&] {
-      tcp_ = &server_->keep(make_tcp(**server_, "tcp", options));
-      accepter = &server_->keep(std::make_unique<Accepter>(**server_, takes));
-      EXPECT_TRUE(tcp_->open_enable(*accepter, {kTcpUser, {}, {}}));
-    });
-    server_->start(1);
-    return *accepter;
+  Accepter& serve_accepter(const TcpOptions& options, Duration takes = {}) {
+    return serve_above<Accepter>(options, 1, takes);
   }
   /// By how much `value` grows at most between two turns of a timer, from `begin`, which holds the monitor, until it is
   /// `last`.
