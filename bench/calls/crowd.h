@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/child.h"
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
 
 namespace lrpc::bench {
 

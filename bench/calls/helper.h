@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/private_directory.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

@@ -7,7 +7,7 @@
 
 #include "core/contender.h"
 #include "core/placement.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::bench {
 

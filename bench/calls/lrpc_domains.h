@@ -7,10 +7,10 @@
 #include "core/child.h"
 #include "core/placement.h"
 #include "core/private_directory.h"
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::bench {
 

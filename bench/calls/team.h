@@ -13,7 +13,7 @@
 #include "core/matrix_cell.h"
 #include "core/ticks.h"
 #include "load/hog.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "report/histogram.h"
 
 namespace lrpc::bench {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "interrupt.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

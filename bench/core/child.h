@@ -7,7 +7,7 @@
 #include <functional>
 #include <string_view>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "placement.h"
 
 namespace lrpc::bench {

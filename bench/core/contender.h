@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "ticks.h"
 
 namespace lrpc::bench {

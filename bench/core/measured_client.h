@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "child.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "placement.h"
 
 namespace lrpc::bench {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

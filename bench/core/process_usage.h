@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "child.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 namespace {

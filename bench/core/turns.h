@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

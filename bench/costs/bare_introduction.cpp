@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/packet.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 
 namespace lrpc::bench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/child.h"
 #include "core/placement.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

@@ -9,7 +9,7 @@
 
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
-#include "lrpc/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/bell.h"
 
 namespace lrpc::bench {
 void HostileUsers::live() {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "slow_to_close.h"
 
 namespace lrpc::bench {

@@ -17,9 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 
 namespace lrpc::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/child.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

@@ -13,7 +13,7 @@
 #include "core/judge.h"
 #include "core/ticks.h"
 #include "fresh_run.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "situation.h"
 
 namespace lrpc::bench {

@@ -10,7 +10,7 @@
 #include "company.h"
 #include "core/child.h"
 #include "core/interrupt.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "run_domains.h"
 
 namespace lrpc::bench {

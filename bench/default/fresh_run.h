@@ -7,7 +7,7 @@
 
 #include "core/placement.h"
 #include "core/ticks.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "report/histogram.h"
 #include "situation.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/ticks.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "report/histogram.h"
 #include "situation.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/child.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "naive.h"
 
 namespace lrpc::bench {

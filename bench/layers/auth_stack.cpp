@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/protocols/auth/keys.h"
 
 namespace lrpc::bench {

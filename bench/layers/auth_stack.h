@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/private_directory.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "stacks.h"
 
 namespace lrpc::bench {

@@ -5,7 +5,7 @@
 
 #include "alternate.h"
 #include "core/interrupt.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "session.h"
 #include "sim_pair.h"
 #include "udp_ports.h"

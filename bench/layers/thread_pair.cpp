@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace lrpc::bench {
 namespace {

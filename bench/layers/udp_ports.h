@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

@@ -1,8 +1,8 @@
 // A compiler as a load: what a build does, one short process after the other.
 #pragma once
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

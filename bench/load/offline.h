@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/child.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 

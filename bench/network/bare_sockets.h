@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::bench {
 

@@ -7,7 +7,7 @@
 
 #include "core/child.h"
 #include "core/placement.h"
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
 #include "whole_host.h"
 #include "wire_pair.h"
 

@@ -7,7 +7,7 @@
 #include "core/child.h"
 #include "core/placement.h"
 #include "core/private_directory.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "netrpc/test_support/namespaces.h"
 
 namespace lrpc::bench {

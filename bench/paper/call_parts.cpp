@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "calls/bench_loopback.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 
 namespace lrpc::bench {
 namespace {

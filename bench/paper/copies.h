@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

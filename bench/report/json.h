@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "row.h"
 
 namespace lrpc::bench {

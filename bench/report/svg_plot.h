@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
 

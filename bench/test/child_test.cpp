@@ -10,7 +10,7 @@
 #include <chrono>
 #include <thread>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 namespace {

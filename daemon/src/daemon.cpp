@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "log_stream.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::daemon {
 namespace {

@@ -11,7 +11,7 @@
 #include <climits>
 #include <cstdio>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::daemon {
 

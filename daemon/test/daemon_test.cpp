@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/system/directory_of.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "call/call_path.h"
 #include "call/served_binding.h"
-#include "lrpc/shim/call/packed_image.h"
+#include "lrpc/detail/shim/call/packed_image.h"
 
 namespace lrpc::fuzz {
 namespace {

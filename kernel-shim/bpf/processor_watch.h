@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::shim {
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/escaped.h"
+#include "lrpc/detail/shim/escaped.h"
 
 #include <algorithm>
 #include <array>

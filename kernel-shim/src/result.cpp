@@ -1,4 +1,4 @@
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 #include <dlfcn.h>
 #include <link.h>

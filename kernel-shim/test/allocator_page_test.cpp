@@ -1,5 +1,5 @@
 // The page of a server and the processor allocator: its words, its descriptor, the address that never faults.
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

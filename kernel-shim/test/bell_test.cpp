@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/bell.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include <array>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "length.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "refused_calls.h"
 #include "send_packet.h"
 

@@ -1,5 +1,5 @@
 // How a caller chooses to wait, by a clock of the test's own.
-#include "lrpc/shim/call/caller_policy.h"
+#include "lrpc/detail/shim/call/caller_policy.h"
 
 #include <gtest/gtest.h>
 

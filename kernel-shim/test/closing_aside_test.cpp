@@ -20,9 +20,9 @@
 #include "binder/aside.h"
 #include "busy_closers.h"
 #include "eventually.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/closing_again.h"
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/closing_again.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 #include "refused_calls.h"
 #include "slow_to_close.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "eventually.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 
 namespace lrpc::shim {
 namespace {

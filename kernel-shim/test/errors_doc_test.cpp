@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc {
 namespace {
@@ -29,7 +29,7 @@ std::string content(const std::string& path) {
 /// "name number text" of each, in the order of the header.
 std::vector<std::string> declared_errors() {
   std::vector<std::string> found;
-  const std::string header = content("kernel-shim/include/lrpc/shim/result.h");
+  const std::string header = content("kernel-shim/include/lrpc/detail/shim/result.h");
   const std::regex declared(R"(\n  (\w+) = (\d+),)");
   for (std::sregex_iterator at(header.begin(), header.end(), declared), end; at != end; ++at) {
     const auto code = static_cast<Errc>(std::stoi((*at)[2]));

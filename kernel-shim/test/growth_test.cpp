@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/growth.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -1,5 +1,5 @@
 // Deadlines that are told by time stamps.
-#include "lrpc/shim/call/limits.h"
+#include "lrpc/detail/shim/call/limits.h"
 
 #include <gtest/gtest.h>
 

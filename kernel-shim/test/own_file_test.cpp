@@ -1,5 +1,5 @@
 // Whose file is believed, and how much of it.
-#include "lrpc/shim/system/own_file.h"
+#include "lrpc/detail/shim/system/own_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

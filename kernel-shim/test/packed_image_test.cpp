@@ -1,5 +1,5 @@
 // Packed images and received descriptors: what another host or another domain says is checked to the last byte.
-#include "lrpc/shim/call/packed_image.h"
+#include "lrpc/detail/shim/call/packed_image.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/call/variable.h"
 
 namespace lrpc::shim {
 namespace {

@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 #include "binder/aside.h"
 #include "binder/take_in.h"
 #include "eventually.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/growth.h"
 #include "slow_to_close.h"
 
 namespace lrpc::shim {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

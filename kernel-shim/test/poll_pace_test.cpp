@@ -1,5 +1,5 @@
 // PollPace on machines that are made up: how long a call takes at each pace, and what disturbs it.
-#include "lrpc/shim/call/poll_pace.h"
+#include "lrpc/detail/shim/call/poll_pace.h"
 
 #include <gtest/gtest.h>
 

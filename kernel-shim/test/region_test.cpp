@@ -1,5 +1,5 @@
 // Where A-stacks lie in a region, and what giving a tail back does to its neighbours.
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

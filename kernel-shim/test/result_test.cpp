@@ -1,5 +1,5 @@
 // What becomes a Result, and what does not.
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/call/value.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/call/value.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc {
 namespace {

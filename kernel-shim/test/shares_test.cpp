@@ -1,5 +1,5 @@
 // What users and hosts have of something that all have together, and who may have more.
-#include "lrpc/shim/shares.h"
+#include "lrpc/detail/shim/shares.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/sleeping_word.h"
+#include "lrpc/detail/shim/system/sleeping_word.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
-#include "lrpc/shim/system/fork.h"
-#include "lrpc/shim/system/of_this_thread.h"
+#include "lrpc/detail/shim/system/fork.h"
+#include "lrpc/detail/shim/system/of_this_thread.h"
 
 namespace lrpc::shim {
 namespace {

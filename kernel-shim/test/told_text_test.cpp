@@ -1,5 +1,5 @@
 // The text of an error on an A-stack: cut to its room, and harmless whatever a peer has written.
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The trap gate's parts that need no filter: what a sealed program finds, and what a server takes for a listener.
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 
 namespace lrpc::shim {
 namespace {

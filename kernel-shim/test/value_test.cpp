@@ -1,5 +1,5 @@
 // Values of fixed capacity: what is too long is refused where it is made.
-#include "lrpc/shim/call/value.h"
+#include "lrpc/detail/shim/call/value.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "eventually.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::shim {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/detail/client/remote/remote_path.h"
 
 namespace lrpc::client {
 namespace {

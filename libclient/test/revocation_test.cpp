@@ -1,5 +1,5 @@
 // How a program is told that a binding is revoked: by a descriptor and by functions.
-#include "lrpc/client/import/revocation.h"
+#include "lrpc/detail/client/import/revocation.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::client {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "call/transfer.h"
-#include "lrpc/client/import/binding_object.h"
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::client {
 namespace {

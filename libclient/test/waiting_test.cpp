@@ -10,7 +10,7 @@
 #include <list>
 #include <memory>
 
-#include "lrpc/client/call/call_scope.h"
+#include "lrpc/detail/client/call/call_scope.h"
 
 namespace lrpc::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "lrpc/server/server.h"
+#include "lrpc/detail/server/server.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "call/stack.h"
 #include "clerk/domain.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc {
 namespace {

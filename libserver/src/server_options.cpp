@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::server {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "lrpc/server/server.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::server {
 
-/// invalid_argument, with the option's name, for the first that has none. The rule: lrpc/shim/no_limit.h.
+/// invalid_argument, with the option's name, for the first that has none. The rule: lrpc/detail/shim/no_limit.h.
 [[nodiscard]] Status check_options(const ServerOptions& options);
 
 /// At least one: a server that is asked for none does not export anything (check_options()).

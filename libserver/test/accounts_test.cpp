@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "soft_limit.h"
 #include "users.h"
 

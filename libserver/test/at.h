@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lrpc/shim/system/moment.h"
+#include "lrpc/detail/shim/system/moment.h"
 
 namespace lrpc::server {
 

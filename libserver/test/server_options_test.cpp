@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "clerk/domain.h"
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::server {
 namespace {

@@ -1,8 +1,8 @@
 #include "lrpc/nameserver.h"
 
 #include "core.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/thread.h"
 #include "options.h"
 
 namespace lrpc::nameserver {

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

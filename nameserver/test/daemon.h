@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver::test {
 

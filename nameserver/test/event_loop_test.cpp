@@ -17,7 +17,7 @@
 #include <iterator>
 #include <thread>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver {

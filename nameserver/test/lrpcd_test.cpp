@@ -14,7 +14,7 @@
 #include <list>
 
 #include "daemon.h"
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

@@ -4,7 +4,7 @@
 
 #include "allocator/allocator_driver.h"
 #include "loop/event_loop.h"
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

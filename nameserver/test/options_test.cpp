@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::nameserver {
 namespace {

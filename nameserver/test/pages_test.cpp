@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

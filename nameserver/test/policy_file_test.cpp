@@ -1,5 +1,5 @@
 // Policies in files: what they say, what is wrong with them, what they decide.
-#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/detail/nameserver/policy_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -14,7 +14,7 @@
 #include "attempts.h"
 #include "daemon/daemon_sandbox.h"
 #include "loop/event_loop.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "eventually.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/binder_protocol.h"
 #include "temporary_directory.h"
 
 namespace lrpc::nameserver::test {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "loop/event_loop.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver {

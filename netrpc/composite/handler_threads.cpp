@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace lrpc::netrpc::composite {
 

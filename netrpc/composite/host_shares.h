@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
+#include "lrpc/detail/shim/shares.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
-#include "lrpc/shim/shares.h"
 
 namespace lrpc::netrpc::composite {
 

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/blocking_call.h"
-#include "lrpc/shim/system/fd.h"
 #include "netrpc/rpcbind/messages.h"
 #include "netrpc/src/record.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/control.h"
 #include "lrpc/netrpc/message.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

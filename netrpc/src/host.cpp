@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/identifier.h"
 #include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/control.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc::test {
 

@@ -1,4 +1,4 @@
-#include "lrpc/sandbox/filter.h"
+#include "lrpc/detail/sandbox/filter.h"
 
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sandbox {
 namespace {

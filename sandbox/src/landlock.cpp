@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sandbox {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "landlock.h"
-#include "lrpc/sandbox/filter.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/sandbox/filter.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "system_calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(LRPC_COUNTING_ENDS)  // the last: coverage

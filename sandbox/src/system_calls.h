@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "lrpc/detail/sandbox/filter.h"
 #include "lrpc/sandbox.h"
-#include "lrpc/sandbox/filter.h"
 
 namespace lrpc::sandbox {
 

@@ -25,7 +25,7 @@
 
 #include "attempts.h"
 #include "fixture.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sandbox::test {
 namespace {

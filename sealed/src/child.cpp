@@ -12,9 +12,9 @@
 #include <cstring>
 
 #include "filter.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/packet.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/packet.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 namespace lrpc::sealed {
 namespace {

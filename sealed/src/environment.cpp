@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 namespace lrpc::sealed {
 namespace {

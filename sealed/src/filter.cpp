@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)  // Linux 5.19

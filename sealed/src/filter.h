@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/sandbox/filter.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/sandbox/filter.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::sealed {
 

@@ -12,9 +12,9 @@
 
 #include "environment.h"
 #include "filter.h"
-#include "lrpc/shim/binder/packet.h"
-#include "lrpc/shim/call/region.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/binder/packet.h"
+#include "lrpc/detail/shim/call/region.h"
+#include "lrpc/detail/shim/trap/trap.h"
 #include "program.h"
 
 namespace lrpc::sealed {

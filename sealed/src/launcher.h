@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "child.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/fd.h"
 #include "supervisor.h"
 
 namespace lrpc::sealed {

@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "filter.h"
+#include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder/bell.h"
 
 namespace lrpc {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "launcher.h"
+#include "lrpc/detail/shim/system/thread.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/system/thread.h"
 
 namespace lrpc {
 

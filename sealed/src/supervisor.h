@@ -5,8 +5,8 @@
 
 #include <functional>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::sealed {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 namespace lrpc::sealed {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "filter.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sealed {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "lrpc/shim/call/pdl.h"
+#include "lrpc/detail/shim/call/pdl.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen {

@@ -137,13 +137,13 @@ TEST(CompiledStub, compiles_without_a_warning_where_a_parameter_is_called_like_s
 TEST(CompiledStub, that_hands_its_check_what_that_does_not_take_is_refused_by_the_compiler) {
   Compiler compiler;
   const auto check_with = [&](const std::string& argument) {
-    return compiler.compile({"lrpc/client/call/stub.h"}, R"(
+    return compiler.compile({"lrpc/detail/client/call/stub.h"}, R"(
 struct P {
   static lrpc::client::Refusal check_(const int&) { return {}; }
 };
 struct Other {};
 lrpc::client::Refusal refusal() { return lrpc::client::check_arguments<P>()" +
-                                                             argument + "); }\n");
+                                                                    argument + "); }\n");
   };
   EXPECT_EQ(check_with("1"), "");
   EXPECT_NE(check_with("Other()").find("error"), std::string::npos);

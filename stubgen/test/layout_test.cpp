@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen {

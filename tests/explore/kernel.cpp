@@ -1,9 +1,9 @@
 // What the code under test asks of the kernel, and of kernel-shim's sources that ask it: for explored threads.
 #include "standard.h"
 
-#include "lrpc/shim/call/calling_thread.h"
-#include "lrpc/shim/system/asymmetric_fence.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/call/calling_thread.h"
+#include "lrpc/detail/shim/system/asymmetric_fence.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 #include "kernel.h"
 

@@ -10,7 +10,7 @@
 // Then what it is to be compiled with.
 #include "kernel.h"
 #include "libclient/src/supply/astack_list.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
-#include "lrpc/client/supply/astack_list.h"
+#include "lrpc/detail/client/supply/astack_list.h"
 #include "programs.h"
 
 namespace testing_lrpc {

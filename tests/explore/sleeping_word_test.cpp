@@ -8,7 +8,7 @@
 
 #include "standard.h"
 // Then what it is to be compiled with.
-#include "lrpc/shim/system/sleeping_word.h"
+#include "lrpc/detail/shim/system/sleeping_word.h"
 
 #include "programs.h"
 

@@ -12,7 +12,7 @@
 #include "standard.h"
 // Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer
 // knows, too.
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::shim {
 inline void explored_full_fence(std::source_location where = std::source_location::current()) {
@@ -23,7 +23,7 @@ inline void explored_full_fence(std::source_location where = std::source_locatio
 
 #include "kernel-shim/src/call/gates.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
 #include "libserver/src/call/call_path.h"
-#include "lrpc/shim/system/asymmetric_fence.h"
+#include "lrpc/detail/shim/system/asymmetric_fence.h"
 
 #include "programs.h"
 

@@ -8,7 +8,7 @@
 #include "call/primed_context.h"
 #include "call/served_binding.h"
 #include "input.h"
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/call_word.h"
 
 namespace lrpc::fuzz {
 

@@ -4,5 +4,5 @@
 set -euo pipefail
 (($# > 0)) || { sed -n '2,3s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 found=$(grep -rnE --include='*.h' --include='*.cpp' '^ *#include [<"]lrpc/' "$@" |
-  grep -vE '[<"]lrpc/(client|server|nameserver|sealed|sandbox|command_line)\.h[>"]|[<"]lrpc/netrpc/' || true)
+  grep -vE '[<"]lrpc/(client|server|nameserver|sealed|sandbox|raw_binding|command_line)\.h[>"]|[<"]lrpc/netrpc/' || true)
 [[ -z $found ]] || { echo "$found" && exit 1; }

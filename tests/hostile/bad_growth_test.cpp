@@ -13,9 +13,9 @@
 
 #include "conformance_service.h"
 #include "holdings.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

@@ -12,7 +12,7 @@
 #include "conformance_service.h"
 #include "length.h"
 #include "lrpc/client.h"
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "processor_time.h"
 #include "world.h"
 

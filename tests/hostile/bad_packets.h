@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "garbage.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "private_answer.h"
 #include "raw_binding.h"
 

@@ -12,8 +12,8 @@
 #include "busy_closers.h"
 #include "conformance.client.h"
 #include "eventually.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/growth.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

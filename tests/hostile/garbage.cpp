@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/call_word.h"
 
 namespace testing_lrpc {
 

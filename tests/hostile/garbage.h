@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "conformance.types.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 
 namespace testing_lrpc {
 

@@ -14,8 +14,8 @@
 #include "bad_packets.h"
 #include "conformance_service.h"
 #include "holdings.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/growth.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

@@ -16,8 +16,8 @@
 #include "garbage.h"
 #include "gates.h"
 #include "length.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/call/gates.h"
 #include "raw_binding.h"
 #include "world.h"
 

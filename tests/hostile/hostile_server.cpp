@@ -21,7 +21,7 @@
 #include <string>
 
 #include "garbage.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

@@ -12,7 +12,7 @@
 #include "bystander.h"
 #include "garbage.h"
 #include "length.h"
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 #include "raw_binding.h"
 #include "world.h"
 

@@ -13,7 +13,7 @@
 #include "garbage.h"
 #include "inline_server.h"
 #include "length.h"
-#include "lrpc/client/call/call.h"
+#include "lrpc/detail/client/call/call.h"
 
 namespace testing_lrpc {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "conformance.types.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "private_answer.h"
 
 namespace testing_lrpc {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/region.h"
 
 namespace testing_lrpc {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "conformance.client.h"
-#include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "private_answer.h"
 
 namespace testing_lrpc {

@@ -13,7 +13,7 @@
 #include "closed_aside.h"
 #include "conformance_service.h"
 #include "eventually.h"
-#include "lrpc/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/bell.h"
 #include "world.h"
 
 namespace testing_lrpc {

@@ -9,7 +9,7 @@
 #include "gates.h"
 #include "held_calls.h"
 #include "limits_service.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace testing_lrpc {
 namespace {

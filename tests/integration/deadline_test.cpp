@@ -13,7 +13,7 @@
 #include "gates.h"
 #include "inline_server.h"
 #include "limits_service.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 
 namespace testing_lrpc {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "ended.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace testing_lrpc {
 

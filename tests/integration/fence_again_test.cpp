@@ -6,7 +6,7 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
-#include "lrpc/shim/call/caller_policy.h"
+#include "lrpc/detail/shim/call/caller_policy.h"
 #include "poller_thread.h"
 
 namespace testing_lrpc {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "length.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace testing_lrpc {
 

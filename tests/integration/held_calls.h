@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace testing_lrpc {
 

@@ -15,8 +15,8 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
-#include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/system/futex.h"
 #include "poller_thread.h"
 
 namespace testing_lrpc {

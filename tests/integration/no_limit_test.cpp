@@ -5,10 +5,10 @@
 #include <string>
 
 #include "limits_service.h"
-#include "lrpc/client/wait/completion_queue.h"
+#include "lrpc/detail/client/wait/completion_queue.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/no_limit.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/no_limit.h"
 #include "world.h"
 
 namespace testing_lrpc {

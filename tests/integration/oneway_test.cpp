@@ -8,7 +8,7 @@
 
 #include "eventually.h"
 #include "gates.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "poller_thread.h"
 #include "private_answer.h"
 #include "processor_time.h"

@@ -10,8 +10,8 @@
 #include "eventually.h"
 #include "gates.h"
 #include "holdings.h"
-#include "lrpc/client/call/call_scope.h"
-#include "lrpc/client/wait/completion_queue.h"
+#include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/client/wait/completion_queue.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {

@@ -9,9 +9,9 @@
 
 #include "eventually.h"
 #include "gates.h"
-#include "lrpc/shim/call/caller_policy.h"
-#include "lrpc/shim/system/asymmetric_fence.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/call/caller_policy.h"
+#include "lrpc/detail/shim/system/asymmetric_fence.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "poller_thread.h"
 #include "refused_membarrier.h"
 #include "settles.h"

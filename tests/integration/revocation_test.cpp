@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/binder/bell.h"
 #include "mortal_test.h"
 #include "private_answer.h"
 

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "conformance.client.h"
-#include "lrpc/client/call/call.h"
-#include "lrpc/shim/call/region.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/client/call/call.h"
+#include "lrpc/detail/shim/call/region.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "busy_closers.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "private_answer.h"
 #include "slow_to_close.h"
 #include "trap_world.h"

@@ -17,8 +17,8 @@
 #include "large.server.h"
 #include "length.h"
 #include "lrpc/client.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/system/processor.h"
 #include "processor_time.h"
 
 namespace testing_lrpc {

@@ -21,10 +21,10 @@
 #include "early_child.h"
 #include "eventually.h"
 #include "length.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/trap/trap.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/trap/trap.h"
 #include "trap_world.h"
 
 namespace testing_lrpc {

@@ -11,27 +11,27 @@ cd "$1"
 
 # The policies and what they use: each constant in these files and folders has a row.
 sources='
-kernel-shim/include/lrpc/shim/binder/allocator_page.h
-kernel-shim/include/lrpc/shim/binder/growth.h
-kernel-shim/include/lrpc/shim/call/caller_policy.h
-kernel-shim/include/lrpc/shim/call/calling_thread.h
-kernel-shim/include/lrpc/shim/call/distrust.h
-kernel-shim/include/lrpc/shim/call/gates.h
-kernel-shim/include/lrpc/shim/call/limits.h
-kernel-shim/include/lrpc/shim/call/poll_pace.h
-kernel-shim/include/lrpc/shim/system/asymmetric_fence.h
-kernel-shim/include/lrpc/shim/system/back_off.h
-kernel-shim/include/lrpc/shim/system/futex.h
-kernel-shim/include/lrpc/shim/system/moment.h
-kernel-shim/include/lrpc/shim/system/processor.h
+kernel-shim/include/lrpc/detail/shim/binder/allocator_page.h
+kernel-shim/include/lrpc/detail/shim/binder/growth.h
+kernel-shim/include/lrpc/detail/shim/call/caller_policy.h
+kernel-shim/include/lrpc/detail/shim/call/calling_thread.h
+kernel-shim/include/lrpc/detail/shim/call/distrust.h
+kernel-shim/include/lrpc/detail/shim/call/gates.h
+kernel-shim/include/lrpc/detail/shim/call/limits.h
+kernel-shim/include/lrpc/detail/shim/call/poll_pace.h
+kernel-shim/include/lrpc/detail/shim/system/asymmetric_fence.h
+kernel-shim/include/lrpc/detail/shim/system/back_off.h
+kernel-shim/include/lrpc/detail/shim/system/futex.h
+kernel-shim/include/lrpc/detail/shim/system/moment.h
+kernel-shim/include/lrpc/detail/shim/system/processor.h
 kernel-shim/src/call/gates.cpp
 kernel-shim/src/call/limits.cpp
 kernel-shim/src/system/asymmetric_fence.cpp
 kernel-shim/src/system/futex.cpp
 kernel-shim/src/system/processor.cpp
-libclient/include/lrpc/client/call
-libclient/include/lrpc/client/supply
-libclient/include/lrpc/client/wait
+libclient/include/lrpc/detail/client/call
+libclient/include/lrpc/detail/client/supply
+libclient/include/lrpc/detail/client/wait
 libclient/src/call
 libclient/src/supply
 libclient/src/wait
@@ -42,8 +42,8 @@ nameserver/src/allocator
 '
 # Of these files, the options with these names alone, by their defaults.
 options='
-libclient/include/lrpc/client/import/binding.h grown_idle
-libserver/include/lrpc/server/server.h pollers poll_window estack_idle kept_estacks max_estacks
+libclient/include/lrpc/detail/client/import/binding.h grown_idle
+libserver/include/lrpc/detail/server/server.h pollers poll_window estack_idle kept_estacks max_estacks
 libserver/src/server_options.cpp
 nameserver/include/lrpc/nameserver.h allocator_tick allocator_rules_always
 '

@@ -36,7 +36,7 @@ check() {
     n = split(path, parts, "/")
     folder = parts[1]
     if (folder == "netrpc" && parts[2] == "include") return "netrpc src"
-    i = parts[2] == "src" && folder != "netrpc" ? 3 : parts[2] == "include" ? 5 : 2
+    i = parts[2] == "src" && folder != "netrpc" ? 3 : parts[2] != "include" ? 2 : parts[4] == "detail" ? 6 : 5
     return folder " " (i < n && ((folder, parts[i]) in rooms) ? parts[i] : "")
   }
   function resolve(from, name,   folder, dir, i, tries) {

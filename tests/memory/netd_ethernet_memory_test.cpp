@@ -21,8 +21,8 @@
 
 #include "eventually.h"
 #include "faulty_process.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/reserve.h"
-#include "lrpc/shim/system/fd.h"
 #include "netd_machine.h"
 #include "netrpc/devices/arp/arp_packet.h"
 #include "netrpc/protocols/fragment/header.h"

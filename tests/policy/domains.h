@@ -10,7 +10,7 @@
 
 #include "estacks/estack_policy.h"
 #include "history.h"
-#include "lrpc/shim/call/caller_policy.h"
+#include "lrpc/detail/shim/call/caller_policy.h"
 #include "lrpcd.h"
 #include "machine.h"
 #include "poller/guest_policy.h"

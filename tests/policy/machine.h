@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/call/distrust.h"
+#include "lrpc/detail/shim/call/distrust.h"
 
 namespace lrpc::simulated {
 

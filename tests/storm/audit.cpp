@@ -11,7 +11,7 @@
 
 #include "caller.h"
 #include "conductor.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "remote_caller.h"
 
 namespace lrpc::storm {

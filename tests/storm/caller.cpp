@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "lrpc/client.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "made_call.h"
 
 namespace lrpc::storm {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::storm {
 namespace {

@@ -13,7 +13,7 @@
 #include "daemons.h"
 #include "debugger.h"
 #include "ledger.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "process_info.h"
 #include "random.h"
 #include "roles.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ledger.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "process_info.h"
 
 namespace lrpc::storm {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "breakpoint.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::storm {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ledger.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 #include "random.h"
 #include "steps.h"
 

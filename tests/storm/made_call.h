@@ -6,8 +6,8 @@
 #include <string>
 
 #include "ledger.h"
-#include "lrpc/client/import/binding.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::storm {
 

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::storm {
 namespace {

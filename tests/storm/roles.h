@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
 
 namespace lrpc::storm {
 

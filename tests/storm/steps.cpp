@@ -4,7 +4,7 @@
 #include <map>
 #include <span>
 
-#include "lrpc/shim/call/step.h"
+#include "lrpc/detail/shim/call/step.h"
 
 // The linker's own names for the ends of the section.
 extern "C" {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "eventually.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/rpcbind/messages.h"
 #include "netrpc/test_support/namespaces.h"
 #include "sun_host.h"

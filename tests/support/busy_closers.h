@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "eventually.h"
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 #include "slow_to_close.h"
 
 namespace testing_lrpc {

@@ -7,8 +7,8 @@
 
 #include "call/call_path.h"
 #include "clerk/domain.h"
-#include "lrpc/client/import/binding.h"
-#include "lrpc/server/server.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/server/server.h"
 
 namespace testing_lrpc {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "send_packet.h"
 
 namespace testing_lrpc {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "lrpc/shim/binder/packet.h"
+#include "lrpc/detail/shim/binder/packet.h"
 
 namespace testing_lrpc {
 

@@ -25,7 +25,7 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "send_packet.h"
 
 namespace testing_lrpc {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "commands.h"
-#include "lrpc/client/remote/group_call.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/client/remote/group_call.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 #include "network_path.client.h"
 
 namespace lrpc::tools {

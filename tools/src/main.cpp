@@ -5,9 +5,9 @@
 
 #include "commands.h"
 #include "lrpc/command_line.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/no_limit.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/no_limit.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "commands.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::tools {
 namespace {

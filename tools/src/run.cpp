@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "commands.h"
+#include "lrpc/detail/shim/no_limit.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/no_limit.h"
 #include "refusal_report.h"
 
 namespace lrpc::tools {

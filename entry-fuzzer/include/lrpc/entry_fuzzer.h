@@ -10,9 +10,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "lrpc/server/call_context.h"
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/call/value.h"
+#include "lrpc/detail/server/call_context.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/call/value.h"
 
 namespace lrpc::fuzz {
 

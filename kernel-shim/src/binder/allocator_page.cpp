@@ -1,5 +1,5 @@
-#include "lrpc/shim/binder/allocator_page.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/closing_again.h"
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/binder/closing_again.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "nursery.h"
 #include "waiting_threads.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 
 namespace lrpc::shim {
 

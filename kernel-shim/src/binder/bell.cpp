@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/bell.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "control_message.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "small_message.h"
 
 namespace lrpc::shim {

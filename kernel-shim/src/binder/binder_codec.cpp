@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "binder_fields.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::shim {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "control_message.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "take_in.h"
 
 namespace lrpc::shim {

@@ -7,8 +7,8 @@
 //                                             · u8 directions (1 in, 2 out) each
 #include <algorithm>
 
-#include "lrpc/shim/call/packed_image.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/call/packed_image.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::shim {
 namespace {

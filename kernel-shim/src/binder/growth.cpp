@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/growth.h"
 
 #include <poll.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 #include "small_message.h"
 
 namespace lrpc::shim {

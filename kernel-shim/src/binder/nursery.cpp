@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/handover.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/handover.h"
 
 namespace lrpc::shim {
 namespace {

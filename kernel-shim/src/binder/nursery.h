@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 namespace lrpc::shim {
 

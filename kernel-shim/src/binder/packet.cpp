@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/packet.h"
+#include "lrpc/detail/shim/binder/packet.h"
 
 #include <sys/socket.h>
 

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/identifier.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/identifier.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59  // Linux 4.13

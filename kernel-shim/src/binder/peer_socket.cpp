@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 
 #include <sys/socket.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "control_message.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::shim {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "aside.h"
 #include "control_message.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/packet.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 
 namespace lrpc::shim {
 namespace {

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::shim {
 

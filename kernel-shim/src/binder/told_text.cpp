@@ -1,4 +1,4 @@
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 
 #include <sched.h>
 

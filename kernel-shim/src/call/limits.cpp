@@ -1,4 +1,4 @@
-#include "lrpc/shim/call/limits.h"
+#include "lrpc/detail/shim/call/limits.h"
 
 #include <cmath>
 

@@ -1,9 +1,9 @@
-#include "lrpc/shim/call/packed_image.h"
+#include "lrpc/detail/shim/call/packed_image.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/call/variable.h"
 
 namespace lrpc::shim {
 namespace {

@@ -1,5 +1,5 @@
-#include "lrpc/shim/call/region.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/shim/call/region.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

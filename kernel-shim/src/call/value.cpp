@@ -1,4 +1,4 @@
-#include "lrpc/shim/call/value.h"
+#include "lrpc/detail/shim/call/value.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/asymmetric_fence.h"
+#include "lrpc/detail/shim/system/asymmetric_fence.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <ctime>
 
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::shim {
 namespace {

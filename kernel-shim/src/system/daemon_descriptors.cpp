@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

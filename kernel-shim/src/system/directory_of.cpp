@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/directory_of.h"
 
 #include <filesystem>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

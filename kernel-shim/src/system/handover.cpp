@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/handover.h"
+#include "lrpc/detail/shim/system/handover.h"
 
 namespace lrpc::shim {
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/own_file.h"
+#include "lrpc/detail/shim/system/own_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::shim {
 namespace {

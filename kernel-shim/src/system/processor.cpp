@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 #include <sched.h>
 #include <sys/resource.h>

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::shim {
 

@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #include <new>
 #include <string_view>
 
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::shim {
 namespace {

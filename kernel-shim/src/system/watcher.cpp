@@ -1,4 +1,4 @@
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -20,10 +20,10 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/fork.h"
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fork.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 namespace lrpc::shim {
 namespace {

@@ -1,5 +1,5 @@
 // The trap gate, the client's half: the trap itself, and the binding that a sealed program finds in its descriptors.
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

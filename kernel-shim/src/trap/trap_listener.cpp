@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 // Since Linux 6.6; refused with EINVAL before. The caller's processor serves the call: 5 µs instead of 50.
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS

@@ -1,10 +1,10 @@
-#include "lrpc/client/call/call_scope.h"
+#include "lrpc/detail/client/call/call_scope.h"
 
 #include <algorithm>
 #include <climits>
 
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace lrpc {
 

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lrpc/client/call/call.h"
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/client/call/call.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 
 namespace lrpc::client {
 namespace {

@@ -1,11 +1,11 @@
 // The slow halves of calls that are started now and finished later.
-#include "lrpc/client/call/pending.h"
+#include "lrpc/detail/client/call/pending.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 #include "wait/waiting.h"

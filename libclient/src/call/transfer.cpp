@@ -5,9 +5,9 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/client/call/call.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/client/call/call.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 #include "wait/waiting.h"

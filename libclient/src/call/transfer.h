@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "lrpc/client/call/call.h"
+#include "lrpc/detail/client/call/call.h"
 
 namespace lrpc::client {
 

@@ -2,9 +2,9 @@
 
 #include <cerrno>
 
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/trap/trap.h"
 #include "transfer.h"
 
 namespace lrpc::client {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lrpc/client/call/call.h"
+#include "lrpc/detail/client/call/call.h"
 
 namespace lrpc::client {
 

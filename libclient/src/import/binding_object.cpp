@@ -1,4 +1,4 @@
-#include "lrpc/client/import/binding_object.h"
+#include "lrpc/detail/client/import/binding_object.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "library.h"
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/fork.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/fork.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "supply/secondary_astacks.h"
 
 namespace lrpc::client {

@@ -13,9 +13,9 @@
 #include "answer_slack.h"
 #include "import.h"
 #include "library.h"
-#include "lrpc/client/import/binding.h"
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "remote/remote_import.h"
 #include "sealed_import.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
 
 namespace lrpc::client {
 

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <set>
 
-#include "lrpc/client/import/binding_object.h"
-#include "lrpc/shim/binder/closing_again.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/shim/binder/closing_again.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 namespace lrpc::client {
 

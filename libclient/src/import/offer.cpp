@@ -1,8 +1,8 @@
 // What a client hands its server over the bell.
-#include "lrpc/client/import/binding.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc {
 

@@ -1,4 +1,4 @@
-#include "lrpc/client/import/raw_binding.h"
+#include "lrpc/raw_binding.h"
 
 #include <cstring>
 #include <utility>
@@ -7,9 +7,9 @@
 #include "answer_slack.h"
 #include "call/transfer.h"
 #include "import.h"
-#include "lrpc/client/call/call_scope.h"
-#include "lrpc/client/call/pending.h"
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/client/call/pending.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 
 namespace lrpc::client {
 namespace {

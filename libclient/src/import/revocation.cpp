@@ -1,4 +1,4 @@
-#include "lrpc/client/import/revocation.h"
+#include "lrpc/detail/client/import/revocation.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/shim/escaped.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/escaped.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::client {
 namespace {

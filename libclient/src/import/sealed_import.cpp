@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "import.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/shim/trap/trap.h"
 
 namespace lrpc::client {
 namespace {

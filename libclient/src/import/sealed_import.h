@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "lrpc/client/import/binding.h"
+#include "lrpc/detail/client/import/binding.h"
 
 namespace lrpc::client {
 

@@ -8,8 +8,8 @@
 
 #include "directory.client.h"
 #include "failover.h"
-#include "lrpc/client/call/call_scope.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "remote_import.h"
 
 namespace lrpc::client {

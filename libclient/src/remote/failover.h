@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/no_limit.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/no_limit.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::client {
 

@@ -17,12 +17,12 @@
 #include "failover.h"
 #include "import/import.h"
 #include "import/sealed_import.h"
-#include "lrpc/client/call/call_scope.h"
-#include "lrpc/client/remote/group_call.h"
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/shim/binder/told_text.h"
-#include "lrpc/shim/call/packed_image.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/client/remote/group_call.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/binder/told_text.h"
+#include "lrpc/detail/shim/call/packed_image.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 #include "network_path.client.h"
 
 namespace lrpc::client {

@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "call/transfer.h"
-#include "lrpc/client/import/binding_object.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 #include "secondary_astacks.h"
 #include "wait/waiting.h"
 

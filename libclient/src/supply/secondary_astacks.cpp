@@ -6,9 +6,9 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::client {
 namespace {

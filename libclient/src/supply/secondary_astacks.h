@@ -8,13 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "lrpc/client/import/binding_object.h"
-#include "lrpc/client/supply/astack_list.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/call/region.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/call/region.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::client {
 

@@ -1,4 +1,4 @@
-#include "lrpc/client/wait/completion_queue.h"
+#include "lrpc/detail/client/wait/completion_queue.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/fork.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc {
 namespace {

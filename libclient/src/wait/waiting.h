@@ -7,12 +7,12 @@
 #include <cstddef>
 #include <span>
 
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/limits.h"
-#include "lrpc/shim/call/linkage.h"
-#include "lrpc/shim/no_limit.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/futex.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/limits.h"
+#include "lrpc/detail/shim/call/linkage.h"
+#include "lrpc/detail/shim/no_limit.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/futex.h"
 
 namespace lrpc::client {
 

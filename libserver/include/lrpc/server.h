@@ -1,12 +1,12 @@
 // libserver: export an interface and serve it. What generated server stubs include.
 #pragma once
 
-#include "lrpc/server/call_context.h"
-#include "lrpc/server/callback_port.h"
-#include "lrpc/server/entry.h"
-#include "lrpc/server/run.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/call/value.h"
-#include "lrpc/shim/call/variable.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/server/call_context.h"
+#include "lrpc/detail/server/callback_port.h"
+#include "lrpc/detail/server/entry.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/call/value.h"
+#include "lrpc/detail/shim/call/variable.h"
+#include "lrpc/detail/shim/result.h"

@@ -1,4 +1,4 @@
-#include "lrpc/server/call_context.h"
+#include "lrpc/detail/server/call_context.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "lrpc/server/run.h"
-#include "lrpc/shim/binder/told_text.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/binder/told_text.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "served_binding.h"
 
 namespace lrpc {

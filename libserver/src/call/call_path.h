@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
 #include "primed_context.h"
 #include "served_binding.h"
 

@@ -1,4 +1,4 @@
-#include "lrpc/server/handle_table.h"
+#include "lrpc/detail/server/handle_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "lrpc/server/call_context.h"
+#include "lrpc/detail/server/call_context.h"
 
 namespace lrpc::server {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "clerk/secondary_regions.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
 
 namespace lrpc::server {
 

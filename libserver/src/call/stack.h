@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "lrpc/server/server.h"
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 namespace lrpc::server {
 

@@ -1,4 +1,4 @@
-#include "lrpc/server/callback_port.h"
+#include "lrpc/detail/server/callback_port.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::server {
 namespace {

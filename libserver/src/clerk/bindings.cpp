@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/handover.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/handover.h"
 
 namespace lrpc::server {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "call/served_binding.h"
 #include "estacks/estack_pool.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/system/watcher.h"
 #include "poller/domain_processors.h"
 #include "poller/poller_grant.h"
 #include "poller/poller_team.h"

@@ -14,10 +14,10 @@
 
 #include "call/served_binding.h"
 #include "exported_name.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/watcher.h"
 #include "nameserver_link.h"
 #include "poller/poller_grant.h"
 

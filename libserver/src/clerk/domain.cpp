@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/shim/no_limit.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/no_limit.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "server_options.h"
 
 namespace lrpc::server {

@@ -3,9 +3,9 @@
 
 #include "bindings.h"
 #include "clerk.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/binder/closing_again.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/binder/closing_again.h"
+#include "lrpc/detail/shim/system/watcher.h"
 #include "poller/poller_grant.h"
 #include "private_sockets.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bindings.h"
-#include "lrpc/shim/call/packed_image.h"
+#include "lrpc/detail/shim/call/packed_image.h"
 
 namespace lrpc::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "call/served_binding.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::server {
 

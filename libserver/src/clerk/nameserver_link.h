@@ -7,9 +7,9 @@
 #include <deque>
 #include <memory>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 namespace lrpc::server {
 

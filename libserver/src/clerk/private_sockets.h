@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "call/served_binding.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 namespace lrpc::server {
 

@@ -6,9 +6,9 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/system/handover.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/system/handover.h"
 
 namespace lrpc::server {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "call/served_binding.h"
 #include "estacks/estack_pool.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/call/region.h"
-#include "lrpc/shim/system/watcher.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/call/region.h"
+#include "lrpc/detail/shim/system/watcher.h"
 #include "quota/accounts.h"
 
 namespace lrpc::server {

@@ -6,9 +6,9 @@
 
 #include "call/call_path.h"
 #include "estack_pool.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "poller/poller_team.h"
 #include "poller/to_ticks.h"
 

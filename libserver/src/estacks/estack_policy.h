@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "lrpc/shim/call/caller_policy.h"
-#include "lrpc/shim/call/distrust.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/call/caller_policy.h"
+#include "lrpc/detail/shim/call/distrust.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "poller/poller_policy.h"
 
 namespace lrpc::server {

@@ -8,9 +8,9 @@
 
 #include "call/stack.h"
 #include "clerk/secondary_regions.h"
-#include "lrpc/shim/call/gates.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/detail/shim/call/gates.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::server {
 namespace {

@@ -17,8 +17,8 @@
 #include "call/served_binding.h"
 #include "estack_policy.h"
 #include "estack_shares.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/system/thread.h"
 #include "poller/domain_processors.h"
 
 namespace lrpc::server {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 
 namespace lrpc::server {
 

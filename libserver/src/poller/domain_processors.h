@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::server {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lrpc/shim/call/distrust.h"
+#include "lrpc/detail/shim/call/distrust.h"
 #include "poller_load.h"
 
 namespace lrpc::server {

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "call/call_path.h"
-#include "lrpc/shim/call/step.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "poller.h"
 #include "poller_team.h"
 

@@ -8,9 +8,9 @@
 
 #include "call/call_path.h"
 #include "call/stack.h"
-#include "lrpc/shim/system/asymmetric_fence.h"
-#include "lrpc/shim/system/cancellation.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/asymmetric_fence.h"
+#include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "poller_team.h"
 #include "to_ticks.h"
 

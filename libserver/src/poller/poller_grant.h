@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 
 namespace lrpc::server {
 

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "lrpc/shim/call/distrust.h"
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/call/distrust.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::server {
 

@@ -8,7 +8,7 @@
 
 #include "call/served_binding.h"
 #include "domain_processors.h"
-#include "lrpc/server/server.h"
+#include "lrpc/detail/server/server.h"
 #include "poller.h"
 #include "poller_grant.h"
 #include "poller_load.h"

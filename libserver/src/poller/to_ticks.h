@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lrpc/shim/system/processor.h"
+#include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::server {
 

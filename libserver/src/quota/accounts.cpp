@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/most_of_one.h"
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/most_of_one.h"
+#include "lrpc/detail/shim/no_limit.h"
 #include "server_options.h"
 
 namespace lrpc::server {

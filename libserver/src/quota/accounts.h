@@ -12,8 +12,8 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/server/handle_table.h"
-#include "lrpc/server/server.h"
+#include "lrpc/detail/server/handle_table.h"
+#include "lrpc/detail/server/server.h"
 
 namespace lrpc::server {
 

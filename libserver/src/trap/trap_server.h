@@ -10,10 +10,10 @@
 
 #include "call/primed_context.h"
 #include "call/served_binding.h"
-#include "lrpc/server/server.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/thread.h"
-#include "lrpc/shim/trap/trap.h"
+#include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/thread.h"
+#include "lrpc/detail/shim/trap/trap.h"
 #include "quota/accounts.h"
 
 namespace lrpc::server {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "etcd/published_name.h"
-#include "lrpc/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/identifier.h"
 
 namespace lrpc::directory::scale {
 

@@ -17,7 +17,7 @@
 #include "hosts.h"
 #include "lookup/pick.h"
 #include "lrpc/command_line.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 namespace lrpc::directory::scale {
 namespace {

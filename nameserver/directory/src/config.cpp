@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/own_file.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/own_file.h"
 #include "nameserver/src/policy/toml_or_throw.h"
 
 namespace lrpc::directory {

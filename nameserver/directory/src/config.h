@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "etcd/etcd.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::directory {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "lookup/resolver.h"
-#include "lrpc/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/directory_of.h"
 
 namespace lrpc::directory {
 

@@ -14,9 +14,9 @@
 #include "lookup/lookup_service.h"
 #include "lrpc/command_line.h"
 #include "lrpc/daemon.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
 #include "publish/publisher.h"
 #include "serving.h"
 

@@ -4,7 +4,7 @@
 
 #include "etcd/etcd.h"
 #include "lookup/lookup_service.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 namespace lrpc::directory {
 namespace {

@@ -21,7 +21,7 @@
 #include "fake_network_domain.h"
 #include "frozen_nameserver.h"
 #include "lookup/resolver.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "run.h"
 #include "world.h"
 

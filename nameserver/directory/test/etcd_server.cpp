@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "eventually.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::directory::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::directory::test {
 

@@ -14,18 +14,18 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/nameserver/policy.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/nameserver/policy.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::nameserver {
 
 /// What the event loop runs on. `automatic`: io_uring, or epoll where the kernel or a sandbox refuses it.
 enum class Backend : std::uint8_t { automatic, io_uring, epoll };
 
-/// The most that peers can take; no number is 0 (lrpc/shim/no_limit.h). Users share the limits that are of all users
-/// together: docs/POLICY.md.
+/// The most that peers can take; no number is 0 (lrpc/detail/shim/no_limit.h). Users share the limits that are of all
+/// users together: docs/POLICY.md.
 struct Limits {
   UserQuota user{};  ///< The most that one user can take, over all its connections, unless the policy says otherwise.
   std::size_t max_connections = 1024;  ///< Of all users together, as the limits below.
@@ -65,7 +65,8 @@ struct ExtraWatch {
 
 enum class LogLevel : std::uint8_t { debug, info, warning };
 
-/// Durations, counts and bytes: lrpc/shim/no_limit.h. Nameserver::open() refuses meaningless values (invalid_argument).
+/// Durations, counts and bytes: lrpc/detail/shim/no_limit.h. Nameserver::open() refuses meaningless values
+/// (invalid_argument).
 struct NameserverOptions {
   /// Empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock. The nameserver makes the
   /// directory if it is missing (private, except the system's), and replaces the socket of a nameserver that has died.

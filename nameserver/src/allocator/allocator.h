@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/allocator_page.h"
 
 namespace lrpc::nameserver {
 

@@ -9,8 +9,8 @@
 
 #include "allocator.h"
 #include "loop/event_loop.h"
+#include "lrpc/detail/shim/binder/allocator_page.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/allocator_page.h"
 
 namespace lrpc::nameserver {
 

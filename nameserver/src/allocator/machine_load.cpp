@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "loop/event_loop.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/binder_protocol.h"
 #include "peers/peers.h"
 #include "policy/policy_in_force.h"
 #include "registry/registry.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "lrpc/detail/nameserver/policy_file.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/nameserver/policy_file.h"
-#include "lrpc/shim/system/fd.h"
 #include "policy_reader.h"
 
 namespace lrpc::nameserver {

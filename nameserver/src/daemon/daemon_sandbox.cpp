@@ -2,9 +2,9 @@
 
 #include <sys/socket.h>
 
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/directory_of.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 

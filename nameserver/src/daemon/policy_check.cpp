@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "lrpc/detail/nameserver/policy_file.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/nameserver/policy_file.h"
 #include "policy/policy_names.h"
 
 namespace lrpc::nameserver {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/nameserver/policy.h"
+#include "lrpc/detail/nameserver/policy.h"
 
 namespace lrpc::nameserver {
 

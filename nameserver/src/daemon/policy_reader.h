@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "lrpc/nameserver/policy_file.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/nameserver/policy_file.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/shim/binder/closing_again.h"
+#include "lrpc/detail/shim/binder/closing_again.h"
 #include "no_memory.h"
 
 namespace lrpc::nameserver {

@@ -14,9 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 

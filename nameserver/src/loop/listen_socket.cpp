@@ -15,9 +15,9 @@
 #include <optional>
 #include <utility>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/system/directory_of.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/directory_of.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "lrpc/shim/binder/peer_socket.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 

@@ -11,7 +11,7 @@
 #include <chrono>
 
 #include "event_loop.h"
-#include "lrpc/shim/system/restricted_ring.h"
+#include "lrpc/detail/shim/system/restricted_ring.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "loop/event_loop.h"
-#include "lrpc/nameserver/policy.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/nameserver/policy.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "quota/import_line.h"
 #include "quota/unread.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 #include "peers/connection.h"
 #include "quota/user_accounts.h"
 

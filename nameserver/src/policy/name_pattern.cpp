@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::nameserver {
 namespace {

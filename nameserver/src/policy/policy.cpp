@@ -1,4 +1,4 @@
-#include "lrpc/nameserver/policy.h"
+#include "lrpc/detail/nameserver/policy.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // A policy from a file, once it has been compiled: deciding and explaining.
-#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/detail/nameserver/policy_file.h"
 
 #include <algorithm>
 

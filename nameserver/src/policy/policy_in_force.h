@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "loop/event_loop.h"
-#include "lrpc/nameserver/policy.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/nameserver/policy.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::nameserver {
 

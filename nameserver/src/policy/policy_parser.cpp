@@ -6,7 +6,7 @@
 #include <charconv>
 #include <exception>
 
-#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/detail/nameserver/policy_file.h"
 #include "name_pattern.h"
 #include "policy_names.h"
 #include "quota/user_accounts.h"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "lrpc/nameserver/policy_file.h"
-#include "lrpc/shim/system/own_file.h"
+#include "lrpc/detail/nameserver/policy_file.h"
+#include "lrpc/detail/shim/system/own_file.h"
 #include "policy_names.h"
 
 namespace lrpc::nameserver {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::nameserver {
 

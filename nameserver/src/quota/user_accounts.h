@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "fair_shares.h"
+#include "lrpc/detail/nameserver/policy.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/nameserver/policy.h"
 
 namespace lrpc::nameserver {
 

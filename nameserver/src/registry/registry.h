@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "loop/event_loop.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/call/region.h"
 #include "peers/peers.h"
 #include "policy/policy_in_force.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "lrpc/shim/system/thread.h"
+#include "lrpc/detail/shim/system/thread.h"
 #include "netrpc/devices/arp/rtnetlink_requests.h"
 #include "netrpc/devices/engine/uring_engine.h"
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <cerrno>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/devices/arp/rtnetlink.h"
 
 namespace lrpc::netrpc::rtnetlink {

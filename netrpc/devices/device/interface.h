@@ -6,9 +6,9 @@
 #include <chrono>
 #include <string>
 
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::netrpc {
 

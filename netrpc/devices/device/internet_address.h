@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <string>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "lrpc/shim/system/sleeping_word.h"
+#include "lrpc/detail/shim/system/sleeping_word.h"
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {

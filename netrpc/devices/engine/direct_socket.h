@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/devices/engine/core.h"
 
 namespace lrpc::netrpc {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/devices/engine/core.h"
 
 namespace lrpc::netrpc {

@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "lrpc/shim/system/of_this_thread.h"
+#include "lrpc/detail/shim/system/of_this_thread.h"
 #include "netrpc/devices/engine/uring_receiver.h"
 
 namespace lrpc::netrpc {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/message.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

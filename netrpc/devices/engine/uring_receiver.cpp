@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/shim/system/restricted_ring.h"
+#include "lrpc/detail/shim/system/restricted_ring.h"
 
 namespace lrpc::netrpc {
 

@@ -4,7 +4,7 @@
 
 #include <liburing.h>
 
-#include "lrpc/shim/system/back_off.h"
+#include "lrpc/detail/shim/system/back_off.h"
 #include "netrpc/devices/engine/core.h"
 #include "netrpc/devices/engine/direct_socket.h"
 

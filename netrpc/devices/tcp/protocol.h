@@ -3,10 +3,10 @@
 
 #include <memory>
 
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
-#include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/tcp/readiness.h"
 #include "netrpc/devices/tcp/tcp.h"
 #include "netrpc/src/record.h"

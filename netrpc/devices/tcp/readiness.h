@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/wire.h"
-#include "lrpc/shim/most_of_one.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
 #include "netrpc/src/attempt.h"

@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"

@@ -10,10 +10,10 @@
 
 #include "daemon_sandbox.h"
 #include "lrpc/daemon.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/system/daemon_descriptors.h"
 #include "netrpc/graph/check.h"
 #include "netrpc/protocols/trace/trace.h"
 

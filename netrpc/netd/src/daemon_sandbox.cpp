@@ -1,6 +1,6 @@
 #include "daemon_sandbox.h"
 
-#include "lrpc/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/directory_of.h"
 
 namespace lrpc::netd {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 
 namespace lrpc::netd {
 

@@ -1,8 +1,8 @@
 // Who calls from another host, as far as the graph knows.
 #pragma once
 
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/netrpc/protocol.h"
-#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::netd {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "world.h"
 
 namespace lrpc::netd::test {

@@ -18,8 +18,8 @@
 
 #include "attempts.h"
 #include "daemon_sandbox.h"
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/system/restricted_ring.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/restricted_ring.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "two_machines.h"
 

@@ -17,8 +17,8 @@
 
 #include "eventually.h"
 #include "frozen_nameserver.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/system/fd.h"
 #include "run.h"
 #include "world.h"
 

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "graph_kinds.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/call_word.h"
 #include "lrpc/stubgen/layout/compile.h"
 #include "netrpc/test/fake_calls.h"
 

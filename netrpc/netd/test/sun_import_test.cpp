@@ -7,7 +7,7 @@
 
 #include "conformance.client.h"
 #include "heavy.client.h"
-#include "lrpc/client/call/call_scope.h"
+#include "lrpc/detail/client/call/call_scope.h"
 #include "shop.client.h"
 #include "two_machines.h"
 

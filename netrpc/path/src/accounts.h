@@ -16,8 +16,8 @@
 #include <set>
 #include <utility>
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/path/broker.h"
-#include "lrpc/shim/most_of_one.h"
 
 namespace lrpc::netpath {
 

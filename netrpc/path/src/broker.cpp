@@ -5,8 +5,8 @@
 #include <new>
 #include <thread>
 
+#include "lrpc/detail/shim/system/identifier.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/system/identifier.h"
 #include "path_service.h"
 #include "served_hosts.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/server/run.h"
+#include "lrpc/detail/server/run.h"
 #include "path_service.h"
 #include "resolve.h"
 

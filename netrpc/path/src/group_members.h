@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 #include "path_service.h"
 
 namespace lrpc::netpath {

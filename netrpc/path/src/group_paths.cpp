@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "group_members.h"
-#include "lrpc/client/remote/group_call.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/client/remote/group_call.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/call_word.h"
 #include "rounds.h"
 
 namespace lrpc::netpath {

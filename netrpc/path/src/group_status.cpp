@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "group_members.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::netpath {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::netpath {
 namespace {

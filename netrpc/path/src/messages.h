@@ -34,7 +34,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::netpath {
 

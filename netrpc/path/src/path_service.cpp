@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "group_members.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/call_word.h"
 #include "resolve.h"
 #include "rounds.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "astack_patience.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/most_of_one.h"
 
 namespace lrpc::netpath {
 namespace {

@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "accounts.h"
-#include "lrpc/client/import/raw_binding.h"
 #include "lrpc/netrpc/path/broker.h"
+#include "lrpc/raw_binding.h"
 #include "messages.h"
 
 namespace lrpc::netpath {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <thread>
 
-#include "lrpc/client/call/call_scope.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/call/call_word.h"
 #include "network_path.client.h"
 #include "remote_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "group_fixture.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 #include "network_path.client.h"
 
 namespace testing_netpath {

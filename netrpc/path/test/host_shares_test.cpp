@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 #include "messages.h"
 #include "remote_fixture.h"
 

@@ -10,7 +10,7 @@
 #include "chatty.server.h"
 #include "files.types.h"
 #include "length.h"
-#include "lrpc/client/import/raw_binding.h"
+#include "lrpc/raw_binding.h"
 #include "messages.h"
 #include "network_path.client.h"
 #include "remote_fixture.h"

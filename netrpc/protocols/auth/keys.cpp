@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "lrpc/shim/system/own_file.h"
+#include "lrpc/detail/shim/system/own_file.h"
 
 namespace lrpc::netrpc::auth {
 

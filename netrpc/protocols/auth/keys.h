@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/result.h"
 #include "netrpc/protocols/auth/header.h"
 
 namespace lrpc::netrpc::auth {

@@ -1,5 +1,5 @@
 // The server's half of CHANNEL.
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/channel/protocol.h"
 
 namespace lrpc::netrpc::channel {

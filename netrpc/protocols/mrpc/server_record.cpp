@@ -1,5 +1,5 @@
 // What the server keeps of its clients, and for how long.
-#include "lrpc/shim/most_of_one.h"
+#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/protocols/mrpc/server.h"
 

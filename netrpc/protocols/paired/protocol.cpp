@@ -1,8 +1,8 @@
 // PAIRED's protocol object: opening and enabling, whose a segment is, what is kept and for how long.
 #include "netrpc/protocols/paired/protocol.h"
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "lrpc/shim/most_of_one.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {

@@ -1,8 +1,8 @@
 // The protocol object, and the server's end.
 #include "netrpc/protocols/request_reply/protocol.h"
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "lrpc/shim/most_of_one.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {

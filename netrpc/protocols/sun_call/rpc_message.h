@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::netrpc::sun {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/rpcbind.h"
 #include "lrpc/netrpc/xdr.h"
-#include "lrpc/shim/system/fd.h"
 #include "temporary_directory.h"
 
 namespace lrpc::netrpc {

@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/shares.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/shares.h"
 #include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::sun {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/call_word.h"
 #include "lrpc/stubgen/layout/compile.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "lrpc/client/import/raw_binding.h"
+#include "lrpc/raw_binding.h"
 #include "xdr_values.h"
 
 namespace lrpc::sun {

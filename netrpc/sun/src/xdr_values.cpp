@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "lrpc/shim/call/pdl.h"
+#include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 
 namespace lrpc::sun {
@@ -158,8 +158,8 @@ void write(const Type& named, const std::byte* at, XdrWriter& xdr) {
 
 // ---- whole images ----
 
-/// Where a value of this length stands on an A-stack (lrpc/shim/call/variable.h): as put_variable() has it, but for
-/// bytes that come back, which the procedure reads and writes in one place.
+/// Where a value of this length stands on an A-stack (lrpc/detail/shim/call/variable.h): as put_variable() has it, but
+/// for bytes that come back, which the procedure reads and writes in one place.
 std::uint32_t length_word(const Parameter& parameter, std::size_t size) {
   const bool whole = parameter.is_bytes() && parameter.is_out();
   const std::uint64_t placed = whole ? parameter.type->resolved().bound : size;

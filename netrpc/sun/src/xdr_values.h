@@ -1,6 +1,6 @@
-// Values between XDR (RFC 4506) and packed images (lrpc/shim/call/packed_image.h), by an interface's declaration: how a
-// domain answers Sun RPC for a server that was compiled without any, and calls it for such a client. docs/SUNRPC.md has
-// the mapping.
+// Values between XDR (RFC 4506) and packed images (lrpc/detail/shim/call/packed_image.h), by an interface's
+// declaration: how a domain answers Sun RPC for a server that was compiled without any, and calls it for such a client.
+// docs/SUNRPC.md has the mapping.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/netrpc/host.h"
-#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::netuser {
 

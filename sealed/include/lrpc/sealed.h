@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/client/import/binding.h"
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc {
 

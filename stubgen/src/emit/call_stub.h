@@ -11,8 +11,8 @@
 
 namespace lrpc::stubgen {
 
-/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/call/stub.h); here is what
-/// is its own.
+/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/detail/client/call/stub.h); here is
+/// what is its own.
 class CallStub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)

@@ -102,7 +102,7 @@ void emit_all(Code& code, const Interface& interface) {
 void emit_client_class(Code& code, const Interface& interface) {
   code.line(
       "// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:");
-  code.last_line("// lrpc/client/call/stub.h.");
+  code.last_line("// lrpc/detail/client/call/stub.h.");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
   emit_starter(code, interface);
   if (std::ranges::any_of(interface.procedures, collates)) emit_all(code, interface);

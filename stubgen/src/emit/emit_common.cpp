@@ -71,8 +71,8 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
   if (client) code.line("#include <lrpc/client.h>");
   if (server) code.line("#include <lrpc/server.h>");
   code.line();
-  code.line("#include \"lrpc/shim/system/fd.h\"");
-  code.line("#include \"lrpc/shim/call/variable.h\"");
+  code.line("#include \"lrpc/detail/shim/system/fd.h\"");
+  code.line("#include \"lrpc/detail/shim/call/variable.h\"");
   code.last_line("#include \"{}.types.h\"", stem);
   open_namespace(code, interface);
   code.line();

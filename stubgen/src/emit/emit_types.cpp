@@ -243,7 +243,7 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
   }
   code.line();
   for (const std::string_view header : {"call/pdl", "result", "call/value"})
-    code.line("#include \"lrpc/shim/{}.h\"", header);
+    code.line("#include \"lrpc/detail/shim/{}.h\"", header);
   code.line();
   code.doc(interface.doc);
   open_namespace(code, interface);

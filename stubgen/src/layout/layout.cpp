@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t kWindowAlignment = 8;
 constexpr std::uint64_t kTailAlignment = 64;
 constexpr std::uint64_t kSlotAlignment = 64;
-/// Of a region (lrpc/shim/call/region.h): what a call's limit takes behind the image, and what tails are rounded up to,
-/// at least: where pages are larger, an export may still be refused.
+/// Of a region (lrpc/detail/shim/call/region.h): what a call's limit takes behind the image, and what tails are rounded
+/// up to, at least: where pages are larger, an export may still be refused.
 constexpr std::uint64_t kAStackLimit = 8;
 constexpr std::uint64_t kSmallestPage = 4096;
 constexpr std::uint64_t kLengthWord = 4;

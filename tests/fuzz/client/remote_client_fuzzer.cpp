@@ -17,7 +17,7 @@
 
 #include "input.h"
 #include "lrpc/client.h"
-#include "lrpc/client/remote/group_call.h"
+#include "lrpc/detail/client/remote/group_call.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/server.h"
 #include "replica.client.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "input.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::directory {
 

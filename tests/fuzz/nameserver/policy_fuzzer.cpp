@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "input.h"
-#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/detail/nameserver/policy_file.h"
 #include "policy/name_pattern.h"
 #include "policy/policy_names.h"
 

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::fuzz {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core.h"
 #include "input.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::nameserver {
 

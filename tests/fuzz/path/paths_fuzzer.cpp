@@ -13,9 +13,9 @@
 #include "caller.h"
 #include "hostile_hosts.h"
 #include "input.h"
-#include "lrpc/client/remote/remote_path.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/system/little_endian.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/system/little_endian.h"
 #include "path_service.h"
 
 namespace lrpc::netpath {

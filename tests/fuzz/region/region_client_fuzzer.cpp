@@ -20,9 +20,9 @@
 
 #include "inline_server.h"
 #include "input.h"
-#include "lrpc/shim/binder/bell.h"
-#include "lrpc/shim/binder/growth.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/binder/growth.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "raw_binding.h"
 #include "region_writes.h"
 #include "watchful_service.h"

@@ -15,7 +15,7 @@
 
 #include "conformance_service.h"
 #include "honest_calls.h"
-#include "lrpc/shim/call/gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "raw_binding.h"
 #include "region_writes.h"
 

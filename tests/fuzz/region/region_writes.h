@@ -11,8 +11,8 @@
 
 #include "conformance.types.h"
 #include "input.h"
-#include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/region.h"
 
 namespace lrpc::fuzz {
 

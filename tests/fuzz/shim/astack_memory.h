@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/call/region.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/call/region.h"
 
 namespace lrpc::fuzz {
 

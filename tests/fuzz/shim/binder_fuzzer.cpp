@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "input.h"
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "astack_memory.h"
 #include "input.h"
-#include "lrpc/shim/call/packed_image.h"
+#include "lrpc/detail/shim/call/packed_image.h"
 
 namespace lrpc::shim {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "etcd/etcd_messages.h"
 #include "etcd/http.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::directory {
 

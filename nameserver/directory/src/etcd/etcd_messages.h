@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::directory {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::directory {
 

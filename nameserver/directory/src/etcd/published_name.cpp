@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "etcd/json.h"
-#include "lrpc/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/identifier.h"
 
 namespace lrpc::directory {
 namespace {

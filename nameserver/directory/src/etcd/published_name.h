@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::directory {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "lrpc/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/identifier.h"
 
 namespace lrpc::directory {
 

@@ -24,8 +24,8 @@
 #include "lookup/lookup_budgets.h"
 #include "lookup/pick.h"
 #include "lookup/shared_watches.h"
+#include "lrpc/detail/shim/shares.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/shares.h"
 
 namespace lrpc::directory {
 

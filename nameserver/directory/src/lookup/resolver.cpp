@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::directory {
 

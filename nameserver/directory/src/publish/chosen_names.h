@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::directory {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "etcd/published_name.h"
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "network_path.client.h"
 
 namespace lrpc::directory {

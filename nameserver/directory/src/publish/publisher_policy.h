@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "etcd/etcd_messages.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::directory {
 

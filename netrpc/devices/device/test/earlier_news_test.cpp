@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "engines.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::netrpc::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "engines.h"
 #include "eventually.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::netrpc::test {
 namespace {

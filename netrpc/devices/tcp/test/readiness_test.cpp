@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "eventually.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fd.h"
 #include "netrpc/devices/device/test/engines.h"
 
 namespace lrpc::netrpc::test {

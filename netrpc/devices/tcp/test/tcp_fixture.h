@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/wire.h"
-#include "lrpc/shim/system/fd.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/tcp.h"
 #include "netrpc/src/record.h"

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "lrpc/shim/no_limit.h"
+#include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::netrpc {
 

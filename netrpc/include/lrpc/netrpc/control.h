@@ -12,9 +12,9 @@
 #include <typeinfo>
 #include <variant>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/address.h"
 #include "lrpc/netrpc/clock.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc::control {
 

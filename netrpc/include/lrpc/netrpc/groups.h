@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

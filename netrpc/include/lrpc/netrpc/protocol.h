@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/control.h"
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/participant_set.h"
 #include "lrpc/netrpc/ref.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/address.h"
 #include "lrpc/netrpc/clock.h"
 #include "lrpc/netrpc/protocol.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
 

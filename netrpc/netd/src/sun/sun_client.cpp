@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/binder/told_text.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "lrpc/server/run.h"
-#include "lrpc/shim/binder/told_text.h"
 #include "lrpc/stubgen/layout/xdr_subset.h"
 #include "sun/sun_failures.h"
 #include "waiting_here.h"

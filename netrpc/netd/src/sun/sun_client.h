@@ -17,11 +17,11 @@
 
 #include "declarations.h"
 #include "found_ports.h"
+#include "lrpc/detail/shim/shares.h"
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/path/foreign.h"
 #include "lrpc/netrpc/xdr.h"
-#include "lrpc/shim/shares.h"
 #include "sun/sun_programs.h"
 
 namespace lrpc::netd {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::netd {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::netd {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/rpcbind.h"
-#include "lrpc/shim/result.h"
 
 namespace lrpc::netd {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/most_of_one.h"
-#include "lrpc/shim/system/of_this_thread.h"
+#include "lrpc/detail/shim/most_of_one.h"
+#include "lrpc/detail/shim/system/of_this_thread.h"
 #include "principal.h"
 
 namespace lrpc::netd {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lrpc/client/call/stub.h"
-#include "lrpc/client/remote/group_call.h"
+#include "lrpc/detail/client/call/stub.h"
+#include "lrpc/detail/client/remote/group_call.h"
 
 namespace lrpc {
 

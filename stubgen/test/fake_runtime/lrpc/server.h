@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/call/call_word.h"
-#include "lrpc/shim/call/declared_errors.h"
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/stub_access.h"
-#include "lrpc/shim/system/fd.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/declared_errors.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/stub_access.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc {
 

@@ -14,8 +14,8 @@
 
 #include <lrpc/server.h>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/variable.h"
 #include "arrays.types.h"
 
 namespace Arrays {

@@ -15,8 +15,8 @@
 #include <lrpc/client.h>
 #include <lrpc/server.h>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/variable.h"
 #include "callbacks.types.h"
 
 namespace c::d::Callbacks {
@@ -123,7 +123,7 @@ struct Entry_ {
 }  // namespace Callback
 
 // One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
-// lrpc/client/call/stub.h.
+// lrpc/detail/client/call/stub.h.
 
 struct Copy_outcome {
   using Result_ = lrpc::Result<std::uint64_t, Cancelled>;

@@ -12,14 +12,14 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/variable.h"
 #include "enums.types.h"
 
 namespace Enums {
 
 // One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
-// lrpc/client/call/stub.h.
+// lrpc/detail/client/call/stub.h.
 
 struct Enumerations_outcome {
   using Result_ = lrpc::Result<Wide>;

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/call/value.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/call/value.h"
 
 /// Ends in a backslash
 /// and in a trigraph ??

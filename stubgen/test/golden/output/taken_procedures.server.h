@@ -22,8 +22,8 @@
 #include <lrpc/client.h>
 #include <lrpc/server.h>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/variable.h"
 #include "taken_procedures.types.h"
 
 namespace layout::start::taken {
@@ -33,7 +33,7 @@ namespace layout::start::taken {
 namespace Callback_ {
 
 // One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
-// lrpc/client/call/stub.h.
+// lrpc/detail/client/call/stub.h.
 
 struct Client_outcome {
   using Result_ = lrpc::Result<std::int32_t, Failed>;

@@ -23,8 +23,8 @@
 #include <lrpc/client.h>
 #include <lrpc/server.h>
 
-#include "lrpc/shim/system/fd.h"
-#include "lrpc/shim/call/variable.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/variable.h"
 #include "taken_types.types.h"
 
 #pragma GCC diagnostic push
@@ -36,7 +36,7 @@ namespace Client {
 namespace Callback_ {
 
 // One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:
-// lrpc/client/call/stub.h.
+// lrpc/detail/client/call/stub.h.
 
 struct P_outcome_ {
   using Result_ = lrpc::Result<PResults_, ::Client::export_to>;

@@ -15,9 +15,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "lrpc/shim/call/pdl.h"
-#include "lrpc/shim/result.h"
-#include "lrpc/shim/call/value.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/call/value.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types

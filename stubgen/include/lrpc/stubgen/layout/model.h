@@ -24,7 +24,7 @@ namespace lrpc::stubgen {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// The runtime's limits (lrpc/shim/call/pdl.h has the same numbers; a test holds the two together).
+/// The runtime's limits (lrpc/detail/shim/call/pdl.h has the same numbers; a test holds the two together).
 namespace limits {
 inline constexpr std::uint64_t kMaxProcedures = 4096;
 inline constexpr std::uint64_t kMaxDeclarations = 8192;

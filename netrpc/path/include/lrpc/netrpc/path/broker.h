@@ -19,8 +19,8 @@
 
 namespace lrpc::netpath {
 
-/// Durations and counts: lrpc/shim/no_limit.h; a count of zero allows none. RemoteBroker::start() refuses meaningless
-/// values (invalid_argument).
+/// Durations and counts: lrpc/detail/shim/no_limit.h; a count of zero allows none. RemoteBroker::start() refuses
+/// meaningless values (invalid_argument).
 struct BrokerOptions {
   /// Nameserver socket; empty: where every program looks.
   std::string nameserver{};

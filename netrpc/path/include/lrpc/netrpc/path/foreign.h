@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "lrpc/detail/server/call_context.h"
 #include "lrpc/netrpc/path/transport.h"
-#include "lrpc/server/call_context.h"
 
 namespace lrpc::netpath {
 

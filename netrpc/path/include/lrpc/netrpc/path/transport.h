@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/binder/binder_protocol.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::netpath {
 

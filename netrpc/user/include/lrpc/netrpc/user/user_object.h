@@ -14,9 +14,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "lrpc/detail/shim/system/sleeping_word.h"
 #include "lrpc/netrpc/fifo_queue.h"
 #include "lrpc/netrpc/graph.h"
-#include "lrpc/shim/system/sleeping_word.h"
 
 namespace lrpc::netuser {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lrpc/client.h"
-#include "lrpc/shim/result.h"
+#include "lrpc/detail/shim/result.h"
 
 namespace lrpc::netuser {
 

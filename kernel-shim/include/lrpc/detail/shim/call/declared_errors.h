@@ -1,0 +1,80 @@
+// The errors that a procedure declares (`raises`), between a Result and an A-stack. The status of a call that raised is
+// the error's number, from 1, in the order of the declaration; its fields lie where the PDL says. A codec, `put` or
+// `get`, moves the fields of one error, and is null for an error without fields. For generated stubs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/pdl.h"
+#include "lrpc/detail/shim/result.h"
+
+namespace lrpc::detail {
+
+/// Puts an error that `conforms` to its declaration.
+template <class E>
+struct Checked {
+  bool (*conforms)(const E&) noexcept;
+  void (*put)(std::byte*, const E&) noexcept;
+  [[nodiscard]] bool operator()(std::byte* to, const E& error) const noexcept {
+    if (!conforms(error)) return false;
+    put(to, error);
+    return true;
+  }
+};
+template <class E>
+Checked(bool (*)(const E&) noexcept, void (*)(std::byte*, const E&) noexcept) -> Checked<E>;
+
+/// True, unless it is a check that fails. `codec` is not null.
+template <class Codec, class Place, class E>
+[[nodiscard]] bool moved(const Codec& codec, Place place, E& error) noexcept {
+  if constexpr (std::is_void_v<std::invoke_result_t<Codec, Place, E&>>) {
+    codec(place, error);
+    return true;
+  } else {
+    return codec(place, error);
+  }
+}
+
+/// Puts the error that `outcome` holds. Returns the call's status: the error's number, a failure if the error does not
+/// conform to its declaration, 0 if `outcome` holds none. One codec for each error.
+template <class T, class... Raised, class... Put>
+[[nodiscard, gnu::cold]] std::uint16_t put_declared_error(const Result<T, Raised...>& outcome, std::byte* image,
+                                                          std::span<const ImageRange> places, Put... put) noexcept {
+  std::uint16_t number = 0;
+  bool conforms = true;
+  const auto puts = [&](const auto* error, auto one) {
+    const ImageRange place = places[number++];
+    if (error == nullptr) return false;
+    if constexpr (!std::is_null_pointer_v<decltype(one)>) conforms = moved(one, image + place.offset, *error);
+    return true;
+  };
+  if (!(puts(outcome.template raised<Raised>(), put) || ...)) return 0;
+  if (!conforms) return shim::call_status::kFailed | static_cast<std::uint16_t>(Errc::bad_result);
+  return number;
+}
+
+/// The error that `status` is the number of, from a peer's image: each field is loaded once. bad_result if one does not
+/// conform. Precondition: there is such an error.
+template <class T, class... Raised, class... Get>
+[[nodiscard, gnu::cold, gnu::noinline]] Result<T, Raised...> get_declared_error(
+    std::type_identity<Result<T, Raised...>> /*type*/, std::uint16_t status, const std::byte* image,
+    std::span<const ImageRange> places, Get... get) noexcept {
+  Result<T, Raised...> result = Errc::bad_result;
+  std::uint16_t number = 0;
+  const auto gets = [&](auto error, auto one) {
+    const ImageRange place = places[number++];
+    if (status != number) return false;
+    bool conforms = true;
+    if constexpr (!std::is_null_pointer_v<decltype(one)>) conforms = moved(one, image + place.offset, error);
+    if (conforms) result = raise(error);
+    return true;
+  };
+  (void)(gets(Raised{}, get) || ...);
+  return result;
+}
+
+}  // namespace lrpc::detail

@@ -1,0 +1,98 @@
+// What each user, or host, has of something that all have together: of which it may have its fair share. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <new>
+#include <utility>
+
+#include "lrpc/detail/shim/most_of_one.h"
+
+namespace lrpc::shim {
+
+/// `Table`: amounts by keys, with what UserTable has, too. Not thread-safe. Outlives what is taken.
+template <class Key, class Table>
+class Shares {
+ public:
+  /// What one has taken, until it is overwritten or goes.
+  class Part {
+   public:
+    Part() = default;
+    Part(Part&& other) noexcept : of_(std::exchange(other.of_, nullptr)), key_(other.key_), amount_(other.amount_) {}
+    Part& operator=(Part&& other) noexcept {
+      Part taken(std::move(other));
+      std::swap(of_, taken.of_);
+      std::swap(key_, taken.key_);
+      std::swap(amount_, taken.amount_);
+      return *this;
+    }
+    ~Part() {
+      if (of_ != nullptr) of_->give_back(key_, amount_);
+    }
+    explicit operator bool() const noexcept { return of_ != nullptr; }
+
+   private:
+    friend class Shares;
+    Part(Shares& of, const Key& key, std::size_t amount) noexcept : of_(&of), key_(key), amount_(amount) {}
+    Shares* of_ = nullptr;
+    Key key_{};
+    std::size_t amount_ = 0;
+  };
+
+  Shares() = default;
+  Shares(const Shares&) = delete;
+  Shares& operator=(const Shares&) = delete;
+
+  /// Whether this one may take so much of `all`, and there is so much.
+  [[nodiscard]] bool has_room(const Key& key, std::size_t amount, std::size_t all) noexcept {
+    return one_may_take(amount, taken_by(key), taken_, all);
+  }
+  /// Whether there is room or not. False: there is no memory.
+  [[nodiscard]] Part take(const Key& key, std::size_t amount) noexcept try {
+    return add(key, amount);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+  /// For one that has a quota of `all`. False: quota_beside_others() is less. Throws std::bad_alloc.
+  [[nodiscard]] Part take_within(std::size_t quota, const Key& key, std::size_t amount, std::size_t all) {
+    const std::size_t has = taken_by(key);
+    if (has + amount > quota_beside_others(quota, amount, has, taken_, all)) return {};
+    return add(key, amount);
+  }
+  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+
+ private:
+  [[nodiscard]] std::size_t taken_by(const Key& key) noexcept {
+    const std::size_t* const known = table_.resolve(key);
+    return known != nullptr ? *known : 0;
+  }
+  [[nodiscard]] Part add(const Key& key, std::size_t amount) {
+    std::size_t* const known = table_.resolve(key);
+    (known != nullptr ? *known : table_.bind(key, 0)) += amount;
+    taken_ += amount;
+    return Part(*this, key, amount);
+  }
+  /// Parts of 0 may find their entry gone.
+  void give_back(const Key& key, std::size_t amount) noexcept {
+    taken_ -= amount;
+    if (std::size_t* const known = table_.resolve(key); known != nullptr && (*known -= amount) == 0) table_.unbind(key);
+  }
+
+  std::size_t taken_ = 0;
+  Table table_;
+};
+
+/// Amounts by users.
+struct UserTable : std::map<uid_t, std::size_t> {
+  [[nodiscard]] std::size_t* resolve(uid_t user) noexcept {
+    const auto known = find(user);
+    return known != end() ? &known->second : nullptr;
+  }
+  std::size_t& bind(uid_t user, std::size_t amount) { return (*this)[user] = amount; }
+  void unbind(uid_t user) noexcept { erase(user); }
+};
+using UserShares = Shares<uid_t, UserTable>;
+
+}  // namespace lrpc::shim

@@ -1,0 +1,47 @@
+// A fence that is free on the side that runs often, because the side that runs rarely pays for both (membarrier(2)).
+#pragma once
+
+#include <atomic>
+
+#include "lrpc/detail/shim/system/processor.h"
+
+namespace lrpc::shim {
+
+/// Whether this process is registered for MEMBARRIER_CMD_PRIVATE_EXPEDITED. Where it is not (an old kernel, a filter),
+/// light_fence() orders nothing and must not be relied on.
+extern const bool have_asymmetric_fence;
+
+/// The frequent side: orders its earlier stores before its later loads, as seen by whoever calls heavy_fence(). Costs
+/// nothing but the compiler's freedom.
+inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process.
+/// False if the kernel refused (a filter installed after the start, no memory): then the other threads' fences did not
+/// happen.
+[[nodiscard]] bool heavy_fence() noexcept;
+
+// ---- The same between processes that share a region ----
+
+/// Whether this process is registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED, so that other processes'
+/// heavy_shared_fence() reaches its threads.
+extern const bool have_shared_fence;
+
+/// The frequent side: orders its earlier stores before its later loads, as seen by whoever calls heavy_shared_fence(),
+/// in whatever process. A full fence where the kernel cannot help.
+inline void light_shared_fence() noexcept {
+  if (have_shared_fence) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    full_fence();  // std::atomic_thread_fence() is more than ThreadSanitizer models, and compilers warn of that
+  }
+}
+
+/// The rare side: a full fence on every processor that runs a thread of a registered process. False if the kernel
+/// refuses (a filter, an old kernel): then it has let a millisecond pass instead, far longer than a processor keeps a
+/// store to itself; asleep, unless a filter refuses that, too. The frequent side is to be told before it relies on the
+/// next one (PolledHint::without_fence()).
+[[nodiscard]] bool heavy_shared_fence() noexcept;
+/// Whether it would return true now. One system call.
+[[nodiscard]] bool can_fence_shared() noexcept;
+
+}  // namespace lrpc::shim

@@ -1,0 +1,40 @@
+// Tells the program that a binding has been revoked.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "lrpc/detail/shim/result.h"
+
+namespace lrpc::client {
+
+/// A descriptor that becomes readable, and functions that are called, each once. Costs nothing until it is used.
+/// Thread-safe, except where a comment says otherwise.
+class RevocationNews {
+ public:
+  RevocationNews() noexcept = default;
+  RevocationNews(const RevocationNews&) = delete;
+  RevocationNews& operator=(const RevocationNews&) = delete;
+  ~RevocationNews();
+
+  /// The descriptor, made by the first call; owned by this. `revoked` is the flag that is set before signal().
+  Result<int> descriptor(const std::atomic<bool>& revoked);
+  /// The binding is revoked: makes the descriptor readable, if there is one. No other system call than write(2).
+  void signal() noexcept;
+  /// Adds a function that tell() will call, after those added before. After tell(), calls it at once.
+  void call(std::function<void()> told);
+  /// Calls the functions, each once. Prints exceptions.
+  void tell() noexcept;
+  /// In a fork child, which has no other thread: gives it a readable descriptor of its own, apart from the parent's.
+  void forget_after_fork() noexcept;
+
+ private:
+  std::atomic<int> fd_{-1};  ///< Set once.
+  std::mutex mutex_;
+  std::vector<std::function<void()>> to_call_;
+  bool told_ = false;
+};
+
+}  // namespace lrpc::client

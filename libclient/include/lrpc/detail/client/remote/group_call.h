@@ -1,0 +1,162 @@
+// Calls to a group (a binding to NAME@GROUP) that return the answer of each member: `client.all().Get(key)`. Generated
+// stubs consist of this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lrpc/detail/client/call/stub.h"
+#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/shim/call/value.h"
+#include "lrpc/detail/shim/result.h"
+
+namespace lrpc {
+
+/// A host that belongs to a group.
+struct GroupMember {
+  std::uint32_t address = 0;  ///< IPv4, in host order.
+  /// "10.0.0.1".
+  [[nodiscard]] std::string str() const;
+  friend bool operator==(GroupMember, GroupMember) = default;
+};
+
+/// What comes back by reference, in the order of declaration: of one parameter its type, of several a tuple.
+template <class... Passed>
+using PassedBack =
+    std::conditional_t<sizeof...(Passed) == 1, std::tuple_element_t<0, std::tuple<Passed...>>, std::tuple<Passed...>>;
+
+/// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
+/// (call_failed; message_too_long; call_lost, if it was too long for the way; limit_reached, also for a reply for which
+/// there was no room). Results of type bytes, and what the member has made of `inout` arguments, are in `passed`:
+/// empty, and value-initialised, where `result` is an error.
+template <class Answer, class... Passed>
+struct MemberReply {
+  GroupMember who;
+  Answer result;
+  PassedBack<Passed...> passed;
+};
+template <class Answer>
+struct MemberReply<Answer> {
+  GroupMember who;
+  Answer result;
+};
+
+/// The members' answers at the moment when as many have answered as the group needs: in any order, each member at most
+/// once. Members that had neither answered nor failed by then are missing.
+template <class Answer, class... Passed>
+struct MemberReplies {
+  std::vector<MemberReply<Answer, Passed...>> replies;
+  std::size_t members = 0;  ///< That the group has.
+
+  [[nodiscard]] auto begin() const noexcept { return replies.begin(); }
+  [[nodiscard]] auto end() const noexcept { return replies.end(); }
+  [[nodiscard]] std::size_t size() const noexcept { return replies.size(); }
+};
+template <class Answer, class... Passed>
+using Replies = Result<MemberReplies<Answer, Passed...>>;
+
+}  // namespace lrpc
+
+namespace lrpc::client {
+
+/// A member's reply on the A-stack, as what takes results sees it. Unlike a Call's, its failure is not the call's end.
+class CollatedReply {
+ public:
+  CollatedReply(const BindingObject& binding, Call& call) noexcept : binding_(binding), call_(call) {}
+  [[nodiscard]] std::byte* image() const noexcept { return call_.image(); }
+  [[nodiscard]] std::byte* tail() const noexcept { return call_.tail(); }
+  [[nodiscard]] detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
+    return failure_of(binding_, call_.linkage(), status, procedure);
+  }
+
+ private:
+  const BindingObject& binding_;
+  Call& call_;
+};
+
+/// Where one parameter's part of a member's reply goes: bytes, of which there are at most `most`, or a value.
+template <class T>
+struct Destination {
+  explicit Destination(std::size_t /*most*/) noexcept {}
+  [[nodiscard]] T* place() noexcept { return &value; }
+  [[nodiscard]] T taken() noexcept { return value; }
+  T value{};
+};
+template <>
+struct Destination<std::vector<std::byte>> {
+  explicit Destination(std::size_t most) : bytes(most), buffer(bytes) {}
+  [[nodiscard]] Buffer* place() noexcept { return &buffer; }
+  [[nodiscard]] std::vector<std::byte> taken() const {
+    return {bytes.begin(), bytes.begin() + std::ssize(buffer.contents())};
+  }
+  std::vector<std::byte> bytes;
+  Buffer buffer;
+};
+
+/// What a member has answered to a procedure P; what it passes back has at most `most` bytes.
+template <class P, class... Passed>
+[[nodiscard]] MemberReply<typename P::Result_, Passed...> take_reply(GroupMember who, std::uint16_t status,
+                                                                     const CollatedReply& reply,
+                                                                     [[maybe_unused]] std::size_t most) {
+  const auto take = [&](Destination<Passed>... to) -> MemberReply<typename P::Result_, Passed...> {
+    auto result = P{to.place()...}(status, reply);
+    if constexpr (sizeof...(Passed) == 0) {
+      return {who, std::move(result)};
+    } else {
+      return {who, std::move(result), PassedBack<Passed...>(to.taken()...)};
+    }
+  };
+  return take(Destination<Passed>(most)...);
+}
+
+/// Does `work(of)`, and says whether there was the memory for it. A function of the library catches what is thrown, so
+/// that programs can be compiled without exceptions.
+[[nodiscard]] bool had_memory(void (*work)(void* of), void* of) noexcept;
+
+/// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
+/// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
+/// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
+template <class P, class... Passed, class... A>
+[[gnu::cold, gnu::noinline]] Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object,
+                                                                                A... arguments) noexcept {
+  if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
+    return refused(refusal.code, refusal.what);
+  if (!object.remote()) return Errc::not_supported;
+  RemoteCall call(object, P::kProcedure_.astack_class);
+  if (!call.taken()) return call.error();
+  push_arguments<P>(call, arguments...);
+  RemotePath& path = *object.remote_path();
+  auto replies = path.call_all(P::kProcedure_.procedure, call.linkage());
+  if (!replies) return replies.error();
+  const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
+  MemberReplies<typename P::Result_, Passed...> collated{.replies = {}, .members = replies->members()};
+  std::optional<Error> first_error;
+  auto collate = [&] {
+    while (const auto reply = replies->next()) {
+      const std::uint16_t status =
+          path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
+      auto made = take_reply<P, Passed...>({reply->host}, status, CollatedReply(object, call), reply->image.size());
+      if (failure == Errc::call_failed && !made.result && made.result.code() != Errc::call_failed &&
+          made.result.code() != Errc::raised) {
+        first_error = made.result.error();
+        return;
+      }
+      collated.replies.push_back(std::move(made));
+    }
+  };
+  if (!had_memory([](void* work) { (*static_cast<decltype(collate)*>(work))(); }, &collate)) return Errc::system_error;
+  if (first_error) return *std::move(first_error);
+  if (failure != Errc::ok) return failure;
+  if (replies->damaged()) return Errc::call_failed;
+  return collated;
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,130 @@
+// Waiting for many started calls at once: a descriptor that poll(2) understands, callbacks, coroutines.
+#pragma once
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lrpc/detail/client/call/pending.h"
+#include "lrpc/detail/shim/result.h"
+#include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/fork.h"
+#include "lrpc/detail/shim/system/futex.h"
+#include "lrpc/detail/shim/system/sleeping_word.h"
+#include "lrpc/detail/shim/system/thread.h"
+
+namespace lrpc {
+
+namespace client {
+
+/// The state that a queue shares with the calls that it watches. It stays until the last of them is finished or
+/// dropped, so the queue may end earlier.
+struct QueueLink {
+  explicit QueueLink(CompletionQueue& of, shim::ProcessNumber process) noexcept : owner(process), queue(&of) {}
+  const shim::ProcessNumber owner;  ///< In another process, a fork child, nothing here is touched.
+  std::mutex mutex;                 ///< Held by whoever looks at the words: an unwatched one is not touched any more.
+  CompletionQueue* queue;           ///< Null: it has ended.
+  std::size_t holders = 1;          ///< The queue, and each call whose link this is.
+};
+
+}  // namespace client
+
+/// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Functions and
+/// coroutines run on the thread that calls run() or wait(). A helper thread only sleeps on the call words
+/// (futex_waitv(2), at most 100 ms at a time) and makes fd() readable. It starts with the first watched call, blocks
+/// signals, and sleeps without end while nothing is watched. If more than 127 calls are watched, it polls them every
+/// millisecond.
+///
+/// Thread-safe. It may be destroyed before the calls that it watches; they go on as if they had never been watched. A
+/// function that it runs must not destroy it, nor may a thread be in one of its members then. In a fork child it does
+/// nothing.
+class CompletionQueue {
+ public:
+  /// system_error.
+  static Result<std::unique_ptr<CompletionQueue>> create();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+  ~CompletionQueue();
+
+  /// Readable while a watched call has returned and run() has not been called since. Owned by the queue; only poll it.
+  /// No peer holds it; a peer can make it readable only by returning a call.
+  [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
+
+  /// Runs `then` once, in run(), when `pending` is ready(). Forgets it if `pending` is finished or destroyed before. If
+  /// `then` is empty, only fd() tells. The call may be moved meanwhile. Never blocks. Error: system_error (no thread
+  /// could be started).
+  template <class Outcome>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
+  Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
+    return watch_call(pending.call(), std::move(then));
+  }
+  /// Makes fd() unreadable, then runs what has become ready, and returns how many calls these were. Never blocks by
+  /// itself.
+  std::size_t run();
+  /// First waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or
+  /// less: does not wait.
+  std::size_t wait(std::chrono::milliseconds limit);
+
+ private:
+  friend class client::PendingCall;
+  struct Watched {
+    client::BindingObject* binding = nullptr;
+    shim::LinkageRecord* linkage = nullptr;
+    shim::CallWord called;
+    std::function<void()> then;
+    std::chrono::steady_clock::time_point until;  ///< As in the linkage record, which is not touched here.
+    std::shared_ptr<const shim::Cancellations> cancellations;
+    bool ready = false;
+    /// Its place in ready_, until it is there: the thread needs no memory.
+    std::list<const shim::LinkageRecord*> place = std::list<const shim::LinkageRecord*>(1);
+    [[nodiscard]] bool look() const noexcept;
+  };
+
+  explicit CompletionQueue(UniqueFd ready_fd);
+  Status watch_call(client::PendingCall& call, std::function<void()> then);
+  /// The call that has this link is about to be finished or abandoned.
+  static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
+  static void* thread_main(void* queue);
+  void sleep_on_words();
+  void check_servers() noexcept;
+  [[nodiscard]] bool inert() const noexcept;
+  static void unlink(client::QueueLink& link, std::unique_lock<std::mutex> lock) noexcept;
+
+  client::QueueLink& link_;
+  UniqueFd ready_fd_;
+  shim::Thread thread_;
+  shim::SleepingWord changed_;  ///< Of the thread: raised for each call that it must look at.
+  std::map<const shim::LinkageRecord*, Watched> watched_;
+  std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
+  std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
+};
+
+/// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is
+/// resumed in the queue's run(). If it cannot be watched, the co_await blocks as finish() does.
+template <class Outcome>
+class [[nodiscard]] Finishing {
+ public:
+  Finishing(Pending<Outcome> pending, CompletionQueue& queue) noexcept : pending_(std::move(pending)), queue_(queue) {}
+  [[nodiscard]] bool await_ready() const noexcept { return pending_.ready(); }
+  bool await_suspend(std::coroutine_handle<> coroutine) { return static_cast<bool>(queue_.watch(pending_, coroutine)); }
+  typename Pending<Outcome>::Result await_resume() noexcept { return pending_.finish(); }
+
+ private:
+  Pending<Outcome> pending_;
+  CompletionQueue& queue_;
+};
+
+template <class Outcome>
+Finishing<Outcome> Pending<Outcome>::on(CompletionQueue& queue) && noexcept {
+  return Finishing<Outcome>(std::move(*this), queue);
+}
+
+}  // namespace lrpc

@@ -1,0 +1,61 @@
+// Calls without stubs: for programs that forward packed images and were not compiled with the interface, such as the
+// network domain.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "lrpc/detail/client/import/binding.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/packed_image.h"
+
+namespace lrpc::client {
+
+/// A binding whose layout comes from the server's own export instead of generated code. Owns its Binding Object.
+/// Movable; any number of threads may call through it at the same time.
+class RawBinding {
+ public:
+  /// The interface that is exported as `name`, and its declaration, both as the server gives them (hostile). Blocks
+  /// until the nameserver answers, at most a few seconds. Uses only `options.nameserver`. Errors: invalid_argument (no
+  /// name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
+  static Result<shim::Described> describe(std::string_view name, const ImportOptions& options);
+
+  /// Binds to `name` as Binding::import() does, on behalf of `principal`, which must ask for exactly `interface`. Only
+  /// the process that exports shim::kNetworkName may pass a principal; without one it imports for itself. Errors: those
+  /// of Binding::import(); not_supported (the export has no descriptors).
+  static Result<RawBinding> import(std::string_view name, const InterfaceId& interface,
+                                   const std::optional<shim::Principal>& principal, const ImportOptions& options);
+
+  /// Unpacks `arguments` (hostile) onto an A-stack, calls, and packs the results into `results`. `size` gets the bytes
+  /// written: 0 unless the status is 0, a raised error's, or that of an error with a text (call_status::kTold), which
+  /// is then the text. Returns the call status; argument_out_of_range if `arguments` are not an image of the
+  /// procedure's arguments. Blocks until an A-stack is free and the procedure has returned, at most `limit`, which the
+  /// call carries as a deadline (CallScope); then it returns call_aborted.
+  [[nodiscard]] std::uint16_t call(std::uint16_t procedure, std::span<const std::byte> arguments,
+                                   std::span<std::byte> results, std::size_t& size,
+                                   std::chrono::milliseconds limit) noexcept;
+  /// Sends a one-way call. 0, or a failure. It carries `limit`, too.
+  [[nodiscard]] std::uint16_t send(std::uint16_t procedure, std::span<const std::byte> arguments,
+                                   std::chrono::milliseconds limit = kNoLimit) noexcept;
+
+  /// For calls that are under way in other threads, as if the server had ended: they return call_failed, and their
+  /// procedures hear that nobody waits for them any more. By its owner, once. May wait for the library's watcher.
+  void end() noexcept;
+
+  [[nodiscard]] std::span<const ProcedureDescriptor> procedures() const noexcept { return descriptors_.procedures(); }
+  [[nodiscard]] bool revoked() const noexcept { return binding_.revoked(); }
+
+ private:
+  RawBinding(Binding binding, shim::ReceivedDescriptors descriptors) noexcept
+      : binding_(std::move(binding)), descriptors_(std::move(descriptors)) {}
+
+  Binding binding_;
+  shim::ReceivedDescriptors descriptors_;
+};
+
+}  // namespace lrpc::client

@@ -1,4 +1,0 @@
-// All of the stand-in is in call.h.
-#pragma once
-
-#include "lrpc/client/call/call.h"
