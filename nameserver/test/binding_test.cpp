@@ -109,7 +109,7 @@ TEST_P(Binding, waiting_imports_are_served_in_order_of_arrival) {
   TestPeer other(path());
   std::vector<std::uint32_t> order;
   for (int i = 0; i < 3; ++i) {
-    order.push_back(one.import("files", 600'000));
+    order.push_back(one.import("files", kWaits));
     ASSERT_TRUE(one.quiet(milliseconds(5)));
   }
   TestPeer server(path());
@@ -138,7 +138,7 @@ TEST_P(Binding, an_import_times_out_when_nobody_exports_the_name) {
 TEST_P(Binding, mismatches_have_their_own_codes_and_do_not_reach_the_server) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files", 600'000, {"Clock", 1, 0, 1});  // also for those who wait
+  client.import("files", kWaits, {"Clock", 1, 0, 1});  // also for those who wait
   TestPeer server(path());
   server.export_name("files", {"Files", 1, 1, 7});
   EXPECT_EQ(client.next_failure(), Errc::interface_mismatch);
@@ -202,7 +202,7 @@ TEST_P(Binding, a_clerk_that_does_not_answer_costs_its_client_a_bounded_time) {
 TEST_P(Binding, the_server_dies_during_the_bind_and_the_import_waits_for_the_next_one) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files", 600'000);
+  client.import("files", kWaits);
   {
     TestPeer server(path());
     server.export_name("files");
@@ -265,7 +265,7 @@ TEST_P(Binding, an_import_that_waits_goes_on_waiting_when_its_clerk_has_just_wit
   TestPeer server(path());
   TestPeer client(path());
   const auto id = server.export_name("files");
-  const auto request = client.import("files", 600'000);
+  const auto request = client.import("files", kWaits);
   const auto asked = server.next_as<shim::BindRequest>();
   ASSERT_TRUE(asked);
   // The clerk has taken the name back already, and says so before the nameserver has heard of it.
@@ -348,7 +348,7 @@ TEST_P(Binding, imports_beyond_what_a_server_is_asked_at_once_wait_their_turn) {
 TEST_P(Binding, a_name_on_another_host_is_for_the_network_domain) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files@elsewhere", 600'000);
+  client.import("files@elsewhere", kWaits);
   EXPECT_EQ(client.next_failure(), Errc::remote_unavailable);
   EXPECT_NE(client.text.find("network domain"), std::string::npos) << client.text;
 }

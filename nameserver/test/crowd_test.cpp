@@ -110,7 +110,7 @@ class HostileUsers {
       send(connections[1], shim::ExportRequest{own, kFiles, kClasses, "interface"});
       send(connections[1], shim::WithdrawRequest{1});
       send(connections[2], shim::ImportRequest{own, kFiles, 0, shim::Gate::handoff});
-      send(connections[2], shim::ImportRequest{"nobody", kFiles, 600'000, shim::Gate::handoff});
+      send(connections[2], shim::ImportRequest{"nobody", kFiles, kWaits, shim::Gate::handoff});
       send(connections[2], shim::ListRequest{});
     }
     (void)::send(connections[3].get(), "garbage", 7, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -201,7 +201,6 @@ TEST_P(Crowd, with_many_connections_has_no_more_turns_before_others) {
 
 TEST_P(Crowd, with_many_imports_of_a_server_delays_those_of_others_by_one) {
   constexpr std::size_t kMany = 32;
-  constexpr std::uint32_t kWaits = 600'000;
   options_.limits.max_binds_per_server = 1;
   START_NAMESERVER();
   TestPeer server = connect(kHonestServer);
@@ -317,7 +316,7 @@ TEST_P(UnreadReplies, count_after_their_connection_has_ended) {
   entry.events = POLLRDHUP;
   ASSERT_EQ(::poll(&entry, 1, static_cast<int>(kPatience.count())), 1);
   TestPeer client(path());
-  client.import("files", 600'000);
+  client.import("files", kWaits);
   EXPECT_TRUE(server.quiet()) << "its user has three that it has not read";
   deaf.hang_up();
   EXPECT_TRUE(server.answer_bind());

@@ -20,7 +20,7 @@ TEST_P(Hostile, garbage_is_answered_and_only_its_sender_is_disconnected) {
   TestPeer bystander(path());
   bystander.export_name("files");
   TestPeer waiting(path());
-  waiting.import("other", 600'000);
+  waiting.import("other", kWaits);
   for (const std::size_t size : {std::size_t{1}, std::size_t{16}, std::size_t{1000}, shim::kMaxBinderMessage + 100}) {
     TestPeer hostile(path());
     ASSERT_EQ(::send(hostile.fd(), std::string(size, 'g').data(), size, 0), static_cast<ssize_t>(size));

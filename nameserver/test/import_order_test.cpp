@@ -7,8 +7,6 @@ namespace {
 using ImportOrder = WithNameserver;
 LRPC_ON_BOTH_BACKENDS(ImportOrder);
 
-constexpr std::uint32_t kWaits = 600'000;
-
 TEST_P(ImportOrder, imports_of_one_name_that_are_renewed_do_not_starve_imports_of_another) {
   constexpr int kMany = 64;
   options_.limits.max_imports_per_connection = kMany;

@@ -121,7 +121,7 @@ TEST_P(WithoutMemory, for_its_request_a_connection_ends_and_no_other) {
       EXPECT_NE(peer.export_name("of.its"), 0U);
       peer.ask(shim::ExportRequest{"large", kFiles, kClasses, "interface"});
     } else {
-      peer.import("large", 600'000);
+      peer.import("large", kWaits);
     }
     EXPECT_TRUE(peer.hung_up_on());
     TestPeer other(path());

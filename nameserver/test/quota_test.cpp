@@ -86,12 +86,12 @@ TEST_P(Quotas, imports_that_wait_are_counted_over_all_connections_of_a_user_and_
   START_NAMESERVER();
   TestPeer one(path());
   TestPeer other(path());
-  one.import("later", 600'000);
-  one.import("later", 600'000);
+  one.import("later", kWaits);
+  one.import("later", kWaits);
   EXPECT_TRUE(one.quiet(milliseconds(20)));
-  other.import("later", 600'000);
+  other.import("later", kWaits);
   EXPECT_TRUE(other.quiet(milliseconds(20)));
-  other.import("later", 600'000);
+  other.import("later", kWaits);
   EXPECT_EQ(other.next_failure(), Errc::limit_reached);
   EXPECT_NE(other.text.find("has 3 imports under way; its quota is 3 (imports)"), std::string::npos) << other.text;
   one.hang_up();
@@ -109,15 +109,15 @@ TEST_P(Quotas, regions_are_counted_until_they_are_handed_over) {
   TestPeer server(path());
   server.export_name("files");
   TestPeer client(path());
-  for (int i = 0; i < 2; ++i) client.import("files", 600'000);
+  for (int i = 0; i < 2; ++i) client.import("files", kWaits);
   std::vector<shim::BindRequest> asked;
   for (int i = 0; i < 2; ++i) asked.push_back(server.next_as<shim::BindRequest>().value());
-  client.import("files", 600'000);
+  client.import("files", kWaits);
   EXPECT_EQ(client.next_failure(), Errc::limit_reached);
   EXPECT_NE(client.text.find("(region_bytes)"), std::string::npos) << client.text;
   for (const auto& request : asked) server.ask(shim::BindReply{request.binding_id, Errc::ok, {}});
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(client.next_as<shim::Bound>());
-  client.import("files", 600'000);
+  client.import("files", kWaits);
   EXPECT_TRUE(server.answer_bind());
   EXPECT_TRUE(client.next_as<shim::Bound>());
 }
@@ -133,13 +133,13 @@ TEST_P(Quotas, descriptors_that_a_user_does_not_read_are_counted_over_all_its_co
   other.export_name("other");
   third.export_name("third");
   TestPeer client(path());
-  client.import("one", 600'000);
-  client.import("other", 600'000);
+  client.import("one", kWaits);
+  client.import("other", kWaits);
   for (const TestPeer* server : {&one, &other}) {  // each has three to read
     pollfd asked{server->fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&asked, 1, static_cast<int>(kPatience.count())), 1);
   }
-  client.import("third", 600'000);
+  client.import("third", kWaits);
   EXPECT_TRUE(third.quiet()) << "it has its turn when they have been read";
   EXPECT_TRUE(one.answer_bind(Errc::not_permitted));
   EXPECT_EQ(client.next_failure(), Errc::not_permitted);

@@ -30,6 +30,8 @@ using std::chrono::milliseconds;
 
 /// Only so that a test that fails also ends.
 inline constexpr milliseconds kPatience{240'000};
+/// For so many milliseconds an import waits that nothing else is to end.
+inline constexpr std::uint32_t kWaits = 600'000;
 
 inline std::size_t open_fds() {
   std::size_t count = 0;
