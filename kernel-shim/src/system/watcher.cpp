@@ -11,7 +11,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <list>
 #include <map>
 #include <mutex>
 #include <new>
@@ -24,6 +23,7 @@
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/thread.h"
+#include "lrpc/detail/shim/turns.h"
 
 namespace lrpc::shim {
 namespace {
@@ -58,24 +58,14 @@ struct Watcher::Task::Work {
 
 struct Watcher::Impl {
   using Work = Task::Work;
-  struct Watch;
-  using Watches = std::list<std::shared_ptr<Watch>>;
-  /// The watches of one user. A watch has the same list node all the time, and so has a line: to line up needs no
-  /// memory.
-  struct Line {
-    User user;
-    Watches waiting{};  ///< They have news, and are called in this order.
-    Watches quiet{};
-  };
-  using Lines = std::list<Line>;
   struct Watch {
     int fd;
     Callback callback;
     Id id = 0;
-    Lines::iterator line{};
-    std::uint32_t news = 0;  ///< For which it waits; 0: it does not wait.
+    std::uint32_t news = 0;  ///< For which it waits.
   };
-  using WatchesById = std::map<Id, Watches::iterator>;
+  using Turns = shim::Turns<User, std::shared_ptr<Watch>>;
+  using Watches = std::map<Id, Turns::Place>;
 
   explicit Impl(const char* name) : name_(name), owner_(this_process()) { know_of_forks(); }
 
@@ -90,12 +80,10 @@ struct Watcher::Impl {
   int run_due_work(std::unique_lock<std::mutex>& lock);
   void post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept;
   void add_locked(const std::shared_ptr<Watch>& watch, User user);
-  std::shared_ptr<Watch> remove_locked(WatchesById::iterator found) noexcept;
-  void line_up_locked(Watches::iterator place, std::uint32_t events) noexcept;
-  void leave_line_locked(Watches::iterator place) noexcept;
+  std::shared_ptr<Watch> remove_locked(Watches::iterator found) noexcept;
   void sort_out(std::unique_lock<std::mutex>& lock, std::span<const epoll_event> events);
   void take_turns(std::unique_lock<std::mutex>& lock);
-  void dispatch(std::unique_lock<std::mutex>& lock, Watches::iterator place, std::uint32_t events);
+  void dispatch(std::unique_lock<std::mutex>& lock, Turns::Place place, std::uint32_t events);
 
   static constexpr Id kWakeupId = 0;
 
@@ -105,10 +93,8 @@ struct Watcher::Impl {
   std::condition_variable idle_;  ///< Signalled when the running callback has ended.
   UniqueFd epoll_;
   UniqueFd wakeup_;
-  WatchesById watches_;
-  std::map<User, Lines::iterator> lines_;  ///< Of users that have a watch.
-  Lines turns_;                            ///< In which a watch waits, the next one first.
-  Lines resting_;                          ///< The other lines.
+  Watches watches_;
+  Turns turns_;
   Work::Queue work_;
   Id next_id_ = 1;
   Id running_ = 0;  ///< The watch whose callback runs now.
@@ -180,48 +166,16 @@ void Watcher::Impl::post_locked(const std::shared_ptr<Work>& work, Clock::time_p
 
 /// Throws std::bad_alloc; then nothing has changed.
 void Watcher::Impl::add_locked(const std::shared_ptr<Watch>& watch, User user) {
-  Watches node{watch};
-  WatchesById entry;
-  entry.emplace(watch->id, node.begin());
-  auto line = lines_.find(user);
-  if (line == lines_.end()) {
-    Lines made(1, Line{user});
-    line = lines_.emplace(user, made.begin()).first;
-    resting_.splice(resting_.end(), made);
-  }
-  watch->line = line->second;
-  watch->line->quiet.splice(watch->line->quiet.end(), node);
-  watches_.merge(entry);
+  Watches made;
+  Turns::Place& place = made[watch->id];
+  place = turns_.join(user, watch);
+  watches_.merge(made);
 }
 
-std::shared_ptr<Watcher::Impl::Watch> Watcher::Impl::remove_locked(WatchesById::iterator found) noexcept {
+std::shared_ptr<Watcher::Impl::Watch> Watcher::Impl::remove_locked(Watches::iterator found) noexcept {
   const auto place = found->second;
-  leave_line_locked(place);
   watches_.erase(found);
-  std::shared_ptr<Watch> watch = std::move(*place);
-  const auto line = watch->line;
-  line->quiet.erase(place);
-  if (line->quiet.empty() && line->waiting.empty()) {
-    lines_.erase(line->user);
-    resting_.erase(line);
-  }
-  return watch;
-}
-
-void Watcher::Impl::line_up_locked(Watches::iterator place, std::uint32_t events) noexcept {
-  Watch& watch = **place;
-  if (std::exchange(watch.news, events) != 0) return;  // it waits already
-  Line& line = *watch.line;
-  if (line.waiting.empty()) turns_.splice(turns_.end(), resting_, watch.line);
-  line.waiting.splice(line.waiting.end(), line.quiet, place);
-}
-
-void Watcher::Impl::leave_line_locked(Watches::iterator place) noexcept {
-  Watch& watch = **place;
-  if (std::exchange(watch.news, 0) == 0) return;
-  Line& line = *watch.line;
-  line.quiet.splice(line.quiet.end(), line.waiting, place);
-  if (line.waiting.empty()) resting_.splice(resting_.end(), turns_, watch.line);
+  return turns_.leave(place);
 }
 
 /// Ends come first: a peer may end one thing in order to have room for the next, and the kernel reports them in any
@@ -239,25 +193,25 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
       dispatch(lock, found->second, event.events);
       (void)run_due_work(lock);  // there may be many ends
     } else {
-      line_up_locked(found->second, event.events);
+      found->second->member->news = event.events;
+      turns_.wait(found->second);
     }
   }
 }
 
 /// One event of each user, and again, until nobody waits or it is time to look.
 void Watcher::Impl::take_turns(std::unique_lock<std::mutex>& lock) {
-  if (turns_.empty()) return;
+  if (!turns_.any()) return;
   const auto until = Clock::now() + kTurns;
   do {
-    turns_.splice(turns_.end(), turns_, turns_.begin());  // the next turn is the next user's
-    const auto place = turns_.back().waiting.begin();
-    dispatch(lock, place, (*place)->news);
-  } while (!turns_.empty() && !stop_ && Clock::now() < until);
+    const auto next = turns_.take();
+    dispatch(lock, next, next->member->news);
+  } while (turns_.any() && !stop_ && Clock::now() < until);
 }
 
-void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Watches::iterator place, std::uint32_t events) {
-  leave_line_locked(place);
-  auto watch = *place;
+void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Turns::Place place, std::uint32_t events) {
+  turns_.rest(place);
+  auto watch = place->member;
   running_ = watch->id;
   lock.unlock();
   try {
@@ -278,7 +232,7 @@ void Watcher::Impl::run() {
   while (!stop_) {
     int timeout = run_due_work(lock);
     if (stop_) break;
-    if (!turns_.empty()) timeout = 0;
+    if (turns_.any()) timeout = 0;
     lock.unlock();
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     lock.lock();
@@ -301,7 +255,7 @@ Watcher::~Watcher() {
     if (impl_->thread_.running()) impl_->wake();
   }
   impl_->thread_.join();
-  for (const auto& [id, place] : impl_->watches_) keep_in_fork_children((*place)->fd);
+  for (const auto& [id, place] : impl_->watches_) keep_in_fork_children(place->member->fd);
 }
 
 Status Watcher::start() {

@@ -22,8 +22,6 @@ constexpr std::chrono::milliseconds kTurns{1};
 /// A timer that had no memory is tried again after this.
 constexpr std::chrono::milliseconds kMemoryPause{10};
 
-std::uint64_t key_of(EventLoop::User user) noexcept { return user ? std::uint64_t{*user} + 1 : 0; }
-
 }  // namespace
 
 Result<std::unique_ptr<EventLoop>> EventLoop::create(Backend backend) {
@@ -46,23 +44,17 @@ Status EventLoop::make_stop_event() {
 
 Result<EventLoop::WatchId> EventLoop::watch(int fd, Interest interest, Handler handler, User whose) {
   const WatchId id = ++last_watch_;
-  const auto watch = std::make_shared<Watch>(Watch{fd, interest, std::move(handler)});
-  watch->self.push_back(id);
-  watch->place = watch->self.begin();
-  const auto made = watches_.emplace(id, watch).first;
+  const auto place = turns_.join(whose, std::make_shared<Watch>(Watch{id, fd, interest, std::move(handler)}));
   Status armed;
   try {
-    watch->line = &line_of(whose);
-    ++watch->line->watches;
-    armed = arm(id, *watch);
+    watches_.emplace(id, place);
+    armed = arm(id, *place->member);
   } catch (const std::bad_alloc&) {
-    leave(*watch);
-    watches_.erase(made);
+    remove(id, place);
     throw;
   }
   if (armed) return id;
-  leave(*watch);
-  watches_.erase(made);
+  remove(id, place);
   return armed.error();
 }
 
@@ -84,9 +76,14 @@ Status EventLoop::change(WatchId id, Interest interest) {
 void EventLoop::forget(WatchId id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;
-  disarm(id, *found->second);
-  leave(*found->second);
-  watches_.erase(found);
+  const auto place = found->second;
+  disarm(id, *place->member);
+  remove(id, place);
+}
+
+void EventLoop::remove(WatchId id, Turns::Place place) noexcept {
+  watches_.erase(id);
+  turns_.leave(place);
 }
 
 EventLoop::TimerId EventLoop::after(Clock::duration delay, std::function<void()> handler) {
@@ -97,7 +94,7 @@ EventLoop::TimerId EventLoop::after(Clock::duration delay, std::function<void()>
 
 EventLoop::Watch* EventLoop::find(WatchId id) noexcept {
   const auto found = watches_.find(id);
-  return found != watches_.end() ? found->second.get() : nullptr;
+  return found != watches_.end() ? found->second->member.get() : nullptr;
 }
 
 Status EventLoop::run() {
@@ -106,7 +103,7 @@ Status EventLoop::run() {
     events_.clear();
     const auto next = next_round();  // also while turns wait: what is to be closed aside is tried again
     const auto now = Clock::now();
-    const bool idle = turns_.empty();
+    const bool idle = !turns_.any();
     status = wait(idle ? next : now, events_);
     if (idle) idle_ += Clock::now() - now;
     line_up(events_);
@@ -133,43 +130,20 @@ void EventLoop::stop() noexcept {
 
 // ---- turns ----
 
-EventLoop::Line& EventLoop::line_of(User user) {
-  const std::uint64_t key = key_of(user);
-  if (const auto found = lines_.find(key); found != lines_.end()) return found->second;
-  std::list<Line*> self{nullptr};  // first: without memory for it no line is left behind
-  Line& line = lines_[key];
-  line.user = user;
-  line.self.swap(self);
-  line.place = line.self.begin();
-  *line.place = &line;
-  return line;
-}
-
-/// It waits no longer, and has no line any more.
-void EventLoop::leave(Watch& watch) noexcept {
-  Line* const line = std::exchange(watch.line, nullptr);
-  if (line == nullptr) return;
-  if (watch.self.empty()) watch.self.splice(watch.self.end(), line->waiting, watch.place);
-  if (line->waiting.empty() && line->self.empty()) line->self.splice(line->self.end(), turns_, line->place);
-  if (--line->watches == 0) lines_.erase(key_of(line->user));
-}
-
 /// Needs no memory.
 void EventLoop::line_up(const std::vector<Event>& events) noexcept {
   for (const Event& event : events) {
-    Watch* const watch = find(event.id);
-    if (watch == nullptr) continue;
-    watch->ready = event.readiness;
-    Line& line = *watch->line;
-    if (!watch->self.empty()) line.waiting.splice(line.waiting.end(), watch->self);
-    if (!line.self.empty()) turns_.splice(turns_.end(), line.self);
+    const auto found = watches_.find(event.id);
+    if (found == watches_.end()) continue;
+    found->second->member->ready = event.readiness;
+    turns_.wait(found->second);
   }
 }
 
 /// Each user's first in line, one after the other, and again, until nobody waits or the time has come. The next look
 /// goes on where this one ends.
 Status EventLoop::take_turns(Clock::time_point until) {
-  while (!turns_.empty() && !stopped_) {
+  while (turns_.any() && !stopped_) {
     if (auto status = take_turn(); !status) return status;
     if (Clock::now() >= until) break;
   }
@@ -177,17 +151,9 @@ Status EventLoop::take_turns(Clock::time_point until) {
 }
 
 Status EventLoop::take_turn() {
-  Line& line = *turns_.front();
-  const WatchId id = line.waiting.front();
-  const auto watch = watches_.at(id);  // keeps the handler alive while it forgets itself
-  watch->self.splice(watch->self.end(), line.waiting, watch->place);
-  if (line.waiting.empty()) {
-    line.self.splice(line.self.end(), turns_, line.place);
-  } else {
-    turns_.splice(turns_.end(), turns_, line.place);
-  }
+  const auto watch = turns_.take()->member;                       // keeps the handler alive while it forgets itself
   (void)as_memory_allows([&] { watch->handler(watch->ready); });  // so much for this event
-  return find(id) != nullptr ? handled(id, *watch) : Status();
+  return find(watch->id) != nullptr ? handled(watch->id, *watch) : Status();
 }
 
 std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexcept {

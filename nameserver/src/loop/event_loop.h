@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/turns.h"
 #include "lrpc/nameserver.h"
 
 namespace lrpc::nameserver {
@@ -88,27 +88,15 @@ class EventLoop {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
  protected:
-  struct Line;
   struct Watch {
+    WatchId id = 0;
     int fd = -1;
     Interest interest;
     Handler handler;
     // The back end's own.
     std::uint64_t token = 0;
     bool heard = false;
-    // Its place in its user's line.
-    Line* line = nullptr;
-    std::list<WatchId> self{};  ///< Its id, while it does not wait there: to line up takes no memory.
-    std::list<WatchId>::iterator place{};
     Readiness ready{};  ///< For what it waits to be called.
-  };
-  /// The watches of one user that are ready, in the order in which they became so.
-  struct Line {
-    User user;
-    std::size_t watches = 0;  ///< Ready or not.
-    std::list<WatchId> waiting;
-    std::list<Line*> self;  ///< This line, while nothing waits in it: likewise.
-    std::list<Line*>::iterator place{};
   };
   struct Event {
     WatchId id = 0;
@@ -130,8 +118,8 @@ class EventLoop {
   [[nodiscard]] Watch* find(WatchId id) noexcept;
 
  private:
-  Line& line_of(User user);
-  void leave(Watch& watch) noexcept;
+  using Turns = shim::Turns<User, std::shared_ptr<Watch>>;
+  void remove(WatchId id, Turns::Place place) noexcept;
   void line_up(const std::vector<Event>& events) noexcept;
   Status take_turns(Clock::time_point until);
   Status take_turn();
@@ -139,9 +127,8 @@ class EventLoop {
   [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
   [[nodiscard]] std::optional<Clock::time_point> next_round() const noexcept;
 
-  std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
-  std::unordered_map<std::uint64_t, Line> lines_;  ///< Of users who have a watch: the loop's own is 0, else uid + 1.
-  std::list<Line*> turns_;                         ///< Lines in which something waits, the next one first.
+  std::unordered_map<WatchId, Turns::Place> watches_;
+  Turns turns_;
   std::map<TimerId, std::function<void()>> timers_;
   std::vector<Event> events_;  ///< That the last look has found.
   WatchId last_watch_ = 0;
