@@ -34,13 +34,13 @@ struct NamesServer {
   }
   lrpc::Result<Names::DerivedResults> Derived(
       lrpc::CallContext& /*context*/, std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found,
-      std::int32_t data_window, std::int32_t& x, std::int32_t x_copy, const std::array<Names::type, 2>& /*i*/,
+      std::int32_t data_copied, std::int32_t& x, std::int32_t x_copy, const std::array<Names::type, 2>& /*i*/,
       const std::array<std::array<Names::type, 2>, 2>& /*j*/, const std::array<bool, 2>& /*k*/, std::int32_t in,
       std::int32_t out, std::int32_t inout, option& /*file*/, std::int32_t file_handle,
       // NOLINTNEXTLINE(performance-unnecessary-value-param): so the stub gives it
       std::shared_ptr<option> file_object, const lrpc::String<9>& text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) {
-    x = data_copy + data_found + data_window + x_copy + in + out + inout + file_handle +
+    x = data_copy + data_found + data_copied + x_copy + in + out + inout + file_handle +
         static_cast<std::int32_t>(data.size());
     (void)copied.resize(file_object != nullptr ? 1 : 0);
     (void)second.resize(2);

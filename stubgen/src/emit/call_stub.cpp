@@ -166,7 +166,9 @@ void CallStub::push_arguments(bool tail) {
       code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
                  constant(*parameter), parameter->name);
     } else if (parameter->is_bytes() && parameter->is_out()) {
-      push_in_place(*parameter);
+      // bytes that the procedure changes lie where its result will be
+      code_.line("lrpc::put_result<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
+                 parameter->name);
     } else if (parameter->is_bytes()) {
       code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
                  parameter->name);
@@ -175,15 +177,6 @@ void CallStub::push_arguments(bool tail) {
     }
   }
   code_.close();
-}
-
-/// bytes that the procedure changes lie where its result will be.
-void CallStub::push_in_place(const Parameter& parameter) {
-  const std::string window = local_(parameter.name + "_window");
-  code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window, image_, tail_, constant(parameter));
-  code_.line("if ({0}.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>({1}, {0}.data(), {0}.size());", parameter.name,
-             window);
-  code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), parameter.name);
 }
 
 void CallStub::take_results() {

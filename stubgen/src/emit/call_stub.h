@@ -45,7 +45,6 @@ class CallStub {
   void arguments_head(const std::string& start, std::vector<std::string> first, const Used& used);
   void check_arguments();
   void push_arguments(bool tail);
-  void push_in_place(const Parameter& parameter);
   void take_results();
   void judge_status();
   void copy_results();

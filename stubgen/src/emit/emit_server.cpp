@@ -65,10 +65,11 @@ class EntryStub {
     return variable_constant(procedure_, parameter);
   }
   [[nodiscard]] std::string found(const Parameter& p) const { return local_(p.name + "_found"); }
-  [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copy"); }
-  [[nodiscard]] std::string window(const Parameter& p) const { return local_(p.name + "_window"); }
+  [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copied"); }
   /// A handle's variable before the object behind it is known.
   [[nodiscard]] std::string handle(const Parameter& p) const { return local_(p.name + "_handle"); }
+  /// Bytes that the procedure has changed in memory of the call.
+  [[nodiscard]] bool copied_out(const Parameter& p) const { return p.is_in() && !p.uninterpreted; }
   [[nodiscard]] bool in_place(const Parameter& p) const { return p.uninterpreted && !p.is_bytes(); }
 
   Code& code_;
@@ -123,32 +124,20 @@ void EntryStub::refer_in_place(const Parameter& parameter) {
 
 void EntryStub::copy_bytes_argument(const Parameter& parameter) {
   const std::string& name = parameter.name;
+  if (!parameter.uninterpreted) {
+    code_.line("{} {};", parameter.is_out() ? "lrpc::Buffer" : "std::span<const std::byte>", name);
+    code_.line("const lrpc::Errc {} = lrpc::get_argument({}, {}, {}, {}, {});", copied(parameter), context_, image_,
+               tail_, constant(parameter), name);
+    return code_.guard(fmt::format("{} != lrpc::Errc::ok", copied(parameter)),
+                       fmt::format("return lrpc::server::failed({});", copied(parameter)));
+  }
   code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found(parameter), image_, tail_,
              constant(parameter));
   code_.guard(fmt::format("!{}", found(parameter)), kTooLong);
-  if (parameter.uninterpreted) {
-    code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", name);
-    if (!parameter.is_out()) return code_.line("const std::span<const std::byte> {} = *{};", name, found(parameter));
-    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(parameter), image_, tail_,
-               constant(parameter));
-    return code_.line("lrpc::Buffer {}(std::span({}, {}.bound), {}->size());", name, window(parameter),
-                      constant(parameter), found(parameter));
-  }
-  const std::string size =
-      parameter.is_out() ? constant(parameter) + ".bound" : fmt::format("{}->size()", found(parameter));
-  code_.line("const std::span<std::byte> {} = lrpc::detail::StubAccess::scratch({}, {});", copied(parameter), context_,
-             size);
-  code_.guard(fmt::format("{}.size() < {}", copied(parameter), size),
-              "return lrpc::server::failed(lrpc::Errc::limit_reached);");
-  code_.open(fmt::format("if (!{}->empty()) {{", found(parameter)));
-  code_.line("lrpc::copy_bytes<lrpc::CopyCode::E>({0}.data(), {1}->data(), {1}->size());", copied(parameter),
+  code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", name);
+  if (!parameter.is_out()) return code_.line("const std::span<const std::byte> {} = *{};", name, found(parameter));
+  code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {}, {}->size());", name, image_, tail_, constant(parameter),
              found(parameter));
-  code_.close();
-  if (parameter.is_out()) {
-    code_.line("lrpc::Buffer {}({}.first({}), {}->size());", name, copied(parameter), size, found(parameter));
-  } else {
-    code_.line("const std::span<const std::byte> {} = {}.first({});", name, copied(parameter), size);
-  }
 }
 
 /// Last of the arguments, and those that close their handle last of all, and all at once: nothing is taken out of the
@@ -176,9 +165,7 @@ void EntryStub::open_handles() {
 /// Results of bytes are written where the client copies them from.
 void EntryStub::prepare_results() {
   for (const Parameter* buffer : procedure_.buffers()) {
-    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(*buffer), image_, tail_,
-               constant(*buffer));
-    code_.line("lrpc::Buffer {}(std::span({}, {}.bound));", buffer->name, window(*buffer), constant(*buffer));
+    code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {});", buffer->name, image_, tail_, constant(*buffer));
   }
 }
 
@@ -247,20 +234,20 @@ void EntryStub::write_results() {
 }
 
 void EntryStub::check_buffer(const Parameter& parameter) {
-  const bool in_window = !parameter.is_in() || parameter.uninterpreted;
-  const std::string elsewhere = in_window ? fmt::format(" || {}.data() != {}", parameter.name, window(parameter)) : "";
-  code_.guard(fmt::format("{0}.size() > {1}.bound{2}", parameter.name, constant(parameter), elsewhere), kRefuseResult);
+  const std::string& name = parameter.name;
+  code_.guard(copied_out(parameter)
+                  ? fmt::format("{}.size() > {}.bound", name, constant(parameter))
+                  : fmt::format("!lrpc::is_result({}, {}, {}, {})", image_, tail_, constant(parameter), name),
+              kRefuseResult);
 }
 
 void EntryStub::write_buffer(const Parameter& parameter) {
   const std::string& name = parameter.name;
-  if (parameter.is_in() && !parameter.uninterpreted) {
-    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(parameter), image_, tail_,
-               constant(parameter));
-    code_.line("if ({0}.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::F>({1}, {0}.data(), {0}.size());", name,
-               window(parameter));
+  if (copied_out(parameter)) {
+    code_.line("lrpc::put_result<lrpc::CopyCode::F>({}, {}, {}, {});", image_, tail_, constant(parameter), name);
+  } else {
+    code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), name);
   }
-  code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), name);
 }
 
 // --- The table and the export helpers --------------------------------------------------------------------------------

@@ -256,9 +256,9 @@ CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedExcep
 Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
 MemberReplies MemberReply NoLimit PassedBack Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling
 Server ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes
-copies_are_made copy_bytes count_copy describe fresh get_bool get_buffer get_scalar get_string get_string_field
-judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result_length put_scalar
-put_string_field put_variable raise result_window system_error
+copies_are_made copy_bytes count_copy describe fresh get_argument get_bool get_buffer get_scalar get_string
+get_string_field is_result judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result
+put_result_length put_scalar put_string_field put_variable raise result_buffer result_window system_error
 )";
 
 }  // namespace

@@ -42,9 +42,7 @@ struct Turn_outcome {
       const lrpc::Buffer& c) noexcept {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kTurn_a, a);
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kTurn_b, b);
-    std::byte* const c_window = lrpc::result_window(image, tail, layout::kTurn_c);
-    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
-    lrpc::put_result_length(image, layout::kTurn_c, c.size());
+    lrpc::put_result<lrpc::CopyCode::A>(image, tail, layout::kTurn_c, c);
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
@@ -84,9 +82,7 @@ struct InPlace_outcome {
   }
   static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> a, const lrpc::Buffer& b) noexcept {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kInPlace_a, a);
-    std::byte* const b_window = lrpc::result_window(image, tail, layout::kInPlace_b);
-    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
-    lrpc::put_result_length(image, layout::kInPlace_b, b.size());
+    lrpc::put_result<lrpc::CopyCode::A>(image, tail, layout::kInPlace_b, b);
   }
   [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();

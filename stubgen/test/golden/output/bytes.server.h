@@ -57,44 +57,26 @@ struct Entry_ {
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    const auto a_found = lrpc::locate_variable(image, tail, layout::kTurn_a);
-    if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> a_copy = lrpc::detail::StubAccess::scratch(context, a_found->size());
-    if (a_copy.size() < a_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!a_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(a_copy.data(), a_found->data(), a_found->size());
-    }
-    const std::span<const std::byte> a = a_copy.first(a_found->size());
-    const auto b_found = lrpc::locate_variable(image, tail, layout::kTurn_b);
-    if (!b_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> b_copy = lrpc::detail::StubAccess::scratch(context, b_found->size());
-    if (b_copy.size() < b_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!b_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(b_copy.data(), b_found->data(), b_found->size());
-    }
-    const std::span<const std::byte> b = b_copy.first(b_found->size());
-    const auto c_found = lrpc::locate_variable(image, tail, layout::kTurn_c);
-    if (!c_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> c_copy = lrpc::detail::StubAccess::scratch(context, layout::kTurn_c.bound);
-    if (c_copy.size() < layout::kTurn_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!c_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(c_copy.data(), c_found->data(), c_found->size());
-    }
-    lrpc::Buffer c(c_copy.first(layout::kTurn_c.bound), c_found->size());
+    std::span<const std::byte> a;
+    const lrpc::Errc a_copied = lrpc::get_argument(context, image, tail, layout::kTurn_a, a);
+    if (a_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(a_copied);
+    std::span<const std::byte> b;
+    const lrpc::Errc b_copied = lrpc::get_argument(context, image, tail, layout::kTurn_b, b);
+    if (b_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(b_copied);
+    lrpc::Buffer c;
+    const lrpc::Errc c_copied = lrpc::get_argument(context, image, tail, layout::kTurn_c, c);
+    if (c_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(c_copied);
     lrpc::copies_are_made();
-    std::byte* const d_window = lrpc::result_window(image, tail, layout::kTurn_d);
-    lrpc::Buffer d(std::span(d_window, layout::kTurn_d.bound));
+    lrpc::Buffer d = lrpc::result_buffer(image, tail, layout::kTurn_d);
     const auto outcome = lrpc::server::run<lrpc::Result<std::uint64_t>>([&] {
       return static_cast<Impl_*>(impl)->Turn(context, a, b, c, d);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kTurn_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (d.size() > layout::kTurn_d.bound || d.data() != d_window) [[unlikely]]
+    if (!lrpc::is_result(image, tail, layout::kTurn_d, d)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    std::byte* const c_window = lrpc::result_window(image, tail, layout::kTurn_c);
-    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::F>(c_window, c.data(), c.size());
-    lrpc::put_result_length(image, layout::kTurn_c, c.size());
+    lrpc::put_result<lrpc::CopyCode::F>(image, tail, layout::kTurn_c, c);
     lrpc::put_result_length(image, layout::kTurn_d, d.size());
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;
@@ -111,13 +93,12 @@ struct Entry_ {
     const auto b_found = lrpc::locate_variable(image, tail, layout::kInPlace_b);
     if (!b_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     // b is uninterpreted: used where it lies, and the caller may change it meanwhile.
-    std::byte* const b_window = lrpc::result_window(image, tail, layout::kInPlace_b);
-    lrpc::Buffer b(std::span(b_window, layout::kInPlace_b.bound), b_found->size());
+    lrpc::Buffer b = lrpc::result_buffer(image, tail, layout::kInPlace_b, b_found->size());
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->InPlace(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
-    if (b.size() > layout::kInPlace_b.bound || b.data() != b_window) [[unlikely]]
+    if (!lrpc::is_result(image, tail, layout::kInPlace_b, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_result_length(image, layout::kInPlace_b, b.size());
     return 0;
@@ -127,13 +108,12 @@ struct Entry_ {
   static std::uint16_t OutParameter(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     const auto a = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
-    std::byte* const b_window = lrpc::result_window(image, nullptr, layout::kOutParameter_b);
-    lrpc::Buffer b(std::span(b_window, layout::kOutParameter_b.bound));
+    lrpc::Buffer b = lrpc::result_buffer(image, nullptr, layout::kOutParameter_b);
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->OutParameter(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
-    if (b.size() > layout::kOutParameter_b.bound || b.data() != b_window) [[unlikely]]
+    if (!lrpc::is_result(image, nullptr, layout::kOutParameter_b, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_result_length(image, layout::kOutParameter_b, b.size());
     return 0;

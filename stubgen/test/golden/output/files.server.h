@@ -183,13 +183,12 @@ struct Entry_ {
     const auto count = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 8);
     const auto file_object = context.resolve<typename Impl_::File>(file_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    std::byte* const data_window = lrpc::result_window(image, tail, layout::kRead_data);
-    lrpc::Buffer data(std::span(data_window, layout::kRead_data.bound));
+    lrpc::Buffer data = lrpc::result_buffer(image, tail, layout::kRead_data);
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Read(context, *file_object, count, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
-    if (data.size() > layout::kRead_data.bound || data.data() != data_window) [[unlikely]]
+    if (!lrpc::is_result(image, tail, layout::kRead_data, data)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_result_length(image, layout::kRead_data, data.size());
     return 0;

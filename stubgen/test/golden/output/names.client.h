@@ -109,14 +109,14 @@ struct Derived_outcome {
   }
   static void push_(
       std::byte* image, std::byte* /*no tail*/, std::span<const std::byte> data, std::int32_t data_copy,
-      std::int32_t data_found, std::int32_t data_window, std::int32_t x, std::int32_t x_copy,
+      std::int32_t data_found, std::int32_t data_copied, std::int32_t x, std::int32_t x_copy,
       const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>& k,
       std::int32_t in, std::int32_t out, std::int32_t inout, option file, std::int32_t file_handle, option file_object,
       std::string_view text, const lrpc::String<9>& text_copy) noexcept {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_copied);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
@@ -267,13 +267,13 @@ class Starter_ : lrpc::client::ForOneCall_ {
         object_, Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout, signature);
   }
   [[nodiscard]] lrpc::Pending<Derived_outcome> Derived(
-      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
+      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_copied,
       std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) && noexcept {
     return lrpc::client::start(
-        object_, Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x, x_copy,
+        object_, Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_copied, x, x_copy,
         i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
@@ -352,13 +352,13 @@ class Client {
   }
 
   [[nodiscard]] lrpc::Result<DerivedResults> Derived(
-      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
+      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_copied,
       std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
     return lrpc::client::invoke(
-        object_(), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x,
+        object_(), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_copied, x,
         x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 

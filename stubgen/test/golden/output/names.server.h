@@ -37,13 +37,13 @@ concept Locals = requires(
 template <class Impl_>
 concept Derived = requires(
     Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data, std::int32_t data_copy,
-    std::int32_t data_found, std::int32_t data_window, std::int32_t& x, std::int32_t x_copy,
+    std::int32_t data_found, std::int32_t data_copied, std::int32_t& x, std::int32_t x_copy,
     const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>& k,
     std::int32_t in, std::int32_t out, std::int32_t inout, typename Impl_::option& file, std::int32_t file_handle,
     std::shared_ptr<typename Impl_::option> file_object, const lrpc::String<9>& text, lrpc::String<9>& text_copy,
     lrpc::Buffer& copied, lrpc::Buffer& second) {
   { impl.Derived(
-      context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle,
+      context, data, data_copy, data_found, data_copied, x, x_copy, i, j, k, in, out, inout, file, file_handle,
       std::move(file_object), text, text_copy, copied, second) } -> std::convertible_to<lrpc::Result<DerivedResults>>;
 };
 
@@ -91,14 +91,9 @@ struct Entry_ {
     std::byte* const tail_ = lrpc::detail::StubAccess::tail(context_);
     const auto image = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 0);
     auto call = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image_ + 4);
-    const auto status_found = lrpc::locate_variable(image_, tail_, layout::kLocals_status);
-    if (!status_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> status_copy = lrpc::detail::StubAccess::scratch(context_, status_found->size());
-    if (status_copy.size() < status_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!status_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(status_copy.data(), status_found->data(), status_found->size());
-    }
-    const std::span<const std::byte> status = status_copy.first(status_found->size());
+    std::span<const std::byte> status;
+    const lrpc::Errc status_copied = lrpc::get_argument(context_, image_, tail_, layout::kLocals_status, status);
+    if (status_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(status_copied);
     lrpc::String<10> binding;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image_, tail_, layout::kLocals_binding, binding)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
@@ -113,8 +108,7 @@ struct Entry_ {
     lrpc::copies_are_made();
     const auto context_object = context_.resolve<typename Impl_::option>(context_handle);
     if (context_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    std::byte* const raised_window = lrpc::result_window(image_, tail_, layout::kLocals_raised);
-    lrpc::Buffer raised(std::span(raised_window, layout::kLocals_raised.bound));
+    lrpc::Buffer raised = lrpc::result_buffer(image_, tail_, layout::kLocals_raised);
     const auto outcome_ = lrpc::server::run<lrpc::Result<LocalsResults, error>>([&] {
       return static_cast<Impl_*>(impl_)->Locals(
           context_, image, call, status, binding, *context_object, impl, layout, signature, raised);
@@ -124,7 +118,7 @@ struct Entry_ {
           context_, outcome_, image_, layout::kLocals_raised_ranges,
           lrpc::detail::Checked{layout::is_error, layout::put_error<lrpc::CopyCode::F>});
     const auto& results_ = lrpc::detail::checked_value(outcome_);
-    if (raised.size() > layout::kLocals_raised.bound || raised.data() != raised_window) [[unlikely]]
+    if (!lrpc::is_result(image_, tail_, layout::kLocals_raised, raised)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout::is_version(results_.results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 4, call);
@@ -138,17 +132,12 @@ struct Entry_ {
   /// Entry stub of procedure 1, Derived.
   static std::uint16_t Derived(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    const auto data_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_data);
-    if (!data_found_) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy_ = lrpc::detail::StubAccess::scratch(context, data_found_->size());
-    if (data_copy_.size() < data_found_->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!data_found_->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy_.data(), data_found_->data(), data_found_->size());
-    }
-    const std::span<const std::byte> data = data_copy_.first(data_found_->size());
+    std::span<const std::byte> data;
+    const lrpc::Errc data_copied_ = lrpc::get_argument(context, image, nullptr, layout::kDerived_data, data);
+    if (data_copied_ != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(data_copied_);
     const auto data_copy = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 4);
     const auto data_found = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 8);
-    const auto data_window = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 12);
+    const auto data_copied = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 12);
     auto x = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 16);
     const auto x_copy = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 20);
     std::array<type, 2> i;
@@ -185,20 +174,18 @@ struct Entry_ {
     if (file_object_ == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     auto file_object = context.close<typename Impl_::option>(file_object_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    std::byte* const copied_window = lrpc::result_window(image, nullptr, layout::kDerived_copied);
-    lrpc::Buffer copied(std::span(copied_window, layout::kDerived_copied.bound));
-    std::byte* const second_window = lrpc::result_window(image, nullptr, layout::kDerived_second);
-    lrpc::Buffer second(std::span(second_window, layout::kDerived_second.bound));
+    lrpc::Buffer copied = lrpc::result_buffer(image, nullptr, layout::kDerived_copied);
+    lrpc::Buffer second = lrpc::result_buffer(image, nullptr, layout::kDerived_second);
     const auto outcome = lrpc::server::run<lrpc::Result<DerivedResults>>([&] {
       return static_cast<Impl_*>(impl)->Derived(
-          context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, *file_object_,
+          context, data, data_copy, data_found, data_copied, x, x_copy, i, j, k, in, out, inout, *file_object_,
           file_handle, std::move(file_object), text, text_copy, copied, second);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
-    if (copied.size() > layout::kDerived_copied.bound || copied.data() != copied_window) [[unlikely]]
+    if (!lrpc::is_result(image, nullptr, layout::kDerived_copied, copied)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (second.size() > layout::kDerived_second.bound || second.data() != second_window) [[unlikely]]
+    if (!lrpc::is_result(image, nullptr, layout::kDerived_second, second)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, x);
     lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));

@@ -202,7 +202,7 @@ inline constexpr std::string_view kText = R"lrpc(interface Names version 1.0 {
   error error { status: int32; error_code: int32; code: type; }
   handle option;
   procedure Locals(in image: int32, inout call: int32, in status: bytes<10>, in binding: string<10>, in context: option, in impl: byte[4], in layout: type, in signature: version) -> (outcome: int32, raised: bytes<5000>, tail: int32, results: version) raises (error);
-  procedure Derived(in data: bytes<10>, in data_copy: int32, in data_found: int32, in data_window: int32, inout x: int32, in x_copy: int32, in i: type[2], in j: type[2][2], in k: bool[2], in in: int32, in out: int32, in inout: int32, in file: option, in file_handle: int32, in file_object: option closes, in text: string<9>, inout text_copy: string<9>) -> (Outcome: bool[3], copied: bytes<10>, second: bytes<10>, second_found: int32);
+  procedure Derived(in data: bytes<10>, in data_copy: int32, in data_found: int32, in data_copied: int32, inout x: int32, in x_copy: int32, in i: type[2], in j: type[2][2], in k: bool[2], in in: int32, in out: int32, in inout: int32, in file: option, in file_handle: int32, in file_object: option closes, in text: string<9>, inout text_copy: string<9>) -> (Outcome: bool[3], copied: bytes<10>, second: bytes<10>, second_found: int32);
   procedure export_name(in server: int32, in name: string<5>, in options: int32, in socket: int32) -> (value: int32);
   procedure raise(in move: int32) -> (raise: int32);
   procedure Errc() -> (size: int32) raises (error);
@@ -214,7 +214,7 @@ inline constexpr std::string_view kText = R"lrpc(interface Names version 1.0 {
 
 /// The procedure descriptor list of Names (LRPC §3.1): what both domains are bound by.
 inline constexpr lrpc::Pdl kPdl{
-  .interface = {.name = "Names", .major = 1, .minor = 0, .hash = 0xce20c21bb24ea551},
+  .interface = {.name = "Names", .major = 1, .minor = 0, .hash = 0xb304656c97368b11},
   .classes = layout::kClasses,
   .procedures = layout::kProcedures,
   .text = layout::kText,

@@ -68,7 +68,7 @@ struct Default_ : Held_ {
 
   lrpc::Result<DerivedResults> Derived(
       lrpc::CallContext& context, std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found,
-      std::int32_t data_window, std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i,
+      std::int32_t data_copied, std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i,
       const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>& k, std::int32_t in, std::int32_t out,
       std::int32_t inout, typename Held_::option& file, std::int32_t file_handle,
       std::shared_ptr<typename Held_::option> file_object, const lrpc::String<9>& text, lrpc::String<9>& text_copy,
@@ -76,7 +76,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(data);
     lrpc::fuzz::look_at(data_copy);
     lrpc::fuzz::look_at(data_found);
-    lrpc::fuzz::look_at(data_window);
+    lrpc::fuzz::look_at(data_copied);
     lrpc::fuzz::look_at(x);
     lrpc::fuzz::look_at(x_copy);
     lrpc::fuzz::look_at(i);

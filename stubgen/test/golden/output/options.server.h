@@ -75,14 +75,9 @@ struct Entry_ {
   static std::uint16_t Default(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    const auto data_found = lrpc::locate_variable(image, tail, layout::kDefault_data);
-    if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
-    if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!data_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
-    }
-    const std::span<const std::byte> data = data_copy.first(data_found->size());
+    std::span<const std::byte> data;
+    const lrpc::Errc data_copied = lrpc::get_argument(context, image, tail, layout::kDefault_data, data);
+    if (data_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(data_copied);
     lrpc::copies_are_made();
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Default(context, data);
@@ -95,14 +90,9 @@ struct Entry_ {
   static std::uint16_t Larger(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    const auto data_found = lrpc::locate_variable(image, tail, layout::kLarger_data);
-    if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
-    if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!data_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
-    }
-    const std::span<const std::byte> data = data_copy.first(data_found->size());
+    std::span<const std::byte> data;
+    const lrpc::Errc data_copied = lrpc::get_argument(context, image, tail, layout::kLarger_data, data);
+    if (data_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(data_copied);
     lrpc::copies_are_made();
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->Larger(context, data);
@@ -115,14 +105,9 @@ struct Entry_ {
   static std::uint16_t Smaller(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    const auto data_found = lrpc::locate_variable(image, tail, layout::kSmaller_data);
-    if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> data_copy = lrpc::detail::StubAccess::scratch(context, data_found->size());
-    if (data_copy.size() < data_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!data_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(data_copy.data(), data_found->data(), data_found->size());
-    }
-    const std::span<const std::byte> data = data_copy.first(data_found->size());
+    std::span<const std::byte> data;
+    const lrpc::Errc data_copied = lrpc::get_argument(context, image, tail, layout::kSmaller_data, data);
+    if (data_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(data_copied);
     lrpc::String<300> name;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, tail, layout::kSmaller_name, name)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
@@ -170,35 +155,23 @@ struct Entry_ {
   static std::uint16_t Shared(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     std::byte* const tail = lrpc::detail::StubAccess::tail(context);
-    const auto large_found = lrpc::locate_variable(image, tail, layout::kShared_large);
-    if (!large_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> large_copy = lrpc::detail::StubAccess::scratch(context, large_found->size());
-    if (large_copy.size() < large_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!large_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(large_copy.data(), large_found->data(), large_found->size());
-    }
-    const std::span<const std::byte> large = large_copy.first(large_found->size());
-    const auto larger_found = lrpc::locate_variable(image, tail, layout::kShared_larger);
-    if (!larger_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> larger_copy = lrpc::detail::StubAccess::scratch(context, larger_found->size());
-    if (larger_copy.size() < larger_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!larger_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(larger_copy.data(), larger_found->data(), larger_found->size());
-    }
-    const std::span<const std::byte> larger = larger_copy.first(larger_found->size());
+    std::span<const std::byte> large;
+    const lrpc::Errc large_copied = lrpc::get_argument(context, image, tail, layout::kShared_large, large);
+    if (large_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(large_copied);
+    std::span<const std::byte> larger;
+    const lrpc::Errc larger_copied = lrpc::get_argument(context, image, tail, layout::kShared_larger, larger);
+    if (larger_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(larger_copied);
     lrpc::copies_are_made();
-    std::byte* const result_window = lrpc::result_window(image, tail, layout::kShared_result);
-    lrpc::Buffer result(std::span(result_window, layout::kShared_result.bound));
-    std::byte* const fits_window = lrpc::result_window(image, tail, layout::kShared_fits);
-    lrpc::Buffer fits(std::span(fits_window, layout::kShared_fits.bound));
+    lrpc::Buffer result = lrpc::result_buffer(image, tail, layout::kShared_result);
+    lrpc::Buffer fits = lrpc::result_buffer(image, tail, layout::kShared_fits);
     const auto outcome = lrpc::server::run<lrpc::Result<lrpc::String<8000>>>([&] {
       return static_cast<Impl_*>(impl)->Shared(context, large, larger, result, fits);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
     const auto& results = lrpc::detail::checked_value(outcome);
-    if (result.size() > layout::kShared_result.bound || result.data() != result_window) [[unlikely]]
+    if (!lrpc::is_result(image, tail, layout::kShared_result, result)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (fits.size() > layout::kShared_fits.bound || fits.data() != fits_window) [[unlikely]]
+    if (!lrpc::is_result(image, tail, layout::kShared_fits, fits)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_result_length(image, layout::kShared_result, result.size());
     lrpc::put_result_length(image, layout::kShared_fits, fits.size());

@@ -536,22 +536,16 @@ struct Entry_ {
   /// Entry stub of procedure 4, export_to.
   static std::uint16_t export_to(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
-    const auto a_found = lrpc::locate_variable(image, nullptr, layout_::kexport_to_a);
-    if (!a_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> a_copy = lrpc::detail::StubAccess::scratch(context, a_found->size());
-    if (a_copy.size() < a_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!a_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(a_copy.data(), a_found->data(), a_found->size());
-    }
-    const std::span<const std::byte> a = a_copy.first(a_found->size());
+    std::span<const std::byte> a;
+    const lrpc::Errc a_copied = lrpc::get_argument(context, image, nullptr, layout_::kexport_to_a, a);
+    if (a_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(a_copied);
     lrpc::copies_are_made();
-    std::byte* const b_window = lrpc::result_window(image, nullptr, layout_::kexport_to_b);
-    lrpc::Buffer b(std::span(b_window, layout_::kexport_to_b.bound));
+    lrpc::Buffer b = lrpc::result_buffer(image, nullptr, layout_::kexport_to_b);
     const auto outcome = lrpc::server::run<lrpc::Result<void>>([&] {
       return static_cast<Impl_*>(impl)->export_to(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome);
-    if (b.size() > layout_::kexport_to_b.bound || b.data() != b_window) [[unlikely]]
+    if (!lrpc::is_result(image, nullptr, layout_::kexport_to_b, b)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_result_length(image, layout_::kexport_to_b, b.size());
     return 0;
@@ -685,14 +679,9 @@ struct Entry_ {
   static std::uint16_t std(void* impl, lrpc::CallContext& context) {
     std::byte* const image = lrpc::detail::StubAccess::image(context);
     const auto lrpc = lrpc::get_scalar<lrpc::CopyCode::E, std::int32_t>(image + 0);
-    const auto std_found = lrpc::locate_variable(image, nullptr, layout_::kstd_std);
-    if (!std_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> std_copy = lrpc::detail::StubAccess::scratch(context, std_found->size());
-    if (std_copy.size() < std_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!std_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(std_copy.data(), std_found->data(), std_found->size());
-    }
-    const std::span<const std::byte> std = std_copy.first(std_found->size());
+    std::span<const std::byte> std;
+    const lrpc::Errc std_copied = lrpc::get_argument(context, image, nullptr, layout_::kstd_std, std);
+    if (std_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(std_copied);
     lrpc::copies_are_made();
     const auto outcome = lrpc::server::run<lrpc::Result<std::int32_t>>([&] {
       return static_cast<Impl_*>(impl)->std(context, lrpc, std);

@@ -67,14 +67,9 @@ struct Entry_ {
     ::Client::serve_callbacks serve_callbacks;
     if (!layout_::get_serve_callbacks<lrpc::CopyCode::E>(image + 4, serve_callbacks)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_out_of_range);
-    const auto std_found = lrpc::locate_variable(image, nullptr, layout_::kP_std);
-    if (!std_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> std_copy = lrpc::detail::StubAccess::scratch(context, std_found->size());
-    if (std_copy.size() < std_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!std_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(std_copy.data(), std_found->data(), std_found->size());
-    }
-    const std::span<const std::byte> std = std_copy.first(std_found->size());
+    std::span<const std::byte> std;
+    const lrpc::Errc std_copied = lrpc::get_argument(context, image, nullptr, layout_::kP_std, std);
+    if (std_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(std_copied);
     lrpc::copies_are_made();
     const auto outcome = lrpc::server::run<lrpc::Result<PResults_, ::Client::export_to>>([&] {
       return static_cast<Impl_*>(impl)->P(context, Callback, callback, serve_callbacks, std);

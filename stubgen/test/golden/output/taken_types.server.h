@@ -205,14 +205,9 @@ struct Entry_ {
     lrpc::String<9> std;
     if (!lrpc::get_string<lrpc::CopyCode::E>(image, nullptr, layout_::kP_std, std)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const auto lrpc_found = lrpc::locate_variable(image, nullptr, layout_::kP_lrpc);
-    if (!lrpc_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
-    const std::span<std::byte> lrpc_copy = lrpc::detail::StubAccess::scratch(context, lrpc_found->size());
-    if (lrpc_copy.size() < lrpc_found->size()) [[unlikely]] return lrpc::server::failed(lrpc::Errc::limit_reached);
-    if (!lrpc_found->empty()) {
-      lrpc::copy_bytes<lrpc::CopyCode::E>(lrpc_copy.data(), lrpc_found->data(), lrpc_found->size());
-    }
-    const std::span<const std::byte> lrpc = lrpc_copy.first(lrpc_found->size());
+    std::span<const std::byte> lrpc;
+    const lrpc::Errc lrpc_copied = lrpc::get_argument(context, image, nullptr, layout_::kP_lrpc, lrpc);
+    if (lrpc_copied != lrpc::Errc::ok) [[unlikely]] return lrpc::server::failed(lrpc_copied);
     ::Client::P_outcome P_outcome;
     layout_::get_P_outcome<lrpc::CopyCode::E>(image + 88, P_outcome);
     ::Client::PResults PResults;
@@ -222,8 +217,7 @@ struct Entry_ {
     if (all_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     auto binding = context.close<typename Impl_::binding>(binding_handle);
     if (binding == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    std::byte* const serve_over_window = lrpc::result_window(image, nullptr, layout_::kP_serve_over);
-    lrpc::Buffer serve_over(std::span(serve_over_window, layout_::kP_serve_over.bound));
+    lrpc::Buffer serve_over = lrpc::result_buffer(image, nullptr, layout_::kP_serve_over);
     const auto outcome = lrpc::server::run<lrpc::Result<PResults_, ::Client::export_to, ::Client::serve_over>>([&] {
       return static_cast<Impl_*>(impl)->P(
           context, Client, layout, kPdl, start, *all_object, std::move(binding), std, lrpc, P_outcome, PResults,
@@ -239,7 +233,7 @@ struct Entry_ {
       return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout_::is_import_over(results.import_over)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     if (!layout_::is_kPdl(results.export_to)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (serve_over.size() > layout_::kP_serve_over.bound || serve_over.data() != serve_over_window) [[unlikely]]
+    if (!lrpc::is_result(image, nullptr, layout_::kP_serve_over, serve_over)) [[unlikely]]
       return lrpc::server::failed(lrpc::Errc::bad_result);
     layout_::put_start<lrpc::CopyCode::F>(image + 32, start);
     layout_::put_PResults<lrpc::CopyCode::F>(image + 92, PResults);

@@ -9,6 +9,7 @@
 
 #include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/detail/shim/call/value.h"
+#include "lrpc/detail/shim/stub_access.h"
 
 namespace lrpc {
 
@@ -24,6 +25,24 @@ namespace lrpc {
 inline void put_result_length(std::byte* image, const VariableParameter& p, std::size_t size) noexcept {
   const auto word = static_cast<std::uint32_t>(size) | (p.bound <= p.inline_capacity ? 0 : VariableParameter::kInTail);
   put_scalar<CopyCode::F>(image + p.length_offset, word);
+}
+
+/// A result where it stands, for a procedure to write; that of an inout parameter holds `size` bytes.
+/// Precondition: size ≤ p.bound.
+[[nodiscard]] constexpr Buffer result_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
+                                             std::size_t size = 0) noexcept {
+  return Buffer(std::span(result_window(image, tail, p), p.bound), size);
+}
+/// Whether a procedure has left result_buffer() where it was, within its bound.
+[[nodiscard]] constexpr bool is_result(std::byte* image, std::byte* tail, const VariableParameter& p,
+                                       const Buffer& buffer) noexcept {
+  return buffer.size() <= p.bound && buffer.data() == result_window(image, tail, p);
+}
+/// Copies the value of an inout parameter to where its result stands. Precondition: size ≤ p.bound.
+template <CopyCode Code>
+inline void put_result(std::byte* image, std::byte* tail, const VariableParameter& p, const Buffer& value) noexcept {
+  if (value.size() != 0) copy_bytes<Code>(result_window(image, tail, p), value.data(), value.size());
+  put_result_length(image, p, value.size());
 }
 
 /// Copies `value` onto the A-stack: into the inline window if it fits, else into the tail. Precondition: size ≤
@@ -76,6 +95,29 @@ template <CopyCode Code, std::size_t N>
   if (!found) return false;
   count_copy(Code, found->size());
   return out.assign({reinterpret_cast<const char*>(found->data()), found->size()});
+}
+
+/// Copies a peer's argument into memory of the call, which has room for what the procedure may make of it. ok,
+/// argument_too_long (bounds broken) or limit_reached. Throws std::bad_alloc.
+template <class Context>
+[[nodiscard]] inline Errc get_argument(Context& context, std::byte* image, std::byte* tail, const VariableParameter& p,
+                                       Buffer& out) {
+  const auto found = locate_variable(image, tail, p);
+  if (!found) return Errc::argument_too_long;
+  const std::size_t room = p.out ? p.bound : found->size();
+  const std::span<std::byte> memory = detail::StubAccess::scratch(context, room);
+  if (memory.size() < room) return Errc::limit_reached;
+  if (!found->empty()) copy_bytes<CopyCode::E>(memory.data(), found->data(), found->size());
+  out = Buffer(memory.first(room), found->size());
+  return Errc::ok;
+}
+template <class Context>
+[[nodiscard]] inline Errc get_argument(Context& context, std::byte* image, std::byte* tail, const VariableParameter& p,
+                                       std::span<const std::byte>& out) {
+  Buffer copy;
+  const Errc copied = get_argument(context, image, tail, p, copy);
+  out = copy.contents();
+  return copied;
 }
 
 /// Copies a peer's result into the caller's buffer. ok, bad_result (bounds broken) or result_too_long (buffer too
