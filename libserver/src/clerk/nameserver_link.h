@@ -19,16 +19,18 @@ class NameserverLink {
   static std::shared_ptr<NameserverLink> make(UniqueFd socket, shim::Watcher& watcher);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Both ends see the end, and so does the watcher: not close alone, for a fork child of ours may hold the socket.
-  /// Any thread.
+  /// Shuts the connection down, so that both ends and the watcher notice. To close it would not do: a fork child may
+  /// hold the socket, too. Any thread.
   void break_off() noexcept;
-  /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
-  /// just now. On the watcher's thread.
+  /// Sends a message for whose answer nobody waits: now, or, if the nameserver's queue is full, later. On the watcher's
+  /// thread.
   void send_soon(shim::BinderMessage message);
-  /// Has `hear` receive one message, and then those that already lay in the socket when the last call returned, up to
-  /// 32, until it returns false. Newer ones wait for the watcher's next look: that look first reports the bindings that
-  /// ended before they were sent, and a client may have ended one to have room for the next. (That holds while at most
-  /// 1024 descriptors are ready.) On the watcher's thread.
+  /// Calls `hear`, which receives one message: once, and then for each message that lay in the socket already when the
+  /// last hear_several() returned; 32 times at most, and until it returns false. On the watcher's thread.
+  ///
+  /// Newer messages wait for the watcher's next look, because a client may have ended one binding to have room for the
+  /// next: of what happened before the message was sent, that look reports the ends first (if at most 1024 descriptors
+  /// are ready).
   template <class Hear>
   void hear_several(Hear&& hear) {
     constexpr int kMost = 32;
