@@ -98,9 +98,9 @@ std::uint64_t CallContext::binding_id() const noexcept { return astack().binding
 server::HandleTable& CallContext::handles() const noexcept { return astack().binding->handles(); }
 server::CallbackPort& CallContext::callback_port() const noexcept { return astack().binding->callback_port(); }
 
-// A caller's deadline is told by its clock, ours by time stamps: for at most 10 ms of a rate that is known to a
-// five-hundredth, for longer times of one that is known to a microsecond or so. Nobody is to hear of an end here that
-// has not come there. In ns.
+// In ns. The caller reads its deadline from its clock, this side from time stamps, whose rate is known to a
+// five-hundredth for up to 10 ms, and to about a microsecond for longer times. A deadline that is over here by so much
+// is over there, too.
 static constexpr std::int64_t kGrace = 50'000;
 
 bool CallContext::abandoned() const noexcept {

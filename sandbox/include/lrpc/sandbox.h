@@ -11,13 +11,13 @@
 
 namespace lrpc::sandbox {
 
-/// Groups of system calls. Those that computing needs are always allowed: memory that is never executable, time,
-/// randomness, futexes, the process's own signals, its end.
+/// Groups of system calls. What computing needs is always allowed: memory that is never executable, time, randomness,
+/// futexes, the process's own signals, its exit.
 enum class Group : std::uint8_t {
-  descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to look at a file's metadata.
-  messages,        ///< To send, receive and accept on sockets that are there, with descriptors; socket pairs: bells.
-                   ///< Never of datagrams: such a socket reaches every datagram socket of the system by its path.
-  connect,         ///< New Unix sockets of connections, to connect them: the nameserver's comes back.
+  descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to read a file's metadata.
+  messages,        ///< To send, receive and accept on open sockets, with descriptors; new socket pairs, but none of
+                   ///< datagrams: such a socket reaches every Unix datagram socket of the system by its path.
+  connect,         ///< To make and connect Unix stream and packet sockets: to reach a nameserver that comes back.
   shared_memory,   ///< memfd_create and sealing, for regions.
   peers,           ///< pidfd_open, to learn that a peer has died.
   threads,         ///< New threads (never processes), their names and scheduling.
@@ -26,12 +26,12 @@ enum class Group : std::uint8_t {
   write_files,     ///< To open, make, rename and remove files. Where Landlock holds, those of `read_write`. Never
                    ///< their modes, owners and times: Landlock does not tell files apart there.
   remove_files,    ///< To remove files. Where Landlock holds, those in `removable_in` and `read_write`.
-  rings,           ///< io_uring rings that are there; never a new one. Their own restrictions hold, nothing else: one
+  rings,           ///< To use open io_uring rings, and never a new one. Only a ring's own restrictions hold there: one
                    ///< that may send can connect a TCP socket to any port (MSG_FASTOPEN).
   datagrams,       ///< UDP sockets.
   unix_datagrams,  ///< Unix datagram sockets: syslog(3), sd_notify(3). To any path.
   streams,         ///< TCP sockets, and no other kind of streams. Where Landlock has TCP, to the ports of `tcp_connect`
-                   ///< and `tcp_bind`; one that listens without having been bound gets some port of the kernel's.
+                   ///< and `tcp_bind`; one that listens without having been bound gets a port that the kernel picks.
 };
 
 /// The groups that libserver and libclient need for all they do: export, export again, import, bind, call and be called

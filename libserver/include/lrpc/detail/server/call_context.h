@@ -65,23 +65,23 @@ class CallContext {
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
-  /// The caller's process, user and group, by the kernel's word at bind time. For a caller of another host
+  /// The caller's process, user and group, as the kernel gave them at bind time. For a caller of another host
   /// kNobodyHere: no process, and a user and group that nobody has.
   [[nodiscard]] const Credentials& caller() const noexcept;
-  /// Who calls, if it is somebody on another host, by the word of this machine's network domain; null for callers here.
+  /// Who calls from another host, as this machine's network domain says; null for callers on this host.
   [[nodiscard]] const Principal* remote() const noexcept;
-  /// Identifies the binding the call came through; unique in this server.
+  /// Identifies the binding through which the call came; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
-  /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), or its domain is
-  /// gone, or the deadline that the call carries is over. That last is how one hears of it in a one-way call, for which
-  /// nobody waits in any case; and once it has been said, the call ends as call_aborted, whatever the procedure
+  /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), its domain is gone,
+  /// or the deadline that the call carries is over. In a one-way call, for which nobody waits, only the last two are
+  /// seen. If this has been true because of the deadline, the call ends as call_aborted, whatever the procedure
   /// returns. Bounded work: a load or two.
   [[nodiscard]] bool abandoned() const noexcept;
-  /// What is left of the deadline that the call carries, by the caller's word, counted from when this domain took the
-  /// call up; never below zero, and zero once it is over. Nothing if it carries none. Calls that the procedure makes on
-  /// this thread inherit it by themselves (lrpc::CallScope). A few instructions.
+  /// What is left of the deadline that the call carries; zero once it is over, nullopt if there is none. The caller
+  /// says how much is left at the call; the time counts from when this domain took the call up. Calls that the
+  /// procedure makes on this thread inherit the deadline (lrpc::CallScope). A few instructions.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> remaining() const noexcept;
-  /// The processor the caller says it called from; a hint (0xffff if it did not say).
+  /// The processor from which the caller says it calls; a hint (0xffff if it does not say).
   [[nodiscard]] std::uint16_t caller_processor() const noexcept { return shim::CallWord(word_).processor(); }
   /// Whether the caller says that it yields its processor while it waits; a hint.
   [[nodiscard]] bool caller_yields() const noexcept { return shim::CallWord(word_).caller_yields(); }
@@ -106,8 +106,8 @@ class CallContext {
   [[nodiscard]] std::shared_ptr<T> close(H handle) {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
   }
-  /// Takes several handles out of the table, or none: false unless all are open and no two the same. For who holds what
-  /// resolve() gave for each.
+  /// Takes several handles out of the table, or none: false unless all are open and no two the same. The caller has
+  /// what resolve() gave for each.
   template <class... H>
   [[nodiscard]] bool close_together(H... several) {
     return handles().close_together(std::array<std::uint64_t, sizeof...(H)>{several.value...});
