@@ -97,9 +97,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
               "A Sun RPC program of a host, which this machine's clients import as NAME@HOST (rpcbind tells the port)")
       .help_text("NAME@HOST[:PORT]=PROGRAM[/VERSION][,tcp] ...");
   program
-      .option(
-          "--sun-port", line.sun_port,
-          "The UDP and TCP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph rpcbind is told nothing)")
+      .option("--sun-port", line.sun_port,
+              "The UDP and TCP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph: none)")
       .in_range(1, 65535);
   program
       .option("--allow-user", line.users,

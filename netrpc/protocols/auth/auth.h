@@ -12,7 +12,7 @@
 
 namespace lrpc::netrpc {
 
-/// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, idle.
+/// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, sessions, idle.
 [[nodiscard]] ProtocolKind auth_kind();
 
 /// Whether an AUTH with these options can be made here and now: its cipher, and its file of keys. Errors: those of the

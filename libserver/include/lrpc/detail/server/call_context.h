@@ -91,7 +91,7 @@ class CallContext {
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
   /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, or its user
-  /// ServerOptions::max_handles_per_user (the call is then call_failed).
+  /// ServerOptions::max_handles_per_user (the call is then exception_escaped).
   template <class H, class T>
   [[nodiscard]] H grant(std::shared_ptr<T> object) {
     return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};
@@ -147,7 +147,7 @@ class CallContext {
 };
 
 /// A generated entry stub: copies and checks arguments, runs the procedure of `impl`, writes results.
-/// Returns the call status (call_status in call_word.h). May throw; the call is then call_failed.
+/// Returns the call status (call_status in call_word.h). May throw; the call is then exception_escaped.
 using EntryStub = std::uint16_t (*)(void* impl, CallContext& context);
 
 }  // namespace lrpc
