@@ -1,5 +1,5 @@
 // The A-stacks of one class: who finds which, what is leased, and that none is ever in two hands.
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/client/binding/astack_list.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 
 namespace lrpc::client {
 namespace {

@@ -1,5 +1,5 @@
 // How a program is told that a binding is revoked: by a descriptor and by functions.
-#include "lrpc/detail/client/import/revocation.h"
+#include "lrpc/detail/client/binding/revocation.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

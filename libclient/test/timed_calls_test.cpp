@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "call/transfer.h"
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::client {

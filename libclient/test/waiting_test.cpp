@@ -1,6 +1,6 @@
 // What ends a caller's wait before its return: the earliest deadline, and any cancellation, of its own scopes and of
 // those in which the call was started.
-#include "wait/waiting.h"
+#include "binding/waiting.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include "standard.h"
 // Then what it is to be compiled with.
 #include "kernel.h"
-#include "libclient/src/supply/astack_list.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "libclient/src/binding/astack_list.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
+#include "lrpc/detail/client/binding/astack_list.h"
 #include "programs.h"
 
 namespace testing_lrpc {

@@ -13,8 +13,8 @@
 #include "holdings.h"
 #include "inline_server.h"
 #include "length.h"
+#include "lrpc/detail/client/call/completion_queue.h"
 #include "lrpc/detail/client/call/pending.h"
-#include "lrpc/detail/client/wait/completion_queue.h"
 #include "world.h"
 
 namespace testing_lrpc {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gated_service.h"
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/client/binding/astack_list.h"
 #include "lrpc/server.h"
 #include "processor_time.h"
 #include "refused_membarrier.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "limits_service.h"
-#include "lrpc/detail/client/wait/completion_queue.h"
+#include "lrpc/detail/client/call/completion_queue.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/no_limit.h"
 #include "lrpc/sealed.h"

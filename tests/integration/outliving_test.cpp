@@ -11,7 +11,7 @@
 #include "gates.h"
 #include "holdings.h"
 #include "lrpc/detail/client/call/call_scope.h"
-#include "lrpc/detail/client/wait/completion_queue.h"
+#include "lrpc/detail/client/call/completion_queue.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {

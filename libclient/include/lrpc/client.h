@@ -3,12 +3,11 @@
 
 #include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/client/call/call_scope.h"
+#include "lrpc/detail/client/call/completion_queue.h"
 #include "lrpc/detail/client/call/pending.h"
 #include "lrpc/detail/client/call/stub.h"
 #include "lrpc/detail/client/import/binding.h"
 #include "lrpc/detail/client/remote/group_call.h"
-#include "lrpc/detail/client/remote/remote_path.h"
-#include "lrpc/detail/client/wait/completion_queue.h"
 #include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/detail/shim/call/value.h"
 #include "lrpc/detail/shim/call/variable.h"

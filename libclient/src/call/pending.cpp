@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "binding/waiting.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
-#include "wait/waiting.h"
 
 namespace lrpc::client {
 
@@ -200,7 +200,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
       if (wake != shim::Wake::timed_out) continue;
     }
     binding_->check_server();
-    overrule_hints(*binding_, head);
+    binding_->overrule_hints(head);
     look.looked();
   }
   return true;

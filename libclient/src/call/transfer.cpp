@@ -5,12 +5,12 @@
 #include <chrono>
 #include <utility>
 
+#include "binding/waiting.h"
 #include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/shim/call/step.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
-#include "wait/waiting.h"
 
 namespace lrpc::client {
 namespace {
@@ -112,12 +112,6 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }
 
-void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
-  if (binding.revoked()) return;
-  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
-  binding.ring_bell();
-}
-
 namespace {
 
 /// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the
@@ -171,7 +165,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
       }
     }
     binding.check_server();  // H11
-    overrule_hints(binding, head);
+    binding.overrule_hints(head);
     look.looked();
   }
 }

@@ -21,10 +21,6 @@ void exchange_missed(shim::LinkageRecord& linkage) noexcept;
 /// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
-/// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in
-/// the region say: a call must not hang on a hint that its peer has rewritten.
-void overrule_hints(const BindingObject& binding, shim::AStackHead& head) noexcept;
-
 class Waiting;
 
 /// T3: one sleep on the call's word, at most `limit`, that ends also when one of the cancellations comes (T19).

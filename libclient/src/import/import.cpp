@@ -11,13 +11,11 @@
 #include <utility>
 
 #include "answer_slack.h"
+#include "binding/library.h"
 #include "import.h"
-#include "library.h"
 #include "lrpc/detail/client/import/binding.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/processor.h"
-#include "remote/remote_import.h"
-#include "sealed_import.h"
 
 namespace lrpc {
 
@@ -187,14 +185,7 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
   return detail::StubAccess::bind<Binding>(*std::move(object));
 }
 
-Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
-  const shim::NoCancellation never;
-  if (name.find('@') != std::string_view::npos) return client::import_remote(name, pdl, options);
-  if (!shim::valid_name(name)) {
-    return Error{Errc::invalid_argument,
-                 "'" + std::string(name) + "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
-  }
-  if (client::in_sealed_domain()) return client::import_sealed(name, pdl, options);
+Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
   const auto began = Clock::now();
@@ -238,17 +229,6 @@ Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const Impor
     return system_error("the private binding's socket: SO_PASSCRED", errno);
   }
   return client::bind(socket.get(), "", wish_of(pdl, true), options);
-}
-
-Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}
-Binding::Binding(Binding&&) noexcept = default;
-Binding& Binding::operator=(Binding&& other) noexcept {
-  if (this == &other) return *this;
-  const Binding before(std::exchange(object_, std::move(other.object_)));
-  return *this;
-}
-Binding::~Binding() {
-  if (object_ != nullptr) object_.release()->let_go();
 }
 
 }  // namespace lrpc

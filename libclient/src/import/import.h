@@ -10,6 +10,9 @@
 
 namespace lrpc::client {
 
+/// Binding::import() of a name of this machine.
+Result<Binding> import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options);
+
 /// What the gate cannot do, whoever the server is: not_supported. `sealed`: the binding has the trap gate.
 Status check_options(const ImportOptions& options, bool sealed);
 

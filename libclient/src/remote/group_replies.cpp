@@ -1,8 +1,8 @@
 // How the replies of a group's members lie one behind the other, and what else of a call to a group is no template.
 #include <new>
 
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/client/remote/group_call.h"
-#include "lrpc/detail/client/remote/remote_path.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::client {

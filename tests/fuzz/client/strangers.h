@@ -14,7 +14,7 @@
 
 #include "directory.server.h"
 #include "input.h"
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/server.h"
 #include "network_path.server.h"
 #include "replica.server.h"

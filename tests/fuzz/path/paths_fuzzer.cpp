@@ -13,7 +13,7 @@
 #include "caller.h"
 #include "hostile_hosts.h"
 #include "input.h"
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 #include "path_service.h"

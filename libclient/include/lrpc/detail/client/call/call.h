@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/limits.h"
 #include "lrpc/detail/shim/call/linkage.h"

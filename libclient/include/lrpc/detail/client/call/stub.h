@@ -16,7 +16,7 @@
 
 #include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/client/call/pending.h"
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/call/remote_call.h"
 #include "lrpc/detail/shim/call/declared_errors.h"
 #include "lrpc/detail/shim/result.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/detail/shim/no_limit.h"

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/client/call/stub.h"
-#include "lrpc/detail/client/remote/remote_path.h"
 #include "lrpc/detail/shim/call/value.h"
 #include "lrpc/detail/shim/result.h"
 

@@ -9,7 +9,6 @@
 #include <span>
 #include <utility>
 
-#include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/shim/call/linkage.h"
 #include "lrpc/detail/shim/result.h"
 
@@ -86,25 +85,6 @@ class RemotePath {
 
   /// Of the calls from now on. Not while others use the path.
   virtual void set_call_timeout(std::chrono::milliseconds timeout) noexcept = 0;
-};
-
-/// One outstanding call of a remote binding; otherwise as Call. Generated remote branches are made of this.
-class RemoteCall : public Call {
- public:
-  RemoteCall(BindingObject& binding, std::uint16_t astack_class) noexcept
-      : Call(binding, astack_class), binding_(binding) {}
-
-  /// 4 and 5 · as Call::transfer(), over the network path.
-  [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
-    return binding_.remote_path()->call(procedure, linkage());
-  }
-  /// 4 · for a one-way procedure. 0, or a failure.
-  [[nodiscard]] std::uint16_t send(std::uint16_t procedure) noexcept {
-    return binding_.remote_path()->send(procedure, linkage());
-  }
-
- private:
-  BindingObject& binding_;
 };
 
 }  // namespace lrpc::client

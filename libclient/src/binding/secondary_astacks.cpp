@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/fork.h"
 

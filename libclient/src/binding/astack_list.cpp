@@ -1,4 +1,4 @@
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/client/binding/astack_list.h"
 
 #include <pthread.h>
 

@@ -4,12 +4,11 @@
 #include <array>
 #include <chrono>
 
-#include "call/transfer.h"
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "secondary_astacks.h"
-#include "wait/waiting.h"
+#include "waiting.h"
 
 namespace lrpc::client {
 namespace {
@@ -149,7 +148,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
   const auto until = std::chrono::steady_clock::now() + limit;
   wait_for_put(list, seen, waiting, limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
-  overrule_hints(*this, *head);
+  overrule_hints(*head);
 }
 
 bool BindingObject::anybody_waits_for_sent() noexcept {

@@ -1,4 +1,4 @@
-#include "lrpc/detail/client/wait/completion_queue.h"
+#include "lrpc/detail/client/call/completion_queue.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/fork.h"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "lrpc/detail/client/import/binding_object.h"
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/client/binding/astack_list.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/binder/growth.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/call/region.h"

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "lrpc/detail/client/import/revocation.h"
-#include "lrpc/detail/client/supply/astack_list.h"
+#include "lrpc/detail/client/binding/astack_list.h"
+#include "lrpc/detail/client/binding/revocation.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/call/linkage.h"
@@ -133,6 +133,9 @@ class BindingObject {
   [[nodiscard]] std::size_t in_quarantine() noexcept;
   /// One byte on the bell: "there is a call on an A-stack without E-stack". Never blocks.
   void ring_bell() const noexcept;
+  /// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints
+  /// in the region say: a call must not hang on a hint that its peer has rewritten.
+  void overrule_hints(shim::AStackHead& head) const noexcept;
   /// Looks whether the server is gone, and revokes if so. For callers whose bounded sleep has ended.
   void check_server() noexcept;
   /// No more calls; outstanding ones return call-failed. Idempotent.

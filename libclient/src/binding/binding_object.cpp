@@ -1,4 +1,4 @@
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "library.h"
-#include "lrpc/detail/client/remote/remote_path.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/processor.h"
-#include "supply/secondary_astacks.h"
+#include "secondary_astacks.h"
 
 namespace lrpc::client {
 namespace {
@@ -178,6 +178,12 @@ void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept
 }
 
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }
+
+void BindingObject::overrule_hints(shim::AStackHead& head) const noexcept {
+  if (revoked()) return;
+  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  ring_bell();
+}
 
 void BindingObject::check_server() noexcept {
   if (parts_.gate == shim::Gate::trap) return;  // the next trap says so

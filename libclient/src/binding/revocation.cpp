@@ -1,4 +1,4 @@
-#include "lrpc/detail/client/import/revocation.h"
+#include "lrpc/detail/client/binding/revocation.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <set>
 
-#include "lrpc/detail/client/import/binding_object.h"
+#include "lrpc/detail/client/binding/binding_object.h"
 #include "lrpc/detail/shim/binder/closing_again.h"
 #include "lrpc/detail/shim/system/watcher.h"
 
