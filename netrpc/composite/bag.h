@@ -15,8 +15,8 @@
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/composite/events.h"
-#include "netrpc/composite/host_shares.h"
 #include "netrpc/src/cells.h"
+#include "netrpc/src/host_shares.h"
 
 namespace lrpc::netrpc::composite {
 

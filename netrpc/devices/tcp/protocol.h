@@ -1,6 +1,7 @@
 // TCP's own objects: a session, which is a connection at a time, and the protocol. Private to this folder.
 #pragma once
 
+#include <list>
 #include <memory>
 
 #include "lrpc/detail/shim/system/fd.h"
@@ -9,6 +10,7 @@
 #include "lrpc/netrpc/map.h"
 #include "netrpc/devices/tcp/readiness.h"
 #include "netrpc/devices/tcp/tcp.h"
+#include "netrpc/src/host_shares.h"
 #include "netrpc/src/record.h"
 
 namespace lrpc::netrpc::tcp {
@@ -45,6 +47,7 @@ class TcpSession final : public Session {
   void end() noexcept;
 
   bool passive_;              ///< This host has not opened it.
+  HostShares::Part place_;    ///< Of those that peers may make. None: opened, or the connection has ended.
   UniqueFd socket_;           ///< None: not connected.
   std::uint64_t id_ = 0;      ///< Of the connection, in TcpProtocol::connections_.
   bool connecting_ = false;   ///< It is not known yet whether the peer accepts.
@@ -84,9 +87,11 @@ class TcpProtocol final : public Protocol {
   [[nodiscard]] std::uint64_t whose(std::uint64_t id) noexcept;
   void accept() noexcept;
   void admit(UniqueFd socket, const Participant& remote);
-  [[nodiscard]] bool room_for(HostAddress peer) noexcept;
-  [[nodiscard]] bool fits(HostAddress peer) noexcept;
-  void drop_unused(bool connected) noexcept;
+  /// Whether this host may open one more session.
+  [[nodiscard]] bool may_open() noexcept;
+  /// For one more session that this peer makes. None: it has its share. Throws std::bad_alloc.
+  [[nodiscard]] HostShares::Part place_for(HostAddress peer);
+  void drop_unused(bool connected, std::size_t looks) noexcept;
   /// Of what waits to be sent to one host, over all its connections.
   [[nodiscard]] std::size_t footprint_of(HostAddress peer) noexcept;
   void sweep() noexcept;
@@ -103,7 +108,9 @@ class TcpProtocol final : public Protocol {
   bool enabled_ = false;
   UniqueFd listening_;
   Time last_accepting_{};  ///< When it was over.
+  HostShares places_;      ///< Sessions that peers have made. Outlives them.
   Map<HostKey, SessionRef> sessions_;
+  std::list<TcpSession*> opened_;  ///< Those that this host has opened, in the order in which to look at them.
   Map<std::uint64_t, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;
   std::size_t footprint_ = 0;  ///< Of what waits to be sent, to all peers.

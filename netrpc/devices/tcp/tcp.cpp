@@ -11,7 +11,6 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
@@ -37,6 +36,8 @@ constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 /// for longer than this. So those who come get about half of the time.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
+/// Sessions that are looked at, where there is no room, for those that nobody uses: as many as there are by default.
+constexpr std::size_t kLooks = 256;
 
 }  // namespace
 
@@ -75,14 +76,20 @@ Result<SessionRef> TcpProtocol::open(Protocol& high, const ParticipantSet& parti
   if (!remote.host.known() || remote.port == 0)
     return Error{Errc::invalid_argument, name() + ": the remote host or its port is missing"};
   if (SessionRef* const known = sessions_.resolve(peer(remote))) {
-    static_cast<TcpSession&>(**known).passive_ = false;
+    auto& session = static_cast<TcpSession&>(**known);
+    if (session.passive_) opened_.push_back(&session);
+    session.passive_ = false;
+    session.place_ = {};
     return *known;
   }
-  if (!room_for({})) return Errc::limit_reached;
+  if (!may_open()) return Errc::limit_reached;
   ParticipantSet complete = participants;
   complete.local.host = host().address();
-  SessionRef session(new TcpSession(*this, high, complete, {}));
+  auto* const opened = new TcpSession(*this, high, complete, {});
+  SessionRef session(opened);
+  std::list<TcpSession*> place{opened};  // before it is bound: there may be no memory
   sessions_.bind(peer(remote), session);
+  opened_.splice(opened_.end(), place);
   return session;
 }
 
@@ -161,14 +168,17 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
     if (static_cast<TcpSession&>(*last).passive_) static_cast<TcpSession&>(*last).end();
   }
   // A peer that this host has called at that very port has another connection already.
-  if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr)
+  if (!enabled_ || host().short_of_memory() || sessions_.resolve(peer(remote)) != nullptr)
     return dropped(counted.refused);
+  HostShares::Part place = place_for(remote.host);
+  if (!place) return dropped(counted.refused);
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   const ParticipantSet participants{number_, {.host = host().address(), .ethernet = {}}, remote};
   const SessionRef session(new TcpSession(*this, *high_, participants, std::move(socket)));
   sessions_.bind(peer(remote), session);
   auto& accepted = static_cast<TcpSession&>(*session);
+  accepted.place_ = std::move(place);
   if (!watch_new(accepted)) return;
   if (high_->open_done(*session, session->participants()) == Errc::ok) return;
   ++counted.refused;
@@ -193,34 +203,31 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
   return false;
 }
 
-/// Of a peer: whether one more session may be its. Not known: one that this host opens.
-bool TcpProtocol::room_for(HostAddress peer) noexcept {
-  if (host().short_of_memory()) return false;
-  if (fits(peer)) return true;
-  drop_unused(false);
-  if (fits(peer)) return true;
-  if (peer.known()) return false;
-  drop_unused(true);
-  return fits(peer);
+bool TcpProtocol::may_open() noexcept {
+  for (const bool connected : {false, true})
+    if (sessions_.size() >= options_.peers) drop_unused(connected, kLooks);
+  return sessions_.size() < options_.peers && !host().short_of_memory();
 }
 
-bool TcpProtocol::fits(HostAddress peer) noexcept {
-  if (!peer.known()) return sessions_.size() < options_.peers;
-  const std::size_t all = options_.peers - options_.peers / 4;
-  std::size_t own = 0;
-  sessions_.for_each([&](const HostKey& one, const SessionRef& session) {
-    own += one.host == peer && static_cast<TcpSession&>(*session).passive_ ? 1U : 0U;
-  });
-  return own < std::max<std::size_t>(options_.peers / 4, 1) && shim::one_may_take(1, own, sessions_.size(), all);
+/// Of three quarters of all, or of what those that this host has opened leave, if that is less.
+HostShares::Part TcpProtocol::place_for(HostAddress peer) {
+  const std::size_t quarter = options_.peers / 4;
+  if (opened_.size() > quarter) drop_unused(false, kLooks);
+  const std::size_t all = options_.peers - std::max(opened_.size(), quarter);
+  return places_.take_within(std::max<std::size_t>(quarter, 1), {seed_, peer}, 1, all);
 }
 
-/// Sessions that nobody refers to and that have no connection; `connected`: also those that this host has opened, if
-/// nothing waits to be sent.
-void TcpProtocol::drop_unused(bool connected) noexcept {
-  sessions_.unbind_if([&](const HostKey&, const SessionRef& session) {
-    const auto& one = static_cast<TcpSession&>(*session);
-    return one.references() == 1 && (!one.socket_ || (connected && !one.passive_ && one.waiting_.empty()));
-  });
+/// Sessions that nobody refers to and that have no connection; `connected`: also those that have one, if nothing waits
+/// to be sent. All are this host's: one that a peer has made ends with its connection. Looks at so many, and goes on
+/// behind them the next time.
+void TcpProtocol::drop_unused(bool connected, std::size_t looks) noexcept {
+  for (looks = std::min(looks, opened_.size()); looks != 0; --looks) {
+    const TcpSession& next = *opened_.front();
+    opened_.splice(opened_.end(), opened_, opened_.begin());
+    if (next.references() != 1 || (next.socket_ && !(connected && next.waiting_.empty()))) continue;
+    opened_.pop_back();
+    sessions_.unbind(peer(next.participants().remote));
+  }
 }
 
 std::size_t TcpProtocol::footprint_of(HostAddress peer) noexcept {
@@ -231,6 +238,7 @@ std::size_t TcpProtocol::footprint_of(HostAddress peer) noexcept {
 }
 
 void TcpProtocol::forget(TcpSession& session) noexcept {
+  session.place_ = {};
   const SessionRef* const known = sessions_.resolve(peer(session.participants().remote));
   if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));
 }
@@ -256,7 +264,7 @@ Errc TcpProtocol::control(control::Request& request) noexcept {
   if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
   if (told_statistics(request, sessions_.size(), connections_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused(true);
+    drop_unused(true, opened_.size());
     return Errc::ok;
   }
   return Errc::not_supported;

@@ -1,9 +1,11 @@
 // What the programs of one host take of a TCP is no other host's loss.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "eventually.h"
 #include "netrpc/devices/tcp/test/tcp_fixture.h"
 
 namespace lrpc::netrpc::test {
@@ -30,6 +32,27 @@ class Answerer final : public Protocol {
 class TcpShares : public TcpTest {
  protected:
   static HostAddress host(std::uint32_t number) { return {kLoopback.value + number}; }
+  /// Whether a program of this host is served, perhaps once others that have gone are known to have.
+  static bool gets_in(HostAddress from) {
+    return testing_lrpc::eventually([&] {
+      const Connection program(0, from);
+      (void)program.send_at_once(record("in"));
+      return program.receive(6) == record("in");
+    });
+  }
+  /// Sessions of the server with as many peers, which are not there. Inside.
+  std::vector<SessionRef> open_many(std::uint16_t count) {
+    std::vector<SessionRef> opened;
+    for (std::uint16_t port = 1; port <= count; ++port) {
+      ParticipantSet to{kTcpUser, {}, {}};
+      to.remote.host = kLoopback;
+      to.remote.port = port;
+      auto made = tcp_->open(*echo_, to);
+      EXPECT_TRUE(made);
+      if (made) opened.push_back(*made);
+    }
+    return opened;
+  }
 };
 
 TEST_P(TcpShares, hosts_with_many_connections_leave_some_for_the_next) {
@@ -46,6 +69,32 @@ TEST_P(TcpShares, hosts_with_many_connections_leave_some_for_the_next) {
     (void)last.send_at_once(record("in"));
     EXPECT_EQ(last.receive(6), record("in"));
   });
+}
+
+TEST_P(TcpShares, connections_that_have_ended_or_have_become_this_hosts_own_give_their_places_back) {
+  serve({.port = {}, .address = {}, .peers = 4});
+  where_->run([&] {
+    const Connection own(0, host(0));
+    (void)own.send_at_once(record("in"));
+    EXPECT_EQ(own.receive(6), record("in"));
+    server_->inside([&] { EXPECT_TRUE(tcp_->open(*echo_, {kTcpUser, {}, echo_->announced.back().remote})); });
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(gets_in(host(0)));
+  });
+}
+
+TEST_P(TcpShares, sessions_that_this_host_uses_take_nothing_else_from_others) {
+  serve({.port = {}, .address = {}, .peers = 8});
+  std::vector<SessionRef> used;
+  server_->inside([&] { used = open_many(6); });
+  where_->run([&] { EXPECT_TRUE(gets_in(host(0))); });
+  server_->inside([&] { used.clear(); });
+}
+
+TEST_P(TcpShares, a_newcomer_costs_a_look_at_some_sessions_however_many_there_are) {
+  serve({.port = {}, .address = {}, .peers = 1024});
+  server_->inside([&] { (void)open_many(1024); });
+  where_->run([&] { EXPECT_TRUE(gets_in(host(0))); });
+  EXPECT_GE(statistics().sessions, 1024U - 2 * 256U);
 }
 
 /// Of 819 buffers that may wait for all together. They are clients that ask and do not read.

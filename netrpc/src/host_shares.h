@@ -7,9 +7,9 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
 
-namespace lrpc::netrpc::composite {
+namespace lrpc::netrpc {
 
 /// Under the monitor. Allocates only for more hosts than ever before.
 using HostShares = shim::Shares<HostKey, Map<HostKey, std::size_t>>;
 
-}  // namespace lrpc::netrpc::composite
+}  // namespace lrpc::netrpc
