@@ -37,6 +37,7 @@ class TcpSession final : public Session {
   void receive() noexcept;
   void flush() noexcept;
   void watch() noexcept;
+  void take_share() noexcept;
   /// Whether a message of this footprint may wait for the peer too, behind one that does.
   [[nodiscard]] bool may_wait(std::size_t footprint) const noexcept;
   /// More than half of what may wait does: the peer is not listened to until it has read some.
@@ -59,7 +60,8 @@ class TcpSession final : public Session {
     std::size_t footprint = 0;
   };
   FifoQueue<Waiting> waiting_;
-  std::size_t footprint_ = 0;  ///< Of all of them.
+  std::size_t footprint_ = 0;  ///< Of all of them,
+  HostShares::Part share_;     ///< counted for the peer's host.
   Time moved_{};               ///< When something was last sent; or received, while nothing waited to be sent.
 };
 
@@ -92,8 +94,6 @@ class TcpProtocol final : public Protocol {
   /// For one more session that this peer makes. None: it has its share. Throws std::bad_alloc.
   [[nodiscard]] HostShares::Part place_for(HostAddress peer);
   void drop_unused(bool connected, std::size_t looks) noexcept;
-  /// Of what waits to be sent to one host, over all its connections.
-  [[nodiscard]] std::size_t footprint_of(HostAddress peer) noexcept;
   void sweep() noexcept;
   /// Its socket is watched from here on. False: it is not, and the connection has ended.
   [[nodiscard]] bool watch_new(TcpSession& session) noexcept;
@@ -108,12 +108,12 @@ class TcpProtocol final : public Protocol {
   bool enabled_ = false;
   UniqueFd listening_;
   Time last_accepting_{};  ///< When it was over.
-  HostShares places_;      ///< Sessions that peers have made. Outlives them.
+  HostShares places_;      ///< Sessions that peers have made. This and the next outlive them.
+  HostShares footprints_;  ///< Of what waits to be sent.
   Map<HostKey, SessionRef> sessions_;
   std::list<TcpSession*> opened_;  ///< Those that this host has opened, in the order in which to look at them.
   Map<std::uint64_t, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;
-  std::size_t footprint_ = 0;  ///< Of what waits to be sent, to all peers.
   Event sweep_;
   Event accept_again_;
 };

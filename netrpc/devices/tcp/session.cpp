@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
@@ -91,22 +90,25 @@ Errc TcpSession::push(Message message) noexcept {
     if (const Errc connects = connect(); connects != Errc::ok) return connects;
   if (!attempt([&] { waiting_.push_back({std::move(message), footprint}); })) return Errc::limit_reached;
   footprint_ += footprint;
-  all.footprint_ += footprint;
   ++all.counted.sent;
-  if (!connecting_ && waiting_.size() == 1) {
-    flush();
-    if (!waiting_.empty()) watch();
-  }
+  const bool first = !connecting_ && waiting_.size() == 1;
+  if (first) flush();
+  if (waiting_.empty()) return Errc::ok;
+  take_share();
+  if (first) watch();
   return Errc::ok;
 }
 
-/// What a host may have that has all of it, any host may have: so connections are counted only when much waits.
 bool TcpSession::may_wait(std::size_t footprint) const noexcept {
   TcpProtocol& all = owner();
-  if (footprint_ + footprint > most_waiting(all.options_)) return false;
-  const std::size_t most = all.host().pool().limit() / kPartOfPool;
-  return shim::one_may_take(footprint, all.footprint_, all.footprint_, most) ||
-         shim::one_may_take(footprint, all.footprint_of(peer()), all.footprint_, most);
+  return footprint_ + footprint <= most_waiting(all.options_) &&
+         all.footprints_.has_room({all.seed_, peer()}, footprint, all.host().pool().limit() / kPartOfPool);
+}
+
+/// Only what the kernel has not taken at once is counted for its host. Without memory it is not.
+void TcpSession::take_share() noexcept {
+  TcpProtocol& all = owner();
+  share_ = footprint_ == 0 ? HostShares::Part() : all.footprints_.take({all.seed_, peer()}, footprint_);
 }
 
 Errc TcpSession::control(control::Request& request) noexcept {
@@ -191,7 +193,7 @@ void TcpSession::flush() noexcept {
     moved_ = protocol().host().now();
     if (static_cast<std::size_t>(count) == first.size()) {
       footprint_ -= waiting_.front().footprint;
-      owner().footprint_ -= waiting_.front().footprint;
+      if (share_) take_share();
       waiting_.pop_front();
       continue;
     }
@@ -216,7 +218,8 @@ void TcpSession::end() noexcept {
   connecting_ = half_closed_ = false;
   reader_ = RecordReader(all.options_.longest);
   waiting_.clear();
-  all.footprint_ -= std::exchange(footprint_, 0);
+  footprint_ = 0;
+  share_ = {};
   all.connections_.unbind(id_);
   if (passive_) all.forget(*this);
 }

@@ -230,13 +230,6 @@ void TcpProtocol::drop_unused(bool connected, std::size_t looks) noexcept {
   }
 }
 
-std::size_t TcpProtocol::footprint_of(HostAddress peer) noexcept {
-  std::size_t all = 0;
-  connections_.for_each(
-      [&](std::uint64_t, const TcpSession* session) { all += session->peer() == peer ? session->footprint_ : 0; });
-  return all;
-}
-
 void TcpProtocol::forget(TcpSession& session) noexcept {
   session.place_ = {};
   const SessionRef* const known = sessions_.resolve(peer(session.participants().remote));

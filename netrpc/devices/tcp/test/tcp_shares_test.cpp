@@ -126,6 +126,10 @@ TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_n
     EXPECT_GT(refused, 0);
     ask(kGreedy, 100);
     server_->inside([&] { EXPECT_EQ(answerer->refused, refused); });
+    all.clear();  // then nothing waits any more
+    EXPECT_TRUE(testing_lrpc::eventually([&] { return statistics().sessions == 0; }));
+    ask(0, 150);
+    server_->inside([&] { EXPECT_EQ(answerer->refused, refused); });
   });
 }
 
