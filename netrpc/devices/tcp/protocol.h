@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/fifo_queue.h"
@@ -85,6 +86,7 @@ class TcpProtocol final : public Protocol {
   /// One protocol uses it. Errors: name_taken.
   [[nodiscard]] Status used_by(Protocol& high, ProtocolNumber number);
   [[nodiscard]] Status listen();
+  void listen_again() noexcept;
   void ready(std::uint64_t id, std::uint32_t events) noexcept;
   [[nodiscard]] std::uint64_t whose(std::uint64_t id) noexcept;
   void accept() noexcept;
@@ -107,9 +109,9 @@ class TcpProtocol final : public Protocol {
   ProtocolNumber number_ = 0;
   bool enabled_ = false;
   UniqueFd listening_;
-  Time last_accepting_{};  ///< When it was over.
-  HostShares places_;      ///< Sessions that peers have made. This and the next outlive them.
-  HostShares footprints_;  ///< Of what waits to be sent.
+  std::optional<Time> left_waiting_;  ///< When accept() has left some in the queue, the last time.
+  HostShares places_;                 ///< Sessions that peers have made. This and the next outlive them.
+  HostShares footprints_;             ///< Of what waits to be sent.
   Map<HostKey, SessionRef> sessions_;
   std::list<TcpSession*> opened_;  ///< Those that this host has opened, in the order in which to look at them.
   Map<std::uint64_t, TcpSession*> connections_;

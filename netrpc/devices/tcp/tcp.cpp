@@ -2,6 +2,7 @@
 #include "netrpc/devices/tcp/tcp.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -32,8 +33,8 @@ constexpr Duration kStuck = std::chrono::seconds(30);
 constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-/// Connections that are accepted in one turn: so many, and more for as long as has passed since the last one, but not
-/// for longer than this. So those who come get about half of the time.
+/// Connections that are accepted in one turn: so many, and more for as long as some have waited since the last turn,
+/// but not for longer than this. So those who come get about half of the time, and none for one in which nobody came.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
 /// Sessions that are looked at, where there is no room, for those that nobody uses: as many as there are by default.
@@ -47,9 +48,7 @@ TcpProtocol::TcpProtocol(Host& host, std::string name, const TcpOptions& options
       bound_(bound),
       seed_(host.hash_seed()),
       sweep_([this] { sweep(); }),
-      accept_again_([this] {
-        if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
-      }) {}
+      accept_again_([this] { listen_again(); }) {}
 
 TcpProtocol::~TcpProtocol() { sessions_.clear(); }
 
@@ -121,8 +120,11 @@ Status TcpProtocol::listen() {
   }
   if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
   listening_ = std::move(socket);
-  last_accepting_ = host().now();
   return {};
+}
+
+void TcpProtocol::listen_again() noexcept {
+  if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
 }
 
 void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
@@ -141,7 +143,8 @@ std::uint64_t TcpProtocol::whose(std::uint64_t id) noexcept {
 
 void TcpProtocol::accept() noexcept {
   const Time begun = host().now();
-  const Time until = begun + std::min(begun - last_accepting_, kLongestAccepting);
+  const Time until = begun + std::min(begun - left_waiting_.value_or(begun), kLongestAccepting);
+  left_waiting_.reset();
   for (int i = 0; i < kAccepted || host().now() < until; ++i) {
     sockaddr_in from{};
     socklen_t size = sizeof from;
@@ -149,16 +152,17 @@ void TcpProtocol::accept() noexcept {
         ::accept4(listening_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN) return host().events().schedule(accept_again_, kAcceptAgain);
-      break;
+      if (errno == EAGAIN) return listen_again();
+      return host().events().schedule(accept_again_, kAcceptAgain);
     }
     Participant remote;
     remote.host = {ntohl(from.sin_addr.s_addr)};
     remote.port = ntohs(from.sin_port);
     if (!attempt([&] { admit(std::move(socket), remote); })) ++counted.refused;
   }
-  last_accepting_ = host().now();
-  if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
+  pollfd more{listening_.get(), POLLIN, 0};
+  if (::poll(&more, 1, 0) == 1) left_waiting_ = host().now();
+  listen_again();
 }
 
 void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {

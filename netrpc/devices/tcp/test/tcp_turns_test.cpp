@@ -69,15 +69,16 @@ class TcpTurns : public TcpTest {
   void connect(int connections) {
     for (int i = 0; i < connections; ++i) connections_.push_back(std::make_unique<Connection>());
   }
-  /// How many connections are accepted at most before a timer has its turn, of so many that wait since long ago.
-  std::int64_t most_accepted_at_once(int connections, Duration takes) {
+  /// How many connections are accepted at most before a timer has its turn, of so many that come together after a time
+  /// in which nobody came. After the first turn others take so long.
+  std::int64_t most_accepted_at_once(int connections, Duration takes, Duration others) {
     const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024}, takes);
-    const auto begin = [&] {
-      connect(connections);
-      std::this_thread::sleep_for(60ms);
+    std::this_thread::sleep_for(60ms);
+    const auto accepted = [&] {
+      if (accepter.accepted == kAccepted) std::this_thread::sleep_for(others);
+      return accepter.accepted;
     };
-    const std::int64_t most = largest_step(
-        begin, [&] { return accepter.accepted; }, connections);
+    const std::int64_t most = largest_step([&] { connect(connections); }, accepted, connections);
     connections_.clear();
     server_.reset();
     return most;
@@ -106,12 +107,19 @@ class TcpTurns : public TcpTest {
 TEST_P(TcpTurns, newcomers_have_as_much_time_as_others_have_taken) {
   std::int64_t most = 0;
   for (int tries = 0; tries < 5 && most <= kAccepted; ++tries)  // the machine may be busy just then
-    most = most_accepted_at_once(100, Duration(0));
+    most = most_accepted_at_once(100, Duration(0), 60ms);
   EXPECT_GT(most, kAccepted);
 }
 
+TEST_P(TcpTurns, newcomers_have_no_time_in_which_nobody_came) {
+  std::int64_t most = kAccepted + 1;
+  for (int tries = 0; tries < 5 && most > kAccepted; ++tries)  // the machine may stand still for others just then
+    most = most_accepted_at_once(40, 2ms, Duration(0));
+  EXPECT_EQ(most, kAccepted);
+}
+
 TEST_P(TcpTurns, newcomers_do_not_keep_others_waiting_for_long) {
-  EXPECT_EQ(most_accepted_at_once(40, 5ms), kAccepted);
+  EXPECT_EQ(most_accepted_at_once(40, 5ms, 60ms), kAccepted);
 }
 
 TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_for_long) {
