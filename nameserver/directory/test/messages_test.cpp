@@ -193,7 +193,8 @@ TEST(EtcdMessages, a_refusal_of_etcd_3_4_and_one_of_3_6_mean_the_same) {
       {401, "etcdserver: invalid auth token", 16, Errc::not_permitted},
       {403, "etcdserver: permission denied", 7, Errc::not_permitted},
       {503, "etcdserver: no leader", 14, Errc::remote_unavailable},
-      {400, "etcdserver: key is not provided", 3, Errc::invalid_argument}};
+      {400, "etcdserver: key is not provided", 3, Errc::invalid_argument},
+      {400, "etcdserver: too many operations in txn request", 3, Errc::invalid_argument}};
   for (const auto& [status, words, number, code] : vectors) {
     const std::string tail = "\"code\":" + std::to_string(number) + ",\"message\":\"" + words + "\"";
     for (const std::string& body : {"{\"error\":\"" + words + "\"," + tail + "}", "{" + tail + ",\"details\":[]}"}) {

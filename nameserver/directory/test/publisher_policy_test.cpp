@@ -90,6 +90,42 @@ TEST_F(Publishing, cuts_many_names_into_transactions_that_etcd_takes) {
   EXPECT_TRUE(keys.empty());
 }
 
+TEST_F(Publishing, cuts_them_into_smaller_transactions_where_etcd_takes_fewer_operations) {
+  constexpr std::size_t kTakes = 100;  // and so many removals are one more
+  int refused = 0;
+  const auto settle = [&] {
+    for (int i = 0; i < 100 && !policy.settled(); ++i) {
+      const auto step = policy.next(now);
+      if (step.what == What::wait) {
+        now = step.until;
+      } else if (step.entries.size() + (step.what == What::remove ? 1U : 0U) > kTakes) {
+        ++refused;
+        policy.failed(step, Errc::invalid_argument, now, 0);
+      } else {
+        perform(1);
+      }
+    }
+  };
+  policy.wanted(many("n", 250));
+  settle();
+  EXPECT_EQ(refused, 0);
+  policy.wanted({});
+  settle();
+  EXPECT_TRUE(keys.empty());
+  EXPECT_EQ(refused, 1) << "it does not try that again";
+}
+
+TEST_F(Publishing, tries_large_transactions_again_under_a_new_lease) {
+  policy.wanted(many("n", 100));
+  perform(1);
+  policy.failed(policy.next(now), Errc::invalid_argument, now, 0);
+  now = policy.next(now).until;
+  EXPECT_EQ(perform(), "pp");
+  lose_everything();
+  now += 10s;
+  EXPECT_EQ(perform(), "kgp");
+}
+
 TEST_F(Publishing, puts_a_new_name_after_one_transaction_of_removals_however_many_are_due) {
   policy.wanted(many("n", 1024));
   perform();

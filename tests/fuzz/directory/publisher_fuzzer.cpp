@@ -20,7 +20,9 @@ using What = PublisherPolicy::What;
 using Step = PublisherPolicy::Step;
 
 constexpr std::size_t kMostNames = 250;
-constexpr std::size_t kMostSteps = 100;  ///< To set all right: some transactions, and the keep-alives of an audit.
+/// To set all right: a put and a removal of each name, should etcd take no more at a time, and the keep-alives of an
+/// audit.
+constexpr std::size_t kMostSteps = 3 * kMostNames;
 
 /// As much of etcd as is asked for: one lease at a time, and the keys under it.
 struct FakeEtcd {

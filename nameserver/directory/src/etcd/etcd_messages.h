@@ -52,8 +52,8 @@ struct Lease {
 /// How many keys are attached to the lease. name_unknown: there is no such lease.
 [[nodiscard]] Result<std::size_t> read_attached(std::string_view body);
 
-/// etcd takes at most so many operations in one transaction (--max-txn-ops, 128 by default; those of a transaction
-/// within it count on top: 101 for as many removals).
+/// Names in one transaction. etcd takes 128 operations by default (--max-txn-ops); a put is one, and n removals are
+/// n + 1, because each is a transaction within the transaction.
 inline constexpr std::size_t kMostOperations = 100;
 /// Writes all of them, attached to the lease. At most kMostOperations.
 [[nodiscard]] std::string put_request(std::span<const KeyValue> entries, LeaseId lease);

@@ -25,7 +25,7 @@ PublisherPolicy::Step PublisherPolicy::next_removal() const {
   Step step{What::remove, lease_, {}, {}};
   for_each_from(published_, last_removed_, [&](const std::string& key, const std::string&) {
     if (!wanted_.contains(key)) step.entries.push_back({key, {}});
-    return step.entries.size() < kMostOperations;
+    return step.entries.size() < most_;
   });
   return step;
 }
@@ -35,7 +35,7 @@ PublisherPolicy::Step PublisherPolicy::next_put() const {
   for_each_from(wanted_, last_put_, [&](const std::string& key, const std::string& value) {
     const auto there = published_.find(key);
     if (there == published_.end() || there->second != value) step.entries.push_back({key, value});
-    return step.entries.size() < kMostOperations;
+    return step.entries.size() < most_;
   });
   return step;
 }
@@ -74,6 +74,7 @@ void PublisherPolicy::not_told(Time now) {
 void PublisherPolicy::granted(const Lease& lease, Time now) {
   lease_ = lease.id;
   published_.clear();
+  most_ = kMostOperations;
   kept_ = 0;
   failures_ = 0;
   ttl_ = lease.ttl;
@@ -113,6 +114,7 @@ void PublisherPolicy::failed(const Step& step, Errc why, Time now, double chance
     for (const KeyValue& entry : step.entries) published_[entry.key].clear();  // it may have come about all the same
   }
   if (why == Errc::name_unknown) lose_lease();
+  if (why == Errc::invalid_argument && step.entries.size() > 1) most_ = step.entries.size() / 2;
   const unsigned doublings = std::min(failures_++, 16U);
   auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);
   if (lease_ != 0) longest = std::min(longest, third());  // a keep-alive that is due is not to come too late

@@ -4,7 +4,7 @@
 //   no lease --grant--> lease: keep_alive each third of its time; remove and put what differs, in turn; audit now and
 //                       then
 //   lease lost (etcd says so) --> no lease, all names are to be put again
-//   any failure --> wait, longer each time, then the same again
+//   any failure --> wait, longer each time, then the same again; half of it, if etcd does not take the request
 #pragma once
 
 #include <chrono>
@@ -79,6 +79,8 @@ class PublisherPolicy {
   Names wanted_;
   Names published_;  ///< Under the lease. An empty value: what etcd has there is not known.
   LeaseId lease_ = 0;
+  /// Names in one transaction. Half as many after etcd has not taken one: its --max-txn-ops may be lower than usual.
+  std::size_t most_ = kMostOperations;
   std::chrono::seconds ttl_{0};  ///< As etcd has granted it.
   Time keep_at_{};
   Time retry_at_{};
