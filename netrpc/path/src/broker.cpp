@@ -23,32 +23,45 @@ struct RemoteBroker::Parts {
                              .max_bindings = options.max_paths}) {
     paths.on_work = [this] {
       { const std::lock_guard lock(mutex); }  // not between the keeper's look and its sleep
-      wake.notify_one();
+      wake.notify_all();
     };
+    paths.on_ended = [this](std::uint64_t binding) { server.end_binding(binding); };
   }
   ~Parts() {
     {
       std::lock_guard lock(mutex);
       stopping = true;
     }
-    wake.notify_one();
-    if (keeper.joinable()) keeper.join();
+    wake.notify_all();
+    for (std::thread* const thread : {&keeper, &teller})
+      if (thread->joinable()) thread->join();
   }
 
-  /// Everything that waits for other hosts and that nobody waits for: UNBINDs, keepalives; and the sweep.
+  /// Tells other hosts what nobody uses any more. Apart from keep(), which waits for hosts that are silent.
+  void tell() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stopping || paths.any_unbinds(); });
+      if (stopping) return;
+      lock.unlock();
+      paths.send_unbinds();
+      lock.lock();
+    }
+  }
+
+  /// Whatever else waits for other hosts and nobody waits for; and the sweep.
   void keep() {
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
     std::unique_lock lock(mutex);
     while (!stopping) {
-      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_unbinds() || paths.any_lost(); });
+      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_lost(); });
       if (stopping) return;
       lock.unlock();
-      paths.send_unbinds();
       const auto now = ServedHosts::Clock::now();
       const bool all = now >= next_ping;
       if (all) {
         try {
-          for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
+          paths.ping();
           paths.retry_unbinds(options.now());
           hosts.sweep(options.now());
         } catch (const std::bad_alloc&) {  // what is left waits for the next keepalive
@@ -68,6 +81,7 @@ struct RemoteBroker::Parts {
   std::condition_variable wake;
   bool stopping = false;
   std::thread keeper;
+  std::thread teller;
   Server server;  ///< The last, so that it goes first: what runs in it uses the others.
 };
 
@@ -95,6 +109,7 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
   auto exported = NetworkPath::export_to(parts->server, std::string(shim::kNetworkName), parts->paths, offer);
   if (!exported) return exported.error();
   parts->keeper = std::thread([&parts = *parts] { parts.keep(); });
+  parts->teller = std::thread([&parts = *parts] { parts.tell(); });
   return std::unique_ptr<RemoteBroker>(new RemoteBroker(std::move(parts)));
 }
 

@@ -1,4 +1,4 @@
-// What the broker's own thread does for the client's half: keepalives, and news of ended paths for other hosts.
+// What the broker's own threads do for the client's half: keepalives, and news of ended paths for other hosts.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -94,7 +94,7 @@ void PathService::bound_unbinds_locked() noexcept {
 }
 
 void PathService::retry_unbinds(Clock::time_point now) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
   // Those that are listed exist: a path leaves the list, under the lock, before it ends.
   for (const auto& [path, weak] : paths_) in_use.insert(path->host);
@@ -105,13 +105,14 @@ void PathService::retry_unbinds(Clock::time_point now) {
   }
   bound_unbinds_locked();
   unbinds_.splice(unbinds_.begin(), unsent_);
+  lock.unlock();
+  if (on_work) on_work();
 }
 
-std::vector<std::uint64_t> PathService::ping() {
+void PathService::ping() {
   using Paths = std::vector<std::shared_ptr<Path>>;
   std::map<HostAddress, Paths> sorted;
   std::vector<std::pair<HostAddress, Paths>> by_host;
-  std::vector<std::uint64_t> ended;
   std::shared_ptr<Path> held;  // not let go of under the lock, whatever happens
   {
     std::lock_guard lock(mutex_);
@@ -129,24 +130,17 @@ std::vector<std::uint64_t> PathService::ping() {
   }
   const milliseconds usual = patience(kPingPatience, options_.keepalive, by_host.size());
   for_each_host(by_host.size(), [&](std::size_t i) {
-    auto& [host, paths] = by_host[i];
-    std::vector<std::uint64_t> of_host;
+    const auto [host, paths] = std::move(by_host[i]);
+    ping_host(host, paths, usual);
     for (const auto& path : paths)
-      if (path->ended.load(std::memory_order_acquire) && path->local_binding != 0)
-        of_host.push_back(path->local_binding);
-    const auto more = ping_host(host, std::move(paths), usual);
-    std::lock_guard lock(mutex_);
-    ended.insert(ended.end(), of_host.begin(), of_host.end());
-    ended.insert(ended.end(), more.begin(), more.end());
+      if (path->ended.load(std::memory_order_acquire) && path->local_binding != 0) on_ended(path->local_binding);
   });
-  return ended;
 }
 
-std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
-                                                  milliseconds usual) {
+void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, milliseconds usual) {
   std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
   if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
-  if (paths.empty()) return {};
+  if (paths.empty()) return;
   PingMessage message{boot_, {}};
   for (const auto& path : paths) message.bindings.push_back(path->key().id);
   std::array<std::byte, 16 + kMaxPinged> reply;
@@ -164,27 +158,23 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
     // It was not asked, or may not have been: neither a sign of life nor a silence, but soon to be asked.
     if (unsent(sent) || sent == Errc::call_lost) {
       silence_.missed(host);
-      return {};
+      return;
     }
     if (sent == Errc::timed_out || sent == Errc::host_unreachable) {
       silence_.missed(host);
-      if (!silence_.over(host, options_.now())) return {};
+      if (!silence_.over(host, options_.now())) return;
     } else if (sent != Errc::peer_gone) {
       silence_.heard(host, options_.now());
     }
   }
-  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
+  if (sent == Errc::limit_reached) return;  // it lives, and is busy
   const auto answer =
       sent == Errc::ok ? decode_ping_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
-  std::vector<std::uint64_t> ended;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool alive =
         answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
-    if (alive) continue;
-    paths[i]->ended.store(true, std::memory_order_release);
-    if (paths[i]->local_binding != 0) ended.push_back(paths[i]->local_binding);
+    if (!alive) paths[i]->ended.store(true, std::memory_order_release);
   }
-  return ended;
 }
 
 milliseconds PathService::pause() const {

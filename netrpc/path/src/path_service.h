@@ -89,11 +89,10 @@ class PathService {
   void Groups(CallContext& context, std::uint64_t after, Buffer& bindings);
   void Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image);
 
-  // For the broker's own thread.
+  // For the broker's own threads: send_unbinds() for one, the others for another one.
 
-  /// Asks every host to which paths lead whether they still do; the local bindings of those that do not, which are to
-  /// be ended.
-  [[nodiscard]] std::vector<std::uint64_t> ping();
+  /// Asks every host to which paths lead whether they still do.
+  void ping();
   /// Binds anew at members of groups where there is no path at present: at all of them, or at those that have answered
   /// that they know nothing of it.
   void rebind(bool all);
@@ -112,6 +111,8 @@ class PathService {
 
   /// Called, on any thread, when there is something for send_unbinds() or rebind().
   std::function<void()> on_work;
+  /// Called, on any thread, with the local binding of a path that leads nowhere any more: it is to be ended.
+  std::function<void(std::uint64_t binding)> on_ended;
   /// The client with this local binding has gone. If calls of it are under way the other hosts are told now, and not
   /// when these have returned: their procedures may wait for just that.
   void client_gone(std::uint64_t binding) noexcept;
@@ -177,8 +178,7 @@ class PathService {
                                            std::span<std::byte> reply, std::size_t& size, Answers& answers);
   [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                              std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size);
-  [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
-                                                     std::chrono::milliseconds usual);
+  void ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, std::chrono::milliseconds usual);
 
   /// Whether this host could not send a command.
   [[nodiscard]] static bool unsent(Errc sent) noexcept {

@@ -1,4 +1,4 @@
-// The rounds of the broker's own thread: over all hosts to which paths lead.
+// The rounds of the broker's own threads: over all hosts to which paths lead.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lrpc::netpath {
 
-/// Hosts that are spoken to at once by the broker's own thread and its helpers.
+/// Hosts that are spoken to at once by one of the broker's own threads and its helpers.
 inline constexpr std::size_t kHostsAtOnce = 16;
 inline constexpr std::chrono::milliseconds kLeastPatience{200};
 
@@ -37,8 +37,8 @@ void for_each_host(std::size_t count, const F& one) {
   work();
 }
 
-/// How long one host may keep a round waiting, with all that it is told or asked: one that answers each time, and late,
-/// does not keep the others from their keepalives.
+/// How long one host may keep a round waiting, with all that it is told or asked, although it answers each time, and
+/// late.
 class Turn {
  public:
   explicit Turn(std::chrono::milliseconds limit) noexcept : until_(std::chrono::steady_clock::now() + limit) {}

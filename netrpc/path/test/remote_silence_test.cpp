@@ -187,8 +187,63 @@ TEST_F(SilentHosts, to_which_there_is_no_way_cannot_be_imported_from) {
   EXPECT_NE(client.error().text.find("cannot be reached"), std::string::npos) << client.error().text;
 }
 
-/// It answers each time, and late.
-class SlowHosts : public TwoHosts {};
+/// They answer each time, and late.
+class SlowHosts : public TwoHosts {
+ protected:
+  static constexpr HostAddress kSlow = 0x0a00'0003;
+
+  /// Another host with the names of the one there. Its answers to keepalives wait until they are let through.
+  class Slow final : public RemoteService {
+   public:
+    Slow(Network& network, RemoteService& there) : network_(network), there_(there) { network_.attach(kSlow, this); }
+    Slow(const Slow&) = delete;
+    Slow& operator=(const Slow&) = delete;
+    ~Slow() override {
+      let_through = ~0U;
+      network_.cut(kSlow);
+    }
+    std::uint16_t serve(const lrpc::Principal& from, lrpc::netpath::Arrival arrived, std::uint16_t command,
+                        std::span<const std::byte> request, std::span<std::byte> reply,
+                        std::size_t& size) noexcept override {
+      if (command == Network::kBind) return there_.serve(from, arrived, command, request, reply, size);
+      if (command != Network::kPing) return 0;
+      for (const unsigned number = ++asked; number > let_through;) std::this_thread::sleep_for(1ms);
+      return static_cast<std::uint16_t>(Errc::limit_reached);  // it lives, and is busy
+    }
+    void peer_rebooted(HostAddress /*host*/, lrpc::netpath::Arrival /*last*/) noexcept override {}
+    std::atomic<unsigned> asked{0};
+    std::atomic<unsigned> let_through{0};
+
+   private:
+    Network& network_;
+    RemoteService& there_;
+  };
+};
+
+TEST_F(SlowHosts, do_not_keep_others_from_hearing_what_has_been_let_go) {
+  Slow slow(network_, there_->broker());
+  const auto keeps = import("files@10.0.0.3");
+  ASSERT_TRUE(keeps) << keeps.error().message();
+  ASSERT_TRUE(eventually([&] { return slow.asked == 1; }));
+  ASSERT_TRUE(import());
+  EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 1; }));
+  EXPECT_EQ(slow.asked, 1U) << "nobody has waited for it";
+}
+
+TEST_F(SlowHosts, do_not_keep_clients_of_others_from_hearing_that_their_bindings_have_ended) {
+  std::atomic<int> told{0};
+  auto options = import_options();
+  options.on_revoked = [&] { ++told; };
+  const auto client = Conformance::Client::import("files@10.0.0.2", options);
+  ASSERT_TRUE(client) << client.error().message();
+  Slow slow(network_, there_->broker());
+  const auto keeps = import("files@10.0.0.3");
+  ASSERT_TRUE(keeps) << keeps.error().message();
+  ASSERT_TRUE(eventually([&] { return slow.asked == 1; }));
+  there_->stop_broker();
+  slow.let_through = 1;  // and no further keepalive
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+}
 
 TEST_F(SlowHosts, do_not_keep_others_from_their_keepalives_while_they_hear_what_has_been_let_go) {
   constexpr int kBindings = 60;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -216,7 +217,14 @@ class Attack {
     for (Client& one : clients_)
       if (const auto path = one.caller->object<PathService::Path>(one.handle); path != nullptr && path->ended.load())
         ended_before.insert(one.caller->id());
-    for (const std::uint64_t binding : service_.ping()) {
+    std::mutex mutex;
+    std::vector<std::uint64_t> ended;
+    service_.on_ended = [&](std::uint64_t binding) {
+      const std::lock_guard lock(mutex);
+      ended.push_back(binding);
+    };
+    service_.ping();
+    for (const std::uint64_t binding : ended) {
       const auto found = std::ranges::find_if(clients_, [&](const Client& one) { return one.caller->id() == binding; });
       require(found != clients_.end(), "what ends is a client's binding");
       const auto path = found->caller->object<PathService::Path>(found->handle);
