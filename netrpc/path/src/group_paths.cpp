@@ -59,7 +59,7 @@ Status PathService::bind_members(const CallContext& context, const std::shared_p
     if (there != 0) {
       {
         std::lock_guard lock(mutex_);
-        groups_.emplace(path.get(), path);
+        groups_.emplace(place_of(*path), path);
       }
       if (there != bound.size()) seek_unbound(*path->members);
       return {};
@@ -112,9 +112,9 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
 /// two members may answer at the same moment.
 bool PathService::bound_as_member(const std::shared_ptr<Path>& path) {
   std::lock_guard lock(mutex_);
-  const bool of_another = std::ranges::any_of(paths_, [&](const auto& one) {
-    const Path& other = *one.first;  // it leaves the list, under the lock, before it ends
-    return other.local_binding == 0 && other.host != path->host && other.key().boot == path->key().boot;
+  const bool of_another = std::any_of(paths_.begin(), first_of(paths_, 1), [&](const auto& one) {
+    const Path& other = *one.first.second;
+    return other.host != path->host && other.key().boot == path->key().boot;
   });
   if (!of_another) list_locked(path);
   return !of_another;

@@ -96,8 +96,7 @@ void PathService::bound_unbinds_locked() noexcept {
 void PathService::retry_unbinds(Clock::time_point now) {
   std::unique_lock lock(mutex_);
   std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
-  // Those that are listed exist: a path leaves the list, under the lock, before it ends.
-  for (const auto& [path, weak] : paths_) in_use.insert(path->host);
+  for (const auto& [place, weak] : paths_) in_use.insert(place.second->host);
   for (Unbinds* const left : {&unsent_, &unbinds_}) {
     std::erase_if(*left, [&](const Unbind& one) {
       return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
@@ -116,9 +115,9 @@ void PathService::ping() {
   std::shared_ptr<Path> held;  // not let go of under the lock, whatever happens
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [address, weak] : paths_) {
-      // One of a group's that has ended is rebind()'s. Those that are listed exist.
-      if (address->local_binding == 0 && address->ended.load(std::memory_order_acquire)) continue;
+    for (const auto& [place, weak] : paths_) {
+      // One of a group's that has ended is rebind()'s.
+      if (place.first == 0 && place.second->ended.load(std::memory_order_acquire)) continue;
       held = weak.lock();
       if (held != nullptr) sorted[held->host].push_back(std::move(held));
     }

@@ -138,7 +138,7 @@ void PathService::bound_at(const std::shared_ptr<Path>& path, const BindingKey& 
 
 void PathService::list_locked(const std::shared_ptr<Path>& path) {
   silence_.heard(path->host, options_.now());
-  paths_.emplace(path.get(), path);
+  paths_.emplace(place_of(*path), path);
 }
 
 /// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
@@ -285,8 +285,8 @@ void PathService::let_go(Path& path) noexcept {
   path.claim_.reset();  // whoever sees that there is a path less may bind another one
   {
     std::lock_guard lock(mutex_);
-    paths_.erase(&path);
-    groups_.erase(&path);
+    paths_.erase(place_of(path));
+    groups_.erase(place_of(path));
     if (path.foreign) --foreign_;
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
@@ -305,13 +305,8 @@ void PathService::client_gone(std::uint64_t binding) noexcept {
   try {
     std::shared_ptr<Path> group;  // goes after the lock
     std::unique_lock lock(mutex_);
-    // Those that are listed exist: a path leaves the list, under the lock, before it ends.
-    const auto of_client = [&](const auto& one) { return one.first->local_binding == binding; };
-    for (const auto& one : paths_) {
-      if (of_client(one)) tell(*one.first);
-    }
-    const auto found = std::ranges::find_if(groups_, of_client);
-    if (found != groups_.end()) {
+    for (auto one = first_of(paths_, binding); one != first_of(paths_, binding + 1); ++one) tell(*one->first.second);
+    if (const auto found = first_of(groups_, binding); found != first_of(groups_, binding + 1)) {
       group = found->second.lock();
       groups_.erase(found);  // its members are not bound anew
     }

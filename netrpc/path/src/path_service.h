@@ -196,11 +196,18 @@ class PathService {
   const std::uint64_t boot_;
   Accounts accounts_;
   mutable std::mutex mutex_;
-  std::map<const Path*, std::weak_ptr<Path>> paths_;
-  std::map<const Path*, std::weak_ptr<Path>> groups_;  ///< Those of `paths_` are to hosts alone.
-  std::size_t foreign_ = 0;                            ///< How many paths lead to foreign servers.
-  std::atomic<bool> lost_{false};                      ///< There is something for rebind().
-  PeerSilence silence_;                                ///< Of the hosts to which paths lead.
+  /// By their local bindings; one has several for a moment, while another path takes the place of the last one. Those
+  /// that are listed exist: a path leaves the list, under the lock, before it ends.
+  using Listed = std::map<std::pair<std::uint64_t, const Path*>, std::weak_ptr<Path>>;
+  [[nodiscard]] static Listed::key_type place_of(const Path& path) noexcept { return {path.local_binding, &path}; }
+  [[nodiscard]] static Listed::iterator first_of(Listed& listed, std::uint64_t binding) noexcept {
+    return listed.lower_bound({binding, nullptr});
+  }
+  Listed paths_;
+  Listed groups_;                  ///< Those of `paths_` are to hosts alone.
+  std::size_t foreign_ = 0;        ///< How many paths lead to foreign servers.
+  std::atomic<bool> lost_{false};  ///< There is something for rebind().
+  PeerSilence silence_;            ///< Of the hosts to which paths lead.
   Unbinds unbinds_;
   Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.
 };
