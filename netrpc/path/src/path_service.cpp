@@ -110,7 +110,16 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
   const std::string at = "host '" + host.str() + "'";
-  if (Status met = agree_with(*address, at, needed, kAgreePatience); !met) return raise(refusal(met.error()));
+  const uid_t user = context.caller().uid;
+  if (const std::lock_guard lock(mutex_); !vain_.may_ask(user, *address, options_.now()))
+    return raise(
+        refusal({Errc::limit_reached, "this user has asked as many hosts that do not answer as it may lately"}));
+  const Status met = agree_with(*address, at, needed, kAgreePatience);
+  if (met.code() != Errc::remote_unavailable) {
+    const std::lock_guard lock(mutex_);
+    vain_.answered(user, *address);
+  }
+  if (!met) return raise(refusal(met.error()));
   // Before the other host binds: where there is no memory for it afterwards, that host is told.
   auto path = make_path(*address);
   const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience, &path->accounts);

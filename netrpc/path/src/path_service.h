@@ -22,6 +22,7 @@
 #include "messages.h"
 #include "network_path.server.h"
 #include "peer_silence.h"
+#include "vain_hosts.h"
 
 namespace lrpc::netpath {
 
@@ -208,6 +209,7 @@ class PathService {
   std::size_t foreign_ = 0;        ///< How many paths lead to foreign servers.
   std::atomic<bool> lost_{false};  ///< There is something for rebind().
   PeerSilence silence_;            ///< Of the hosts to which paths lead.
+  VainHosts vain_;                 ///< That imports have asked.
   Unbinds unbinds_;
   Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.
 };

@@ -10,6 +10,7 @@
 
 #include "messages.h"
 #include "remote_fixture.h"
+#include "vain_hosts.h"
 
 namespace testing_netpath {
 namespace {
@@ -185,6 +186,32 @@ TEST_F(SilentHosts, to_which_there_is_no_way_cannot_be_imported_from) {
   const auto client = Conformance::Client::import("files@10.0.0.2", import_options());
   EXPECT_EQ(client.code(), lrpc::Errc::remote_unavailable);
   EXPECT_NE(client.error().text.find("cannot be reached"), std::string::npos) << client.error().text;
+}
+
+TEST_F(SilentHosts, can_be_asked_by_imports_of_one_user_up_to_a_number_within_some_minutes) {
+  constexpr unsigned kMost = lrpc::netpath::VainHosts::kMost;
+  here_->wire().agrees = false;
+  const auto may_ask = [&](const std::string& host) {
+    bool refused = false;
+    EXPECT_TRUE(eventually([&] {  // again, if bindings that have ended are not forgotten yet
+      const auto client = import("files@" + host);
+      refused = !client && client.error().message().find("hosts that do not answer") != std::string::npos;
+      return refused || client || client.code() == Errc::remote_unavailable;
+    }));
+    return !refused;
+  };
+  const auto host = [](unsigned number) {
+    return "10.9." + std::to_string(number / 200) + "." + std::to_string(number % 200 + 1);
+  };
+  unsigned asked = 0;
+  while (asked < kMost && may_ask(host(asked))) ++asked;
+  EXPECT_EQ(asked, kMost / 2);
+  EXPECT_TRUE(may_ask(host(0))) << "it counts already";
+  here_->wire().agrees = true;
+  EXPECT_FALSE(may_ask("10.0.0.2")) << "whether it answers is not known";
+  go_on(lrpc::netpath::VainHosts::kKept);
+  const auto client = import();
+  EXPECT_TRUE(client) << client.error().message();
 }
 
 /// They answer each time, and late.

@@ -153,10 +153,12 @@ class Wire final : public Transport {
   Wire(Network& network, HostAddress self) : network_(network), self_(self) {}
   static constexpr std::size_t kMaxMessage = 16 * 1024;
   Errc agree(HostAddress /*host*/, lrpc::netpath::MessageSizes& sizes, milliseconds /*timeout*/) noexcept override {
+    if (!agrees) return Errc::peer_gone;
     sizes = {longest_request, longest_reply};
     return Errc::ok;
   }
   std::string why(HostAddress /*host*/, Errc /*outcome*/) override { return "is not there"; }
+  std::atomic<bool> agrees{true};  ///< Hosts are there to agree with.
   /// What the network is said to carry.
   std::atomic<std::size_t> longest_request{kMaxMessage};
   std::atomic<std::size_t> longest_reply{kMaxMessage};
