@@ -20,9 +20,10 @@ using std::chrono::milliseconds;
 
 /// The longest that one BIND waits for a name here; who is ready to wait longer asks again.
 constexpr milliseconds kLongestWait{10'000};
-/// Between two looks for an A-stack whose earlier caller has gone on without its result. A call without a limit counts
-/// its looks: a machine that stood still meanwhile has let nobody finish.
+/// Between two looks for an A-stack whose earlier caller has gone on without its result: at first, and at most. A call
+/// without a limit counts its pauses: a machine that stood still meanwhile has let nobody finish.
 constexpr milliseconds kAStackPause{1};
+constexpr milliseconds kLongestAStackPause{20};
 
 constexpr std::string_view kNoHandles = "handles do not go to groups, import from one host";
 
@@ -217,21 +218,22 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
   const bool limited = prologue.remaining_ms != 0;
   milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;
   std::optional<Clock::time_point> until;  // the clock is looked at when there is something to wait for
-  auto looks = astack_patience / kAStackPause;
+  milliseconds patience = astack_patience;
   const auto room = reply.subspan(kReplyPrologue);
   std::size_t size = 0;
   std::uint16_t status = 0;
-  for (;;) {
+  for (milliseconds pause = kAStackPause;; pause = std::min(2 * pause, kLongestAStackPause)) {
     status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image, limit)
                               : remote->binding.call(prologue.procedure, message.image, room, size, limit);
     if (status != failed(Errc::no_astack)) break;
     const auto now = Clock::now();
     if (limited && !until) until = now + limit;
-    if (limited ? now >= *until : looks-- == 0) {
+    if (limited ? now >= *until : patience <= milliseconds(0)) {
       status = failed(limited ? Errc::call_aborted : Errc::limit_reached);
       break;
     }
-    std::this_thread::sleep_for(kAStackPause);
+    std::this_thread::sleep_for(std::min(pause, limit));
+    patience -= pause;
     if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*until - Clock::now()));
   }
   if (!remote->binding.revoked()) return answer(status, false, size);
