@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "etcd/base64.h"
 #include "etcd/etcd.h"
+#include "etcd/published_name.h"
+#include "publish/local_names.h"
 
 namespace lrpc::directory::test {
 namespace {
@@ -33,8 +36,19 @@ TEST(HostileGateway, what_is_no_json_is_a_bad_message) {
 }
 
 TEST(HostileGateway, an_answer_that_is_too_long_is_not_read_to_its_end) {
-  EXPECT_EQ(outcome_of(answer(200, std::string((1 << 20) + 1, ' '))), Errc::limit_reached);
-  EXPECT_EQ(outcome_of(answer(200, std::string(1 << 20, '['))), Errc::bad_message) << "and one that is deep ends";
+  EXPECT_EQ(outcome_of(answer(200, std::string((2 << 20) + 1, ' '))), Errc::limit_reached);
+  EXPECT_EQ(outcome_of(answer(200, std::string(2 << 20, '['))), Errc::bad_message) << "and one that is deep ends";
+}
+
+TEST(HostileGateway, an_answer_may_have_all_names_of_a_machine_however_long_they_are) {
+  const std::string name(shim::kMaxNameLength, 'x');
+  std::string keys;
+  for (std::size_t i = 0; i < LocalNames::kMost; ++i)
+    keys += (i == 0 ? "\"" : ",\"") + to_base64(key_of("/lrpc", name, 0x0aff'ffff)) + '"';
+  const std::string attached = answer(200, R"({"ID":"7","TTL":"30","keys":[)" + keys + "]}");
+  const Gateway gateway([&](const Gateway::Request&) { return attached; });
+  Etcd etcd(options_of({gateway.url()}));
+  EXPECT_EQ(etcd.attached(7).value(), LocalNames::kMost);
 }
 
 TEST(HostileGateway, a_server_that_is_out_of_order_is_unavailable) {
@@ -69,7 +83,7 @@ TEST(HostileGateway, a_watch_ends_with_a_line_that_is_too_long_or_makes_no_sense
             "/lrpc/", 1, milliseconds(60'000), [](const Changes& changes) { return changes.changes.empty(); }, stop)
         .code();
   };
-  EXPECT_EQ(watched(std::string((1 << 20) + 1, 'x')), Errc::limit_reached);
+  EXPECT_EQ(watched(std::string((2 << 20) + 1, 'x')), Errc::limit_reached);
   EXPECT_EQ(watched("x\n"), Errc::bad_message);
   EXPECT_EQ(watched("{\"result\":{\"canceled\":true}}\n"), Errc::remote_unavailable);
   EXPECT_EQ(watched("{\"result\":{}}\n\n{\"result\":{\"events\":[{\"kv\":{\"key\":\"YQ==\"}}]}}\n"), Errc::ok);
