@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -194,6 +196,25 @@ TEST(Reregister, a_name_that_somebody_else_took_meanwhile_is_asked_for_until_it_
   thief->kill_and_wait();
   ASSERT_TRUE(eventually([&] { return registrations.heard().back() == Errc::ok; }));
   EXPECT_EQ(world.import("coveted", {.timeout = kPatience})->ServerPid().value(), getpid());
+}
+
+TEST(Reregister, the_callbacks_of_a_refused_export_go_while_no_lock_is_held) {
+  World world;
+  lrpc::Server first({.nameserver = world.nameserver()});
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  ASSERT_TRUE(Conformance::export_to(first, "taken", service));
+  std::future<Errc> withdrawal;  // by another thread, so that this one does not wait for ever
+  std::atomic<bool> came{false};
+  lrpc::ExportOptions options;
+  const auto use_the_server = [&](const void*) {
+    withdrawal = std::async(std::launch::async, [&] { return server.withdraw(lrpc::ExportId{99}).code(); });
+    came = withdrawal.wait_for(kPatience) == std::future_status::ready;
+  };
+  options.on_bound = [held = std::shared_ptr<const void>(nullptr, use_the_server)](auto&&...) {};
+  EXPECT_EQ(Conformance::export_to(server, "taken", service, std::move(options)).code(), Errc::name_taken);
+  EXPECT_TRUE(came);
+  EXPECT_EQ(withdrawal.get(), Errc::invalid_argument);
 }
 
 TEST(Reregister, the_callback_may_withdraw_and_throw) {

@@ -115,23 +115,24 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
   auto link = linked();
   if (!link) return link.error();
   shim::BinderMessage request = export_request(0, name, *interface->pdl);
+  ExportedName exported(std::move(name), std::move(interface));
   std::unique_lock lock(mutex_);
   const std::uint64_t id = ++last_export_;
-  exports_.emplace(id, ExportedName(std::move(name), std::move(interface)));
+  exports_.emplace(id, std::move(exported));
   lock.unlock();
-  const auto forget = [&] {
-    lock.lock();
-    exports_.erase(id);
+  const auto forget = [&] {  // the program's callbacks in what is returned go without the lock
+    const std::lock_guard again(mutex_);
+    return exports_.extract(id);
   };
   Answer answer = Errc::limit_reached;
   try {
     answer = ask(**link, id, std::move(request));  // B1
   } catch (const std::bad_alloc&) {
-    forget();
+    (void)forget();
     throw;
   }
   if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
-  forget();
+  (void)forget();
   return answer ? why_not(*answer) : answer.error();
 }
 
