@@ -8,6 +8,7 @@
 
 #include "filter.h"
 #include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/sealed.h"
 
 namespace lrpc {
@@ -25,6 +26,7 @@ std::ptrdiff_t threads_of_this_process() {
 }  // namespace
 
 Status seal(Binding& binding, const SealOptions& options) {
+  const shim::NoCancellation never;
   client::BindingObject& object = detail::StubAccess::object(binding);
   if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
   if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};

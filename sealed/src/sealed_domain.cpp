@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/thread.h"
 #include "lrpc/sealed.h"
 
@@ -20,6 +21,7 @@ struct SealedDomain::Impl {
       : launcher(std::move(arguments), std::move(options)) {}
 
   static void* thread_main(void* self) {
+    const shim::NoCancellation never;  // also by on_refused: it is not the program's
     static_cast<Impl*>(self)->run();
     return nullptr;
   }
@@ -60,6 +62,7 @@ struct SealedDomain::Impl {
 };
 
 Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, SealedOptions options) {
+  const shim::NoCancellation never;
   auto impl = std::make_unique<Impl>(std::move(arguments), std::move(options));
   if (Status prepared = impl->launcher.prepare(); !prepared) return prepared.error();
   if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running)
@@ -96,6 +99,7 @@ void SealedDomain::signal(int number) noexcept {
 }
 
 int SealedDomain::wait() noexcept {
+  const shim::NoCancellation never;
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait(lock, [&] { return impl_->ended.has_value(); });
   return *impl_->ended;

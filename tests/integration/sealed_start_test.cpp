@@ -1,5 +1,6 @@
 // What a sealed program gets from the process that starts it.
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -160,6 +163,22 @@ TEST_F(SealedStart, passes_and_sets_the_variables_that_are_named) {
   EXPECT_EQ(run({"variable", "LRPC_TEST_UNSET"}, options({"LRPC_TEST_UNSET"})), 0);
   for (const std::string wrong : {"", "=value", "LRPC_SEALED=7", "LRPC_SEALED"})
     EXPECT_EQ(start({"status", "0"}, options({wrong})).code(), lrpc::Errc::invalid_argument) << wrong;
+}
+
+TEST_F(SealedStart, is_no_cancellation_point_and_neither_is_the_wait_for_the_end) {
+  std::atomic<int> returned{0};
+  std::thread caller([&] {
+    pthread_cancel(pthread_self());  // pending from now on
+    {
+      auto domain = start({"status", "7"});
+      if (domain && WEXITSTATUS(domain->wait()) == 7) ++returned;
+    }
+    ++returned;
+    pthread_testcancel();
+    returned = -1;
+  });
+  caller.join();
+  EXPECT_EQ(returned, 2);
 }
 
 /// A private server that is the test itself, which closes nothing aside meanwhile.

@@ -2,10 +2,12 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "lrpc/raw_binding.h"
 #include "lrpc/server.h"
 #include "mortal_test.h"
 
@@ -189,6 +191,26 @@ TEST(Cancellation, does_not_unwind_through_an_import_nor_through_the_end_of_a_bi
   });
   caller.join();
   EXPECT_EQ(returned, 4);
+}
+
+TEST(Cancellation, does_not_unwind_through_a_raw_binding) {
+  Domains domains;
+  const lrpc::ImportOptions options{.nameserver = domains.world().nameserver()};
+  std::atomic<int> returned{0};
+  std::thread caller([&] {
+    pthread_cancel(pthread_self());  // pending from now on
+    if (lrpc::client::RawBinding::describe("mortal", options)) ++returned;
+    {
+      auto binding = lrpc::client::RawBinding::import("mortal", Mortal::kPdl.interface, std::nullopt, options);
+      if (binding) binding->end();
+      if (binding && binding->revoked()) ++returned;
+    }
+    ++returned;
+    pthread_testcancel();
+    returned = -1;
+  });
+  caller.join();
+  EXPECT_EQ(returned, 3);
 }
 
 TEST(Threads, that_end_leave_their_astacks_to_others) {

@@ -10,6 +10,7 @@
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/client/call/pending.h"
 #include "lrpc/detail/shim/binder/told_text.h"
+#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::client {
 namespace {
@@ -47,6 +48,7 @@ std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, s
 }  // namespace
 
 Result<shim::Described> RawBinding::describe(std::string_view name, const ImportOptions& options) {
+  const shim::NoCancellation never;
   if (!shim::valid_name(name)) return no_name();
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
@@ -55,6 +57,7 @@ Result<shim::Described> RawBinding::describe(std::string_view name, const Import
 
 Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& interface,
                                       const std::optional<shim::Principal>& principal, const ImportOptions& options) {
+  const shim::NoCancellation never;
   if (!shim::valid_name(name)) return no_name();
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
@@ -120,6 +123,9 @@ std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byt
   return 0;
 }
 
-void RawBinding::end() noexcept { detail::StubAccess::object(binding_).end(); }
+void RawBinding::end() noexcept {
+  const shim::NoCancellation never;
+  detail::StubAccess::object(binding_).end();
+}
 
 }  // namespace lrpc::client
