@@ -10,6 +10,7 @@
 
 #include "launcher.h"
 #include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/thread.h"
 #include "lrpc/sealed.h"
 
@@ -50,6 +51,10 @@ struct SealedDomain::Impl {
     changed.notify_all();
   }
 
+  /// In a fork child: there is no such thread, and the program is the parent's.
+  [[nodiscard]] bool inert() const noexcept { return owner != shim::this_process(); }
+
+  const shim::ProcessNumber owner = shim::this_process();
   sealed::Launcher launcher;
   shim::Thread thread;
   std::mutex mutex;
@@ -87,6 +92,10 @@ SealedDomain& SealedDomain::operator=(SealedDomain&& other) noexcept {
 
 SealedDomain::~SealedDomain() {
   if (impl_ == nullptr) return;
+  if (impl_->inert()) {
+    (void)impl_.release();
+    return;
+  }
   signal(SIGKILL);
   impl_->thread.join();
 }
@@ -99,6 +108,7 @@ void SealedDomain::signal(int number) noexcept {
 }
 
 int SealedDomain::wait() noexcept {
+  if (impl_->inert()) return -1;
   const shim::NoCancellation never;
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait(lock, [&] { return impl_->ended.has_value(); });

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "busy_closers.h"
+#include "length.h"
 #include "lrpc/detail/shim/call/region.h"
 #include "private_answer.h"
 #include "slow_to_close.h"
@@ -179,6 +180,24 @@ TEST_F(SealedStart, is_no_cancellation_point_and_neither_is_the_wait_for_the_end
   });
   caller.join();
   EXPECT_EQ(returned, 2);
+}
+
+TEST_F(SealedStart, makes_a_program_that_a_fork_child_of_the_launcher_does_not_end) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  auto domain = start({"loop", "host"});
+  ASSERT_TRUE(domain) << domain.error().message();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // for a wait without an end
+    const int status = domain->wait();
+    { const lrpc::SealedDomain destroyed = *std::move(domain); }
+    _exit(status == -1 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  domain->signal(SIGTERM);
+  EXPECT_EQ(WTERMSIG(domain->wait()), SIGTERM) << "it still ran";
 }
 
 /// A private server that is the test itself, which closes nothing aside meanwhile.

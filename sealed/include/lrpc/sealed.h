@@ -52,8 +52,8 @@ struct SealedOptions {
   std::function<void(const Refusal&)> on_refused{};
 };
 
-/// A program that runs sealed. Move-only. Its destructor kills the program if it has not ended; so does the kernel if
-/// this process dies.
+/// A program that runs sealed. Move-only. Its destructor kills the program if it has not ended, except in a fork child;
+/// so does the kernel if this process dies.
 ///
 /// The program is a child of this process, which traces it (ptrace(2)) to see refusals. So no other code of this
 /// process may wait for all children (waitpid(-1)) meanwhile.
@@ -74,7 +74,7 @@ class SealedDomain {
   [[nodiscard]] pid_t pid() const noexcept;
   /// Sends it a signal; nothing if it has ended.
   void signal(int number) noexcept;
-  /// Waits until it has ended. Its status as waitpid(2) gives it.
+  /// Waits until it has ended. Its status as waitpid(2) gives it; -1 in a fork child, at once.
   int wait() noexcept;
 
   struct Impl;
