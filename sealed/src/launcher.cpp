@@ -15,6 +15,7 @@
 #include "lrpc/detail/shim/binder/packet.h"
 #include "lrpc/detail/shim/call/region.h"
 #include "lrpc/detail/shim/trap/trap.h"
+#include "lrpc/raw_binding.h"
 #include "program.h"
 
 namespace lrpc::sealed {
@@ -27,21 +28,6 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kAnswerTime{10'000};
 /// Between two looks for a name that is not there yet.
 constexpr milliseconds kPause{50};
-
-Result<shim::OwnedInterfaceId> describe(const std::string& nameserver, const std::string& name) {
-  auto socket = shim::connect_nameserver(nameserver);
-  if (!socket) return socket.error();
-  if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = shim::DescribeRequest{name}, .fds = {}});
-      !sent) {
-    return sent.error();
-  }
-  auto answer = shim::receive_message(socket->get(), kAnswerTime);
-  if (!answer) return answer.error();
-  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
-  if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(described->interface);
-  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
-  return Error{Errc::bad_message, "the nameserver's answer makes no sense"};
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> all;
@@ -112,9 +98,9 @@ Status Launcher::find_interface() {
   }
   const auto began = Clock::now();
   for (;;) {
-    auto described = describe(options_.nameserver, options_.name);
+    auto described = client::RawBinding::describe(options_.name, {.nameserver = options_.nameserver});
     if (described) {
-      request_.interface = *std::move(described);
+      request_.interface = std::move(described->interface);
       return {};
     }
     const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone;
