@@ -25,12 +25,6 @@ namespace {
 
 Error peer_gone() { return {Errc::peer_gone, "the peer's process is no more"}; }
 
-/// True if the other end of the socket is closed everywhere.
-bool hung_up(int socket) noexcept {
-  pollfd entry{socket, 0, 0};
-  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
-}
-
 std::string version_of(const InterfaceId& interface) {
   return std::string(interface.name) + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
 }
@@ -126,6 +120,11 @@ Result<UniqueFd> open_pidfd(pid_t pid) {
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender) {
   if (sender.pid == 0) return UniqueFd();
   return open_pidfd(sender.pid);
+}
+
+bool hung_up(int socket) noexcept {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 Nonce make_nonce() {

@@ -1,6 +1,5 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -142,11 +141,6 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   return parts;
 }
 
-bool hung_up(int socket) {
-  pollfd entry{socket, 0, 0};
-  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
-}
-
 ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl.classes, std::nullopt, is_private}; }
 
 }  // namespace
@@ -196,7 +190,7 @@ Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const
   // B18. An import that waits for a name waits for a nameserver that is being restarted, too: its servers come back
   // with their names.
   milliseconds pause = kFirstPause;
-  while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
+  while (bound.code() == Errc::peer_gone && shim::hung_up(socket->get())) {
     do {
       const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
       if (waited >= wait) return bound;

@@ -1,7 +1,6 @@
 #include "lrpc/detail/server/callback_port.h"
 
 #include <fcntl.h>
-#include <poll.h>
 
 #include <cerrno>
 #include <utility>
@@ -10,15 +9,6 @@
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::server {
-namespace {
-
-bool hung_up(int socket) {
-  pollfd entry{socket, 0, 0};
-  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-}  // namespace
-
 CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
   std::unique_lock lock(port.mutex_);
   port.bound_.wait(lock, [&] { return !port.binding_ || port.closed_; });
@@ -73,7 +63,7 @@ void CallbackPort::offer(shim::PeerSocket socket) {
   shim::PeerSocket before;  // closed outside the lock
   std::lock_guard lock(mutex_);
   // One at a time: an offer that was accepted is not thrown out by the next while its client is there.
-  if (closed_ || binding_ || kept_.good(true) || (offered_ && !hung_up(offered_.get()))) return;
+  if (closed_ || binding_ || kept_.good(true) || (offered_ && !shim::hung_up(offered_.get()))) return;
   before = std::move(offered_);
   shim::accept_offer(socket.get(), shim::BellMessage::callback);
   offered_ = std::move(socket);

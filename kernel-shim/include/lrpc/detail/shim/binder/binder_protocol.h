@@ -333,6 +333,8 @@ Result<UniqueFd> open_pidfd(pid_t pid);
 /// The same for who has sent a message over a private socket. None if it has no number here: of such a peer only the
 /// end of its descriptors is seen.
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
+/// Whether the other end of a connected socket is closed everywhere. Never blocks.
+[[nodiscard]] bool hung_up(int socket) noexcept;
 /// 16 bytes of getrandom(2).
 Nonce make_nonce();
 
