@@ -34,10 +34,6 @@ using shim::LinkageRecord;
 using shim::PackedShape;
 using std::chrono::milliseconds;
 
-std::uint32_t wire_ms(milliseconds time) {
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(time.count(), shim::ImportRequest::kForever - 1));
-}
-
 /// The most that a packed image of the interface takes, and in which procedure.
 struct Largest {
   std::uint64_t size = 0;
@@ -160,9 +156,9 @@ class NetworkedPath final : public RemotePath {
   [[nodiscard]] std::uint32_t limit_ms() noexcept {
     const milliseconds timeout = detail::StubAccess::object(inner_.binding()).call_timeout();
     const auto left = CallScope::remaining();
-    if (!left) return timeout == kNoLimit ? 0 : wire_ms(timeout);
+    if (!left) return timeout == kNoLimit ? 0 : shim::ImportRequest::wire_timeout(timeout);
     const milliseconds rounded = std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1));
-    return wire_ms(std::min(timeout, rounded));
+    return shim::ImportRequest::wire_timeout(std::min(timeout, rounded));
   }
 
   /// A handle is one server's: the members of a group would each resolve it, or grant it, for themselves.

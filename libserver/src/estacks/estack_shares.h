@@ -77,8 +77,9 @@ class EStackShares {
   [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
     return user == holder || may_take_from_other(held(user), held(holder));
   }
+  /// Before the first take_in_search() of a search. What an earlier search took counts again, until it has left.
   void begin_search() noexcept;
-  /// The same for one of several E-stacks of one search; true: it is taken, and counts as if it had left. `got`: so
+  /// may_take() for one of several E-stacks of a search; true: it is taken, and counts as if it had left. `got`: so
   /// many others it has taken from other users.
   [[nodiscard]] bool take_in_search(uid_t user, uid_t holder, std::size_t& got);
   /// Whether it is to leave for a call that waits.
