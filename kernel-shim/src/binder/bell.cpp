@@ -52,8 +52,7 @@ Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::millise
 }
 
 Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
-  // One byte more than a message has, so that a longer one is seen.
-  auto received = receive_small(bell, 2, "bell", PeerSocket::Made::here, client);
+  auto received = receive_small(bell, "bell", PeerSocket::Made::here, client);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<BellNews>();
   SmallMessage& came = **received;

@@ -57,7 +57,7 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
                                                    const Stranger& server) {
   pollfd entry{line, POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return std::optional<GrowthAnswer>();
-  auto received = receive_small(line, SmallMessage::kLongest, "line", PeerSocket::Made::here, server);
+  auto received = receive_small(line, "line", PeerSocket::Made::here, server);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<GrowthAnswer>();
   // A region is a memfd: whatever else there can be is a socket.
@@ -80,7 +80,7 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
 }
 
 Result<GrowthRequest> take_growth_request(int line, const Stranger& client) {
-  auto received = receive_small(line, SmallMessage::kLongest, "line", PeerSocket::Made::by_peer, client);
+  auto received = receive_small(line, "line", PeerSocket::Made::by_peer, client);
   if (!received) return received.error();
   if (!received->has_value()) return Error{Errc::bad_message, "a line without a request"};
   const bool attached = (*received)->fd || (*received)->fds_refused || (*received)->fds_lost;

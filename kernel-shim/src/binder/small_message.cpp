@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -22,25 +21,24 @@ bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
   return true;
 }
 
-Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longest, const char* what,
-                                                  PeerSocket::Made made, const Stranger& stranger) {
+Result<std::optional<SmallMessage>> receive_small(int socket, const char* what, PeerSocket::Made made,
+                                                  const Stranger& stranger) {
   SmallMessage received;
-  const auto room = std::span(received.bytes).first(std::min(longest, received.bytes.size()));
   const auto nothing = [&](int err) -> Result<std::optional<SmallMessage>> {
     if (err == EAGAIN || err == EINTR) return std::optional<SmallMessage>();
     return Error{Errc::peer_gone, std::string("the ") + what + " is broken"};
   };
   bool attached = made == PeerSocket::Made::by_peer;
   if (!attached) {
-    const Peeked next = peek(socket, room, MSG_DONTWAIT, false);
+    const Peeked next = peek(socket, received.bytes, MSG_DONTWAIT, false);
     if (next.size < 0) return nothing(errno);
     attached = next.laden;
     received.size = static_cast<std::size_t>(next.size);
   }
   if (!attached) {
-    (void)recv(socket, room.data(), room.size(), MSG_DONTWAIT);  // the same, for nobody else reads
+    (void)recv(socket, received.bytes.data(), received.bytes.size(), MSG_DONTWAIT);  // the same, for nobody else reads
   } else {
-    Intake intake = take_in(socket, room, stranger);
+    Intake intake = take_in(socket, received.bytes, stranger);
     if (intake.size < 0) return nothing(intake.err);
     received.size = static_cast<std::size_t>(intake.size);
     received.fds_lost = intake.fds_lost;
