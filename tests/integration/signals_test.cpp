@@ -127,6 +127,20 @@ TEST(SignalsElsewhere, do_not_end_the_wait_for_an_astack) {
   EXPECT_EQ(domains->Nap(0).value(), 11U);
 }
 
+TEST(SignalsElsewhere, do_not_end_the_wait_of_a_completion_queue) {
+  Domains domains;
+  auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  using std::chrono::milliseconds;
+  for (const milliseconds limit : {milliseconds(kPatience), milliseconds(lrpc::kNoLimit)}) {
+    auto nap = domains->start().Nap(100);
+    ASSERT_TRUE((*queue)->watch(nap));
+    const Storm storm(pthread_self(), SA_RESTART);
+    EXPECT_EQ((*queue)->wait(limit), 1U);
+    EXPECT_TRUE(nap.finish());
+  }
+}
+
 TEST(SignalsElsewhere, do_not_end_an_import_that_waits) {
   Domains domains;
   std::atomic<int> sum{0};

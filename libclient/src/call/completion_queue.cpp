@@ -149,10 +149,16 @@ std::size_t CompletionQueue::run() {
 }
 
 std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
+  using std::chrono::milliseconds;
   if (inert()) return 0;
+  const auto until = std::chrono::steady_clock::now() + shim::Deadline::span(std::max(limit, milliseconds(0)));
   pollfd entry{ready_fd_.get(), POLLIN, 0};
-  const auto most_ms = std::clamp<std::int64_t>(limit.count(), 0, INT32_MAX);
-  (void)::poll(&entry, 1, limit == kNoLimit ? -1 : static_cast<int>(most_ms));
+  int ready = 0;
+  do {  // until the time is over, whatever signals come
+    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto left_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT32_MAX));
+    ready = ::poll(&entry, 1, limit == kNoLimit ? -1 : left_ms);
+  } while (ready < 0 && errno == EINTR);
   return run();
 }
 
