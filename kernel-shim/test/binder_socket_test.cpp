@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "refused_calls.h"
 #include "send_packet.h"
 
@@ -220,6 +221,15 @@ TEST_F(BinderSocket, the_longest_message_goes_through) {
   auto got = receive_message(there_.get());
   ASSERT_TRUE(got && *got);
   EXPECT_EQ(std::get<Described>((*got)->body).text.size(), kMaxBinderMessage - 64);
+}
+
+TEST_F(BinderSocket, a_packet_brings_no_more_descriptors_than_are_asked_for) {
+  std::byte byte{};
+  std::array<int, 1> fds{};
+  send_raw(there_.get(), {&byte, 1}, 2);
+  ASSERT_EQ(receive_packet(here_.get(), {&byte, 1}, fds), 1);
+  EXPECT_TRUE(UniqueFd(fds[0]));
+  EXPECT_EQ(open_fds(), fds_before_ + 2) << "the pair alone";
 }
 
 /// Sets an environment variable (null: unsets it) for the time of a scope.
