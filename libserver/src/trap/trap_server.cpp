@@ -116,27 +116,26 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   before.join();
 }
 
-/// The thread that is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find
-/// itself abandoned.
-bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept {
-  State expected = State::receiving;
-  if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
-  (*at)->thread.detach();
-  abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
-  return true;
+/// A thread that is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find
+/// itself abandoned. `of`: that binding's alone.
+void TrapServer::abandon_locked(const ServedBinding* of, Abandoned& abandoned) noexcept {
+  for (auto at = listeners_.begin(); at != listeners_.end();) {
+    const auto one = at++;
+    if (of != nullptr && (*one)->binding.get() != of) continue;
+    State expected = State::receiving;
+    if (!(*one)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) continue;
+    (*one)->thread.detach();
+    abandoned.listeners.splice(abandoned.listeners.end(), listeners_, one);
+  }
 }
 
 void TrapServer::end(const ServedBinding& binding) noexcept {
   Abandoned abandoned;  // let go of outside the lock
   std::lock_guard lock(mutex_);
-  for (auto at = listeners_.begin(); at != listeners_.end();) {
-    const auto next = std::next(at);
-    if ((*at)->binding.get() == &binding) {
-      (void)eventfd_write((*at)->wake.get(), 1);
-      (void)abandon_locked(at, abandoned);
-    }
-    at = next;
+  for (const auto& listener : listeners_) {
+    if (listener->binding.get() == &binding) (void)eventfd_write(listener->wake.get(), 1);
   }
+  abandon_locked(&binding, abandoned);
 }
 
 void TrapServer::stop() {
@@ -144,13 +143,8 @@ void TrapServer::stop() {
   std::unique_lock lock(mutex_);
   stop_ = true;
   for (const auto& listener : listeners_) (void)eventfd_write(listener->wake.get(), 1);
-  while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return listeners_.empty(); })) {
-    for (auto at = listeners_.begin(); at != listeners_.end();) {
-      const auto next = std::next(at);
-      (void)abandon_locked(at, abandoned);
-      at = next;
-    }
-  }
+  while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return listeners_.empty(); }))
+    abandon_locked(nullptr, abandoned);
   shim::Thread last_thread = std::move(last_to_end_);
   lock.unlock();
   last_thread.join();

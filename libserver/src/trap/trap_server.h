@@ -79,7 +79,7 @@ class TrapServer {
   };
 
   static void* thread_main(void* listener);
-  bool abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept;
+  void abandon_locked(const ServedBinding* of, Abandoned& abandoned) noexcept;
   void run(const std::shared_ptr<Listener>& listener);
   [[nodiscard]] static bool receive(Listener& listener, shim::Trap& trap) noexcept;
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
