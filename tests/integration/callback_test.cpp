@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -262,6 +263,17 @@ TEST_F(Callbacks, time_out_over_a_socket_that_nobody_answers) {
   EXPECT_EQ(ask("?", 50), Errc::timed_out);
   EXPECT_EQ(ask("?", 50), Errc::timed_out) << "a client that is only slow may be asked again";
   EXPECT_TRUE(client_->Ping());
+}
+
+TEST_F(Callbacks, time_out_beside_one_that_waits_longer_for_the_same_client) {
+  auto silent = offer_pair(*client_);
+  auto patient = client_->start().Ask("?", kPatienceMs, kPatienceMs);
+  pollfd asked{silent.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&asked, 1, kPatienceMs), 1);
+  EXPECT_EQ(ask("?", 20), Errc::timed_out);
+  EXPECT_FALSE(patient.ready());
+  silent.reset();
+  EXPECT_EQ(static_cast<Errc>(patient.finish().value().code), Errc::peer_gone);
 }
 
 TEST_F(Callbacks, reach_a_client_that_was_slow_the_first_time) {

@@ -7,12 +7,16 @@
 
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/call/limits.h"
 
 namespace lrpc::server {
-CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
+
+CallbackPort::Attempt::Attempt(CallbackPort& wanted, std::chrono::milliseconds patience) : port(wanted) {
   std::unique_lock lock(port.mutex_);
-  port.bound_.wait(lock, [&] { return !port.binding_ || port.closed_; });
-  if (port.closed_) {
+  const auto until = std::chrono::steady_clock::now() + shim::Deadline::span(patience);
+  if (!port.bound_.wait_until(lock, until, [&] { return !port.binding_ || port.closed_; })) {
+    why_not = Error{Errc::timed_out, "the client has not answered another thread yet"};
+  } else if (port.closed_) {
     why_not = Error{Errc::binding_revoked, "the client has gone, or has let go of the binding"};
   } else if (port.kept_.good(false)) {
     stub = port.kept_.stub;

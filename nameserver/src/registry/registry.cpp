@@ -1,6 +1,5 @@
 #include "registry.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,6 @@
 namespace lrpc::nameserver {
 
 namespace {
-
-bool hung_up(int socket) noexcept {
-  pollfd entry{socket, 0, 0};
-  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
-}
 
 /// Whether a declaration may have this character: it is shown on terminals, of other users, too.
 bool declares(char c) noexcept { return (c >= ' ' && c <= '~') || c == '\n'; }
@@ -66,7 +60,7 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   if (const auto held = exports_.find(body.name); held != exports_.end()) {
     Connection& holder = *held->second.server;
     // A server that restarts must not lose against its own hang-up that has not been heard yet.
-    if (&holder == &peer || !hung_up(holder.socket.get()))
+    if (&holder == &peer || !shim::hung_up(holder.socket.get()))
       return peers_.fail(peer, request,
                          {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
     peers_.doom(holder);

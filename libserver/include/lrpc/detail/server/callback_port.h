@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -26,14 +27,14 @@ class CallbackPort {
   CallbackPort& operator=(const CallbackPort&) = delete;
 
   /// The stub for the client: the one that is bound, or bound now over what the client has offered; threads that come
-  /// meanwhile wait for that one attempt. An attempt that timed out may be repeated, one that failed otherwise uses the
-  /// offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever the generated code calls
-  /// them. Blocks as long as kImportOver with these options does.
-  /// Errors: not_supported (nothing is offered), binding_revoked, not_permitted (another process than the client
-  /// answers, or nobody can tell which does), those of import_over().
+  /// meanwhile wait for that one attempt, each for its own timeout. An attempt that timed out may be repeated, one that
+  /// failed otherwise uses the offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever
+  /// the generated code calls them. Blocks as long as kImportOver with these options does. Errors: not_supported
+  /// (nothing is offered), binding_revoked, not_permitted (another process than the client answers, or nobody can tell
+  /// which does), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
-    Attempt attempt(*this);
+    Attempt attempt(*this, options.timeout.value_or(kUsualPatience));
     if (attempt.stub != nullptr) return std::static_pointer_cast<Stub>(std::move(attempt.stub));
     if (!attempt.socket) return std::move(attempt.why_not);
     if (client_ == 0) return attempt.failed(Error{Errc::not_permitted, kNobodyKnows});
@@ -52,6 +53,8 @@ class CallbackPort {
   void close() noexcept;
 
  private:
+  /// As that of import_over() without a timeout.
+  static constexpr std::chrono::milliseconds kUsualPatience{10'000};
   static constexpr const char* kNotTheClient = "another process than the binding's client serves the callback";
   static constexpr const char* kNobodyKnows =
       "the binding's client is of another process namespace: whether it is the one that serves the callback, nobody "
@@ -78,7 +81,7 @@ class CallbackPort {
   /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until
   /// it goes.
   struct Attempt {
-    explicit Attempt(CallbackPort& port);
+    Attempt(CallbackPort& port, std::chrono::milliseconds patience);
     Attempt(const Attempt&) = delete;
     Attempt& operator=(const Attempt&) = delete;
     ~Attempt();

@@ -70,7 +70,8 @@ class CompletionQueue {
   /// itself.
   std::size_t run();
   /// First waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or
-  /// less: does not wait.
+  /// less: does not wait. A signal does not end the wait: to be woken otherwise, poll fd() together with other
+  /// descriptors.
   std::size_t wait(std::chrono::milliseconds limit);
 
  private:
