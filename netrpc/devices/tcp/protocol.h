@@ -95,6 +95,7 @@ class TcpProtocol final : public Protocol {
   [[nodiscard]] bool may_open() noexcept;
   /// For one more session that this peer makes. None: it has its share. Throws std::bad_alloc.
   [[nodiscard]] HostShares::Part place_for(HostAddress peer);
+  [[nodiscard]] std::size_t look_on() noexcept;
   void drop_unused(bool connected, std::size_t looks) noexcept;
   void sweep() noexcept;
   /// Its socket is watched from here on. False: it is not, and the connection has ended.

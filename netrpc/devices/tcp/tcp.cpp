@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -208,29 +210,39 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
 }
 
 bool TcpProtocol::may_open() noexcept {
-  for (const bool connected : {false, true})
-    if (sessions_.size() >= options_.peers) drop_unused(connected, kLooks);
+  if (sessions_.size() >= options_.peers) {
+    const std::size_t looks = look_on();
+    drop_unused(false, looks);
+    if (sessions_.size() >= options_.peers) drop_unused(true, looks);
+  }
   return sessions_.size() < options_.peers && !host().short_of_memory();
 }
 
 /// Of three quarters of all, or of what those that this host has opened leave, if that is less.
 HostShares::Part TcpProtocol::place_for(HostAddress peer) {
   const std::size_t quarter = options_.peers / 4;
-  if (opened_.size() > quarter) drop_unused(false, kLooks);
+  if (opened_.size() > quarter) drop_unused(false, look_on());
   const std::size_t all = options_.peers - std::max(opened_.size(), quarter);
   return places_.take_within(std::max<std::size_t>(quarter, 1), {seed_, peer}, 1, all);
 }
 
-/// Sessions that nobody refers to and that have no connection; `connected`: also those that have one, if nothing waits
-/// to be sent. All are this host's: one that a peer has made ends with its connection. Looks at so many, and goes on
-/// behind them the next time.
+/// The next kLooks of the sessions that this host has opened, or all if there are fewer, come last. How many they are.
+std::size_t TcpProtocol::look_on() noexcept {
+  const std::size_t looks = std::min(kLooks, opened_.size());
+  opened_.splice(opened_.end(), opened_, opened_.begin(),
+                 std::next(opened_.begin(), static_cast<std::ptrdiff_t>(looks)));
+  return looks;
+}
+
+/// Of the last `looks` in the list those that nobody refers to and that have no connection; `connected`: also those
+/// that have one, if nothing waits to be sent. A peer's session ends with its connection, and needs no look.
 void TcpProtocol::drop_unused(bool connected, std::size_t looks) noexcept {
-  for (looks = std::min(looks, opened_.size()); looks != 0; --looks) {
-    const TcpSession& next = *opened_.front();
-    opened_.splice(opened_.end(), opened_, opened_.begin());
-    if (next.references() != 1 || (next.socket_ && !(connected && next.waiting_.empty()))) continue;
-    opened_.pop_back();
-    sessions_.unbind(peer(next.participants().remote));
+  for (auto next = std::prev(opened_.end(), static_cast<std::ptrdiff_t>(looks)); next != opened_.end();) {
+    const auto place = next++;
+    const TcpSession& session = **place;
+    if (session.references() != 1 || (session.socket_ && !(connected && session.waiting_.empty()))) continue;
+    opened_.erase(place);
+    sessions_.unbind(peer(session.participants().remote));
   }
 }
 

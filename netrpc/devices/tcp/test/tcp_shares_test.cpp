@@ -97,6 +97,42 @@ TEST_P(TcpShares, a_newcomer_costs_a_look_at_some_sessions_however_many_there_ar
   EXPECT_GE(statistics().sessions, 1024U - 2 * 256U);
 }
 
+/// 256 are looked at for one that is opened: first for those without a connection.
+TEST_P(TcpShares, sessions_with_a_connection_that_nobody_uses_any_more_make_room_before_others_that_are_used) {
+  constexpr std::uint16_t kHalf = 256;
+  serve({.port = {}, .address = {}, .peers = 2 * kHalf});
+  UniqueFd listener;
+  where_->run([&] {
+    listener = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in any = socket_address({}, kPort + 1);
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+    EXPECT_EQ(::listen(listener.get(), SOMAXCONN), 0);
+  });
+  std::vector<SessionRef> connected;
+  std::vector<SessionRef> used;
+  server_->inside([&] {
+    for (std::uint32_t number = 0; number < kHalf; ++number) {
+      ParticipantSet to{kTcpUser, {}, {}};
+      to.remote.host = host(number);
+      to.remote.port = kPort + 1;
+      auto made = tcp_->open(*echo_, to);
+      ASSERT_TRUE(made);
+      connected.push_back(*made);
+      EXPECT_EQ(connected.back()->push(Message::make((*server_)->pool(), 32)), Errc::ok);
+    }
+    used = open_many(kHalf);
+  });
+  EXPECT_TRUE(testing_lrpc::eventually([&] { return (*server_)->pool().in_use() == 0; })) << "all has been sent";
+  server_->inside([&] {
+    connected.clear();
+    ParticipantSet to{kTcpUser, {}, {}};
+    to.remote.host = kLoopback;
+    to.remote.port = kHalf + 1;
+    EXPECT_TRUE(tcp_->open(*echo_, to));
+    used.clear();
+  });
+}
+
 /// Of 819 buffers that may wait for all together. They are clients that ask and do not read.
 TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_next) {
   constexpr std::uint32_t kGreedy = 3;
