@@ -36,16 +36,17 @@ TEST(HostileGateway, what_is_no_json_is_a_bad_message) {
 }
 
 TEST(HostileGateway, an_answer_that_is_too_long_is_not_read_to_its_end) {
-  EXPECT_EQ(outcome_of(answer(200, std::string((2 << 20) + 1, ' '))), Errc::limit_reached);
-  EXPECT_EQ(outcome_of(answer(200, std::string(2 << 20, '['))), Errc::bad_message) << "and one that is deep ends";
+  EXPECT_EQ(outcome_of(answer(200, std::string((3 << 20) + 1, ' '))), Errc::limit_reached);
+  EXPECT_EQ(outcome_of(answer(200, std::string(3 << 20, '['))), Errc::bad_message) << "and one that is deep ends";
 }
 
 TEST(HostileGateway, an_answer_may_have_all_names_of_a_machine_however_long_they_are) {
+  const std::string prefix = "/" + std::string(199, 'p');  // no configuration has a longer one
   const std::string name(shim::kMaxNameLength, 'x');
   std::string keys;
   for (std::size_t i = 0; i < LocalNames::kMost; ++i)
-    keys += (i == 0 ? "\"" : ",\"") + to_base64(key_of("/lrpc", name, 0x0aff'ffff)) + '"';
-  const std::string attached = answer(200, R"({"ID":"7","TTL":"30","keys":[)" + keys + "]}");
+    keys += (i == 0 ? "\"" : ",\"") + to_base64(key_of(prefix, name, 0x0aff'ffff)) + '"';
+  std::string attached = answer(200, R"({"ID":"7","TTL":"30","keys":[)" + keys + "]}");
   const Gateway gateway([&](const Gateway::Request&) { return attached; });
   Etcd etcd(options_of({gateway.url()}));
   EXPECT_EQ(etcd.attached(7).value(), LocalNames::kMost);
@@ -83,7 +84,7 @@ TEST(HostileGateway, a_watch_ends_with_a_line_that_is_too_long_or_makes_no_sense
             "/lrpc/", 1, milliseconds(60'000), [](const Changes& changes) { return changes.changes.empty(); }, stop)
         .code();
   };
-  EXPECT_EQ(watched(std::string((2 << 20) + 1, 'x')), Errc::limit_reached);
+  EXPECT_EQ(watched(std::string((3 << 20) + 1, 'x')), Errc::limit_reached);
   EXPECT_EQ(watched("x\n"), Errc::bad_message);
   EXPECT_EQ(watched("{\"result\":{\"canceled\":true}}\n"), Errc::remote_unavailable);
   EXPECT_EQ(watched("{\"result\":{}}\n\n{\"result\":{\"events\":[{\"kv\":{\"key\":\"YQ==\"}}]}}\n"), Errc::ok);

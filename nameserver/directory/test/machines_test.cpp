@@ -255,7 +255,7 @@ TEST_F(Machines, many_entries_of_others_hide_no_own_name_and_long_ones_no_name_t
       write(entries);
     }
   };
-  fill(8000);
+  fill(11'000);
   EXPECT_EQ(outcome_of_import(2), Errc::limit_reached);
   EXPECT_EQ(server_of(0), server.pid());
   EXPECT_EQ(server_of(1), server.pid());

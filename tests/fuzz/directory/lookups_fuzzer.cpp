@@ -147,7 +147,7 @@ class Attack {
         answer = {"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n", true};
         for (std::size_t count = input.byte() % 6; count > 0; --count) {
           std::string line = text_of(input.bytes(input.byte() % 64)) + "\n";
-          if (input.byte() == 0xff) line.insert(0, std::string(std::size_t{2} << 20, ' '));
+          if (input.byte() == 0xff) line.insert(0, std::string(std::size_t{3} << 20, ' '));
           std::array<char, 16> length{};
           const auto end = std::to_chars(length.data(), length.data() + length.size(), line.size(), 16).ptr;
           answer.bytes.append(length.data(), end).append("\r\n").append(line).append("\r\n");

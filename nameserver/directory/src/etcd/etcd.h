@@ -33,7 +33,7 @@ struct EtcdOptions {
 /// asks for a token, and the others wait for its outcome.
 ///
 /// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
-/// (what answers is not etcd), limit_reached (an answer is longer than 2 MiB), invalid_argument (etcd does not take
+/// (what answers is not etcd), limit_reached (an answer is longer than 3 MiB), invalid_argument (etcd does not take
 /// the request), system_error.
 class Etcd {
  public:

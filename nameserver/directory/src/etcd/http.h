@@ -36,8 +36,9 @@ class Http {
     std::string body;
     std::string token;  ///< Of the header Authorization; empty: without one.
     std::chrono::milliseconds timeout{3'000};
-    /// Bytes of the answer, or of one line of a stream. The keys of all names that a machine may publish fit in.
-    std::size_t most = std::size_t{2} << 20;
+    /// Bytes of the answer, or of one line of a stream. The keys of all names that a machine may publish fit in,
+    /// whatever the prefix.
+    std::size_t most = std::size_t{3} << 20;
   };
 
   /// Errors: system_error (no memory for a handle).
