@@ -1,4 +1,4 @@
-// The marked steps of the call path in this program (lrpc/detail/shim/step.h).
+// The marked steps of the call path in this program (lrpc/detail/shim/call/step.h).
 #pragma once
 
 #include <cstddef>
