@@ -26,12 +26,12 @@ class CallbackPort {
   CallbackPort(const CallbackPort&) = delete;
   CallbackPort& operator=(const CallbackPort&) = delete;
 
-  /// The stub for the client: the one that is bound, or bound now over what the client has offered; threads that come
-  /// meanwhile wait for that one attempt, each for its own timeout. An attempt that timed out may be repeated, one that
-  /// failed otherwise uses the offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever
-  /// the generated code calls them. Blocks as long as kImportOver with these options does. Errors: not_supported
-  /// (nothing is offered), binding_revoked, not_permitted (another process than the client answers, or nobody can tell
-  /// which does), those of import_over().
+  /// The stub for the client: the one that is bound, or bound now over what the client has offered. Threads that come
+  /// meanwhile wait for that one attempt, each for its own timeout, and may then make one of their own: blocks at most
+  /// twice as long as kImportOver with these options does. An attempt that timed out may be repeated, one that failed
+  /// otherwise uses the offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever the
+  /// generated code calls them. Errors: not_supported (nothing is offered), binding_revoked, timed_out, not_permitted
+  /// (another process than the client answers, or nobody can tell which does), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this, options.timeout.value_or(kUsualPatience));
