@@ -61,7 +61,7 @@ inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
 /// Tells the server's owner of the exception that is being handled (ExportOptions::on_exception).
 [[gnu::cold, gnu::noinline]] void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept;
 
-/// Enters the entry stub. An exception that escapes the procedure is call_failed; the server lives.
+/// Enters the entry stub. An exception that escapes the procedure is exception_escaped; the server lives.
 inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedContext& context) noexcept {
   try {
     return stub(astack.impl, context);
