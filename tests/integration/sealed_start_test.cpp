@@ -188,7 +188,7 @@ TEST_F(SealedStart, makes_a_program_that_a_fork_child_of_the_launcher_does_not_e
   ASSERT_TRUE(domain) << domain.error().message();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // for a wait without an end
+    alarm(static_cast<unsigned>(kPatienceMs / 1000));  // for a wait without an end
     const int status = domain->wait();
     { const lrpc::SealedDomain destroyed = *std::move(domain); }
     _exit(status == -1 ? 0 : 1);
