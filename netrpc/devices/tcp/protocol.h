@@ -64,6 +64,9 @@ class TcpSession final : public Session {
   std::size_t footprint_ = 0;  ///< Of all of them,
   HostShares::Part share_;     ///< counted for the peer's host.
   Time moved_{};               ///< When something was last sent; or received, while nothing waited to be sent.
+  /// Itself; while it is connected this entry stands in TcpProtocol::connected_ instead.
+  std::list<TcpSession*> entry_{this};
+  const std::list<TcpSession*>::iterator in_list_ = entry_.begin();
 };
 
 class TcpProtocol final : public Protocol {
@@ -116,6 +119,8 @@ class TcpProtocol final : public Protocol {
   Map<HostKey, SessionRef> sessions_;
   std::list<TcpSession*> opened_;  ///< Those that this host has opened, in the order in which to look at them.
   Map<std::uint64_t, TcpSession*> connections_;
+  std::list<TcpSession*> connected_;  ///< The same, in the order in which sweep() looks at them.
+  std::size_t unswept_ = 0;           ///< Of those, how many at the front it has still to look at in this round.
   std::uint64_t last_id_ = kListening;
   Event sweep_;
   Event accept_again_;

@@ -221,6 +221,7 @@ void TcpSession::end() noexcept {
   footprint_ = 0;
   share_ = {};
   all.connections_.unbind(id_);
+  if (entry_.empty()) entry_.splice(entry_.begin(), all.connected_, in_list_);
   if (passive_) all.forget(*this);
 }
 

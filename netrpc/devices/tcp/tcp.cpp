@@ -26,7 +26,7 @@ namespace {
 
 /// How often idle connections are looked for, at least.
 constexpr Duration kSweep = std::chrono::seconds(30);
-/// So many of them end at one time, and then others have their turn.
+/// So many of them end at one time, of the kLooks that are looked at, and then others have their turn.
 constexpr std::size_t kEndedAtOnce = 32;
 constexpr Duration kSweepAgain = std::chrono::milliseconds(1);
 /// Nothing of what waits to be sent has been, or nothing of what has been sent has arrived: the peer does not read, or
@@ -39,7 +39,8 @@ constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 /// but not for longer than this. So those who come get about half of the time, and none for one in which nobody came.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
-/// Sessions that are looked at, where there is no room, for those that nobody uses: as many as there are by default.
+/// Sessions that are looked at in one go, for idle ones, and where there is no room for those that nobody uses: as many
+/// as there are by default.
 constexpr std::size_t kLooks = 256;
 
 }  // namespace
@@ -200,6 +201,7 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
   try {
     if (!sweep_.waiting()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
     connections_.bind(session.id_, &session);
+    connected_.splice(connected_.end(), session.entry_);
     if (readiness_->watch(session.socket_.get(), session.id_,
                           EPOLLIN | (session.connecting_ ? std::uint32_t{EPOLLOUT} : 0U)))
       return true;
@@ -252,19 +254,22 @@ void TcpProtocol::forget(TcpSession& session) noexcept {
   if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));
 }
 
-/// Connections on which nothing moves: the peer may have gone without a word.
+/// Connections on which nothing moves: the peer may have gone without a word. Looks at some, and goes on behind them
+/// soon, until the round is over.
 void TcpProtocol::sweep() noexcept {
   const Time now = host().now();
   std::array<SessionRef, kEndedAtOnce> idle;
   std::size_t count = 0;
-  connections_.for_each([&](std::uint64_t, TcpSession* session) {
-    if (count == idle.size()) return;
+  if (unswept_ == 0 || unswept_ > connected_.size()) unswept_ = connected_.size();
+  for (std::size_t looks = std::min(kLooks, unswept_); looks != 0 && count < idle.size(); --looks, --unswept_) {
+    TcpSession* const session = connected_.front();
+    connected_.splice(connected_.end(), connected_, connected_.begin());
     const Duration most = session->waiting_.empty() ? options_.idle : std::min(options_.idle, kStuck);
     if (now - session->moved_ > most || session->done(1)) idle[count++] = SessionRef(session);
-  });
+  }
   for (std::size_t i = 0; i < count; ++i) static_cast<TcpSession&>(*idle[i]).end();
-  if (connections_.empty()) return;
-  host().events().schedule(sweep_, count == idle.size() ? kSweepAgain : std::min(kSweep, options_.idle));
+  if (connected_.empty()) return;
+  host().events().schedule(sweep_, unswept_ != 0 ? kSweepAgain : std::min(kSweep, options_.idle));
 }
 
 Errc TcpProtocol::control(control::Request& request) noexcept {

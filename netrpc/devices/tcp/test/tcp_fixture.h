@@ -66,6 +66,11 @@ class Connection {
     pollfd socket{socket_.get(), 0, 0};
     return ::poll(&socket, 1, 0) == 1;
   }
+  /// Whether the other end has closed it, and nothing that it sent before is left.
+  [[nodiscard]] bool closed() const {
+    char next = 0;
+    return ::recv(socket_.get(), &next, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+  }
   /// Whether all that was sent is in the other end's socket.
   [[nodiscard]] bool arrived() const {
     int left = 0;

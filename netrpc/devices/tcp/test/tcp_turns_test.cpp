@@ -130,6 +130,22 @@ TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_f
   EXPECT_LE(largest_step([&] { connect(100); }, ended, 100), 32);
 }
 
+/// They are looked at in turn, and not all of them each time.
+TEST_P(TcpTurns, idle_connections_end_in_the_order_in_which_they_came) {
+  // All are accepted long before the first one is idle for so long.
+  const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024, .idle = 1s});
+  std::int64_t checked = 0;
+  bool in_order = true;
+  const auto ended = [&] {
+    const std::int64_t now = accepter.accepted - static_cast<std::int64_t>(asked<control::Statistics>(*tcp_).sessions);
+    for (; checked < now && in_order; ++checked)
+      in_order = eventually([&] { return connections_[static_cast<std::size_t>(checked)]->closed(); });
+    return now;
+  };
+  largest_step([&] { connect(100); }, ended, 100);
+  EXPECT_TRUE(in_order) << "the one that came as number " << checked << " has been passed over";
+}
+
 TEST_P(TcpTurns, are_taken_by_hosts_however_many_connections_they_have) {
   const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024});
   connect_hosts(accepter, std::string(200, 'a') + "bccc");
