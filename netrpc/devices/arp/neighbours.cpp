@@ -91,6 +91,7 @@ Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
   wanted.header.nlmsg_flags = NLM_F_DUMP;
   wanted.body.ndm_family = AF_INET;
   Table table;
+  table.reserve(kRemembered);  // where there is no memory ask() must not find that out
   (void)kernel.ask(wanted, [&table](std::uint16_t type, std::span<const std::byte> payload) {
     if (const auto neighbour = rtnetlink::decode_neighbour(type, payload); neighbour && table.size() < kRemembered)
       table.push_back(*neighbour);

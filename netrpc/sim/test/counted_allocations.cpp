@@ -6,10 +6,11 @@
 
 namespace {
 constinit std::atomic<std::uint64_t> allocations{0};
+constinit thread_local bool denied_here = false;
 
 void* counted(std::size_t size) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size == 0 ? 1 : size);
+  return denied_here ? nullptr : std::malloc(size == 0 ? 1 : size);
 }
 void* counted_or_throw(std::size_t size) {
   void* const memory = counted(size);
@@ -19,6 +20,8 @@ void* counted_or_throw(std::size_t size) {
 }  // namespace
 
 std::uint64_t lrpc::netrpc::allocations_so_far() noexcept { return allocations.load(std::memory_order_relaxed); }
+
+void lrpc::netrpc::deny_memory(bool denied) noexcept { denied_here = denied; }
 
 // All forms together: a library's new that meets our delete is a mismatch. Aligned forms are left to the library:
 // nothing that is counted needs them.
