@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "netrpc/devices/arp/rtnetlink.h"
@@ -106,32 +105,32 @@ void Neighbours::nudge(HostAddress host) noexcept {
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!host.known()) return Errc::host_unreachable;
-  if (Known* const known = hosts_.resolve(host.value); known != nullptr) {
+  if (Known* const known = hosts_.resolve(key(host)); known != nullptr) {
     if (!known->routed_here) ask_for(host, known->question);
     ethernet = known->ethernet;
     return Errc::ok;
   }
   attempt([&] {  // else the next message asks
-    Silent* silent = silent_.resolve(host.value);
+    Silent* silent = silent_.resolve(key(host));
     if (silent == nullptr && silent_.size() >= kRemembered) forget_silent();
-    if (silent == nullptr) silent = &silent_.bind(host.value, {});
+    if (silent == nullptr) silent = &silent_.bind(key(host), {});
     ask_for(host, silent->question);
   });
   return Errc::host_unreachable;
 }
 
 bool Neighbours::may_answer(HostAddress host) noexcept {
-  const Silent* const silent = silent_.resolve(host.value);
+  const Silent* const silent = silent_.resolve(key(host));
   return silent != nullptr && !silent->absent;
 }
 
 bool Neighbours::routed_away(HostAddress host) noexcept {
-  const Silent* const silent = silent_.resolve(host.value);
+  const Silent* const silent = silent_.resolve(key(host));
   return silent != nullptr && silent->away;
 }
 
 bool Neighbours::routed_here(HostAddress host) noexcept {
-  const Known* const known = hosts_.resolve(host.value);
+  const Known* const known = hosts_.resolve(key(host));
   return known != nullptr && known->routed_here;
 }
 
@@ -149,13 +148,13 @@ void Neighbours::ask_for(HostAddress host, Question& question) noexcept {
 }
 
 void Neighbours::found(HostAddress host, std::uint64_t question, const Found& found) noexcept {
-  if (Known* const known = hosts_.resolve(host.value); known != nullptr) {
+  if (Known* const known = hosts_.resolve(key(host)); known != nullptr) {
     if (known->question.number != question) return;
     known->routed_here = found.on_link;
     if (!found.on_link) leave_to_routes(host);
     return;
   }
-  Silent* const silent = silent_.resolve(host.value);
+  Silent* const silent = silent_.resolve(key(host));
   if (silent == nullptr || silent->question.number != question) return;
   silent->question.number = 0;
   silent->absent = silent->away = !found.on_link;
@@ -166,29 +165,28 @@ void Neighbours::found(HostAddress host, std::uint64_t question, const Found& fo
 void Neighbours::leave_to_routes(HostAddress host) noexcept {
   forget(host);
   const Silent away{.question = {.again = host_.now() + kRetry}, .absent = true, .away = true};
-  attempt([&] { silent_.bind(host.value, away); });  // else it is asked for again with the next message
+  attempt([&] { silent_.bind(key(host), away); });  // else it is asked for again with the next message
   host_.peers().path_changed(host);
 }
 
 void Neighbours::route_changed(const rtnetlink::RouteNews& route) noexcept {
   bool known = false;
-  hosts_.for_each([&](std::uint64_t key, Known& host) {
-    if (!route.leads_to({static_cast<std::uint32_t>(key)})) return;
-    host.routed_here = false;
-    host.question = {};
+  hosts_.for_each([&](const HostKey& host, Known& found) {
+    if (!route.leads_to(host.host)) return;
+    found.routed_here = false;
+    found.question = {};
     known = true;
   });
   if (known) ++changes_;
-  silent_.for_each([&](std::uint64_t key, Silent& silent) {
-    const HostAddress host{static_cast<std::uint32_t>(key)};
-    if (!route.leads_to(host)) return;
+  silent_.for_each([&](const HostKey& host, Silent& silent) {
+    if (!route.leads_to(host.host)) return;
     silent = {};
-    host_.peers().path_changed(host);
+    host_.peers().path_changed(host.host);
   });
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
-  const HostAddress* const known = ethernets_.resolve(ethernet.number());
+  const HostAddress* const known = ethernets_.resolve(key(ethernet));
   if (known == nullptr) {
     if (host_.now() >= may_ask_for_all_) ask_for_all();
     return Errc::host_unreachable;
@@ -201,7 +199,7 @@ Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) no
 void Neighbours::ask_for_all() noexcept {
   if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;
-  told_of_.clear();
+  if (!told_of_.empty()) told_of_.clear();
   attempt([&] {
     asking_for_all_ = asker_.ask([this](rtnetlink::Requests& kernel) {
       return [this, table = all(kernel)] {
@@ -215,19 +213,19 @@ void Neighbours::ask_for_all() noexcept {
 void Neighbours::found_all(const Table& table) noexcept {
   for (const rtnetlink::Neighbour& neighbour : table)
     if (neighbour.interface == interface_ && neighbour.host.known() && neighbour.usable() &&
-        std::ranges::find(told_of_, neighbour.host) == told_of_.end())
+        told_of_.resolve(key(neighbour.host)) == nullptr)
       remember(neighbour.host, neighbour.ethernet);
-  told_of_.clear();
+  if (!told_of_.empty()) told_of_.clear();
 }
 
 void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {
   if (neighbour.interface != interface_ || !neighbour.host.known()) return;
   if (asking_for_all_ && told_of_.size() < kRemembered)
     // Else an address that is no longer right is found out by ARP, as the host falls silent.
-    attempt([&] { told_of_.push_back(neighbour.host); });
+    attempt([&] { told_of_.bind(key(neighbour.host), {}); });
   if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
   const bool failed = (neighbour.state & NUD_FAILED) != 0;
-  if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
+  if (Silent* const silent = silent_.resolve(key(neighbour.host)); silent != nullptr) {
     if (failed) silent->absent = true;
     if (silent->question.number != 0) {
       silent->question = {};
@@ -245,21 +243,21 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
     ethernets_.clear();
     ++changes_;
   }
-  const Known* const before = hosts_.resolve(host.value);
+  const Known* const before = hosts_.resolve(key(host));
   const bool fresh = before == nullptr || before->ethernet != ethernet;
   Known known = before != nullptr ? *before : Known{};
   known.ethernet = ethernet;
   if (before != nullptr && fresh) forget(host);
   attempt([&] {
-    hosts_.bind(host.value, known);
-    ethernets_.bind(ethernet.number(), host);
+    hosts_.bind(key(host), known);
+    ethernets_.bind(key(ethernet), host);
   });
   no_longer_silent(host);
   if (fresh && resolved) resolved(host);
 }
 
 void Neighbours::no_longer_silent(HostAddress host) noexcept {
-  if (silent_.unbind(host.value)) host_.peers().path_changed(host);
+  if (silent_.unbind(key(host))) host_.peers().path_changed(host);
 }
 
 void Neighbours::forget_silent() noexcept {
@@ -269,11 +267,12 @@ void Neighbours::forget_silent() noexcept {
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
-  const Known* const known = hosts_.resolve(host.value);
+  const Known* const known = hosts_.resolve(key(host));
   if (known == nullptr) return;
-  const std::uint64_t key = known->ethernet.number();
-  if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
-  hosts_.unbind(host.value);
+  const EthernetKey of_host = key(known->ethernet);
+  const HostAddress* const same = ethernets_.resolve(of_host);
+  if (same != nullptr && *same == host) ethernets_.unbind(of_host);
+  hosts_.unbind(key(host));
   ++changes_;
 }
 
@@ -290,7 +289,7 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
 void Neighbours::receive_failed(int /*error*/) noexcept {
   hosts_.clear();
   ethernets_.clear();
-  silent_.unbind_if([](std::uint64_t, const Silent& silent) { return !silent.away; });
+  silent_.unbind_if([](const HostKey&, const Silent& silent) { return !silent.away; });
   host_.peers().path_changed();
   ++changes_;
   believes_from_ = host_.now() + rtnetlink::kOldNews;

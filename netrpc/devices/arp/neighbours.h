@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "lrpc/netrpc/map.h"
@@ -13,6 +14,14 @@
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {
+
+/// Of a map, as HostKey: the seed is Host::hash_seed(), because whoever is on the link may choose its addresses.
+struct EthernetKey {
+  std::uint64_t seed = 0;
+  EthernetAddress ethernet;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, ethernet.number()); }
+  friend bool operator==(const EthernetKey&, const EthernetKey&) = default;
+};
 
 /// The neighbours on one interface. What has been learnt about them, and about the routes to them, is kept until the
 /// kernel says that it has changed. All use is inside the monitor, and nothing waits there, but for make().
@@ -80,6 +89,10 @@ class Neighbours final : private SocketReader {
       : host_(host), engine_(engine), asker_(asker), interface_(interface) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void receive_failed(int error) noexcept override;
+  [[nodiscard]] HostKey key(HostAddress host) const noexcept { return {host_.hash_seed(), host}; }
+  [[nodiscard]] EthernetKey key(const EthernetAddress& ethernet) const noexcept {
+    return {host_.hash_seed(), ethernet};
+  }
 
   /// Nothing: the kernel has not answered.
   [[nodiscard]] static std::optional<Found> find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
@@ -109,15 +122,16 @@ class Neighbours final : private SocketReader {
   UniqueFd discard_;  ///< A socket of UDP, for nudge().
   SocketId news_;
   std::unique_ptr<RouteWatch> routes_;
-  Map<std::uint64_t, Known> hosts_;
-  Map<std::uint64_t, HostAddress> ethernets_;
-  Map<std::uint64_t, Silent> silent_;
+  Map<HostKey, Known> hosts_;
+  Map<EthernetKey, HostAddress> ethernets_;
+  Map<HostKey, Silent> silent_;
   std::uint64_t changes_ = 0;
   std::uint64_t questions_ = 0;  ///< The number of the last one.
   Time may_ask_for_all_{};
   bool asking_for_all_ = false;
-  std::vector<HostAddress> told_of_;  ///< By news since the kernel was asked for all: its answer may be older.
-  Time believes_from_{};              ///< News before this may be old.
+  /// Hosts that news tell of since the kernel was asked for all: its answer may be older. A set.
+  Map<HostKey, std::monostate> told_of_;
+  Time believes_from_{};  ///< News before this may be old.
 };
 
 }  // namespace lrpc::netrpc

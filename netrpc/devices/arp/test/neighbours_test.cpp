@@ -87,6 +87,12 @@ class NeighboursTest : public testing::Test {
   }
 };
 
+TEST(EthernetKeys, lie_elsewhere_in_the_maps_of_each_host) {
+  constexpr EthernetAddress kEthernet{{2, 0, 0, 0, 0, 2}};
+  EXPECT_NE((EthernetKey{1, kEthernet}.hash()), (EthernetKey{2, kEthernet}.hash()));
+  EXPECT_EQ((EthernetKey{1, kEthernet}.hash()), (EthernetKey{1, kEthernet}.hash()));
+}
+
 TEST_F(NeighboursTest, a_known_neighbour_stays_known_when_the_kernel_does_not_say_where_its_route_leads) {
   make();
   close_requests();
