@@ -85,7 +85,7 @@ Errc NetworkService::agree_on(std::uint32_t own_mtu, netpath::HostAddress to, ne
   netrpc::WireWriter(request.data()).put(own_mtu);
   std::array<std::byte, kAgreeReply> reply;
   std::size_t size = 0;
-  if (const Errc outcome = call(to, kAgree, request, reply, size, timeout); outcome != Errc::ok) return outcome;
+  if (const Errc outcome = call(to, kAgree, request, reply, size, timeout, {}); outcome != Errc::ok) return outcome;
   if (size != reply.size()) return Errc::bad_message;
   netrpc::WireReader reader(reply.data());
   auto mtu = reader.get<std::uint32_t>();

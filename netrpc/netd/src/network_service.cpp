@@ -7,6 +7,7 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/src/attempt.h"
 #include "principal.h"
 #include "waiting_here.h"
 
@@ -21,6 +22,8 @@ using netrpc::Shepherd;
 using netrpc::Time;
 
 constexpr netrpc::Duration kForget = std::chrono::seconds(60);
+/// How often to look which callers have gone.
+constexpr netrpc::Duration kLook = std::chrono::seconds(5);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
 
@@ -42,6 +45,7 @@ NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, std:
       groups_(std::move(groups)),
       receivers_(receivers),
       forget_([this] { forget_unused(); }),
+      look_([this] { look_who_has_gone(); }),
       workers_(
           kWorkers, kNoLimit, [this](Command&& command) { serve_in_worker(std::move(command)); },
           [this](Rebooted rebooted) {
@@ -168,10 +172,24 @@ std::optional<netpath::Group> NetworkService::group(std::string_view name) {
   return group;
 }
 
-/// The thread's own transaction; with a collation it hears of each member of a group.
+/// The thread's own transaction; with a collation it hears of each member of a group. Listed as long as it lives.
 class NetworkService::Waiting final : public netrpc::AwaitedReply {
  public:
-  Waiting(netrpc::Host& host, netpath::Collation* collation) noexcept : AwaitedReply(host), collation_(collation) {}
+  Waiting(NetworkService& service, netpath::Collation* collation, const netpath::Gone& gone) noexcept
+      : AwaitedReply(service.host()), service_(service), collation_(collation), gone_(gone), next_(service.waiting_) {
+    service_.waiting_ = this;
+    if (next_ != nullptr) next_->before_ = this;
+  }
+  ~Waiting() override {
+    (before_ != nullptr ? before_->next_ : service_.waiting_) = next_;
+    if (next_ != nullptr) next_->before_ = before_;
+  }
+  /// Notes whether its caller has gone. Returns the next one.
+  Waiting* look() noexcept {
+    in_vain_ = gone_ && gone_();
+    return next_;
+  }
+  [[nodiscard]] bool in_vain() const noexcept { return in_vain_; }
   [[nodiscard]] bool counts(const Message& reply) noexcept override {
     if (collation_ == nullptr) return true;
     Message said = reply.share();
@@ -193,25 +211,38 @@ class NetworkService::Waiting final : public netrpc::AwaitedReply {
   }
 
  private:
+  NetworkService& service_;
   netpath::Collation* const collation_;
+  const netpath::Gone& gone_;
+  bool in_vain_ = false;
+  Waiting* before_ = nullptr;
+  Waiting* next_;
 };
 
+/// Calls whose callers have gone end: a host may say for ever that it is still at work.
+void NetworkService::look_who_has_gone() noexcept {
+  if (waiting_ == nullptr) return;
+  for (Waiting* one = waiting_; one != nullptr;) one = one->look();
+  host().engine().wake(host());
+  host().events().schedule(look_, kLook);
+}
+
 Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
-                          std::span<std::byte> reply, std::size_t& reply_size,
-                          std::chrono::milliseconds timeout) noexcept {
+                          std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout,
+                          const netpath::Gone& gone) noexcept {
   if (netrpc::Groups::is_group({to})) return Errc::host_unreachable;
-  return call(netrpc::HostAddress{to}, command, request, reply, reply_size, nullptr, timeout);
+  return call(netrpc::HostAddress{to}, command, request, reply, reply_size, nullptr, timeout, gone);
 }
 
 Errc NetworkService::call_group(netpath::HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                                 std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation& collation,
-                                std::chrono::milliseconds timeout) noexcept {
-  return call(netrpc::HostAddress{group}, command, request, reply, reply_size, &collation, timeout);
+                                std::chrono::milliseconds timeout, const netpath::Gone& gone) noexcept {
+  return call(netrpc::HostAddress{group}, command, request, reply, reply_size, &collation, timeout, gone);
 }
 
 Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                           std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation* collation,
-                          std::chrono::milliseconds timeout) noexcept {
+                          std::chrono::milliseconds timeout, const netpath::Gone& gone) noexcept {
   if (request.size() > max_message_) return Errc::message_too_long;
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
@@ -224,12 +255,13 @@ Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::sp
   }
   const SessionRef& session = *opened;
   const WaitingHere here;
-  Waiting waiting(host(), collation);
+  Waiting waiting(*this, collation, gone);
   session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(kNoLimit) : timeout);
+  if (gone && !look_.waiting()) netrpc::attempt([this] { host().events().schedule(look_, kLook); });
   // The protocols keep the deadline: their timers complete the transaction.
   if (!waiting.done())
     (void)host().engine().wait(
-        host(), [&] { return waiting.done() || !calling_; }, Time::max());
+        host(), [&] { return waiting.done() || waiting.in_vain() || !calling_; }, Time::max());
   if (!waiting.done()) session->cancel(waiting);
   const Errc outcome = waiting.done() ? waiting.outcome() : Errc::peer_gone;
   if (outcome != Errc::ok) {

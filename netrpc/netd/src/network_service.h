@@ -53,11 +53,12 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   Errc agree(netpath::HostAddress host, netpath::MessageSizes& sizes,
              std::chrono::milliseconds timeout) noexcept override;
   Errc call(netpath::HostAddress host, std::uint16_t command, std::span<const std::byte> request,
-            std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout) noexcept override;
+            std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout,
+            const netpath::Gone& gone) noexcept override;
   std::optional<netpath::Group> group(std::string_view name) override;
   Errc call_group(netpath::HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                   std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation& collation,
-                  std::chrono::milliseconds timeout) noexcept override;
+                  std::chrono::milliseconds timeout, const netpath::Gone& gone) noexcept override;
 
   // ---- Protocol ----
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
@@ -87,7 +88,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   /// To a host, or to all members of a group.
   Errc call(netrpc::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
             std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation* collation,
-            std::chrono::milliseconds timeout) noexcept;
+            std::chrono::milliseconds timeout, const netpath::Gone& gone) noexcept;
   /// What `host` is called through; null: no such group.
   [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
@@ -109,6 +110,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   [[nodiscard]] netrpc::Message refusal(Errc code) noexcept;
   void serve_in_worker(Command command) noexcept;
   void forget_unused() noexcept;
+  void look_who_has_gone() noexcept;
 
   netrpc::Protocol& below_;
   const std::vector<netrpc::Protocol*> groups_;
@@ -128,6 +130,8 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   std::array<Asked, 64> asked_{};                     ///< Hosts whose paths were asked for their MTU lately.
   netrpc::Map<Called, netrpc::SessionRef> sessions_;  ///< To hosts that were called lately.
   netrpc::Event forget_;
+  Waiting* waiting_ = nullptr;  ///< The first of all calls under way.
+  netrpc::Event look_;
   Workers workers_;
   /// Tells the watcher of reboots, which the host keeps, whether this is still there.
   std::shared_ptr<NetworkService*> self_;

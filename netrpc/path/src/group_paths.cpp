@@ -203,7 +203,7 @@ std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::
   const milliseconds limit(prologue.remaining_ms);
   const Errc sent = transport_.call_group(path.host, static_cast<std::uint16_t>(Command::group_call),
                                           std::span(request).first(before + image.size()), reply, size, answers,
-                                          limit.count() != 0 ? limit : milliseconds(kNoLimit));
+                                          limit.count() != 0 ? limit : milliseconds(kNoLimit), gone(path));
   if (answers.any_ended()) note_lost(*path.members, answers);
   if (sent == Errc::ok) return 0;
   if (sent == Errc::timed_out && limit.count() != 0) return failed(Errc::call_aborted);

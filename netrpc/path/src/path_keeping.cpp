@@ -51,8 +51,8 @@ void PathService::send_unbinds() {
       for (; one != unbinds.end() && (one == unbinds.begin() || !turn.over()); ++one) {
         std::size_t size = 0;
         const std::string request = encode_unbind(one->key);
-        const Errc sent =
-            transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
+        const Errc sent = transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {},
+                                          size, limit, {});
         in_vain = sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
                   sent == Errc::call_lost || wanting(sent);
         if (in_vain) break;
@@ -151,7 +151,7 @@ void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>>
     limit = silence_.patience(host, options_.now(), usual, kLeastPatience);
   }
   const Errc sent =
-      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
+      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit, {});
   {
     std::lock_guard lock(mutex_);
     // It was not asked, or may not have been: neither a sign of life nor a silence, but soon to be asked.

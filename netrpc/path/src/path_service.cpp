@@ -168,7 +168,8 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
       const Share question = counted != nullptr ? counted->question() : Share();
       if (!question.granted())
         return Error{Errc::limit_reached, "this user has as many calls to " + at + " under way as one user may have"};
-      sent = transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, patience);
+      sent = transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, patience,
+                             {});
     }
     if (Status there = reached(sent, at); !there) return there.error();
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
@@ -191,9 +192,11 @@ Errc PathService::deliver(const Path& path, const CallContext* caller, CallProlo
   const milliseconds limit(prologue.remaining_ms);
   const auto began = limit.count() != 0 ? Clock::now() : Clock::time_point();
   milliseconds left = limit.count() != 0 ? limit : milliseconds(kNoLimit);
+  const Gone client_gone = gone(path);
   for (;;) {
     encode_prologue(prologue, request.size() - kPrologue, request.first<kPrologue>());
-    const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left);
+    const Errc sent =
+        transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left, client_gone);
     if (sent != Errc::host_unreachable) return sent;
     if (path.ended.load(std::memory_order_acquire)) return Errc::peer_gone;
     if (caller != nullptr && caller->abandoned()) return Errc::call_cancelled;
@@ -314,6 +317,9 @@ void PathService::client_gone(std::uint64_t binding) noexcept {
   try {
     std::shared_ptr<Path> group;  // goes after the lock
     std::unique_lock lock(mutex_);
+    for (Listed* const listed : {&paths_, &groups_})
+      for (auto one = first_of(*listed, binding); one != first_of(*listed, binding + 1); ++one)
+        one->first.second->left.store(options_.now());
     for (auto one = first_of(paths_, binding); one != first_of(paths_, binding + 1); ++one) tell(*one->first.second);
     if (const auto found = first_of(groups_, binding); found != first_of(groups_, binding + 1)) {
       group = found->second.lock();

@@ -62,6 +62,8 @@ class PathService {
     std::unique_ptr<Members> members;         ///< Of a group. Null: it is a path to one host.
     std::unique_ptr<ForeignBinding> foreign;  ///< To a server that speaks another protocol; then there is no key.
     std::atomic<bool> ended{false};           ///< No call on it reaches its server any more.
+    /// When its client had gone. max(): it has not.
+    mutable std::atomic<Clock::time_point> left{Clock::time_point::max()};
 
    private:
     friend class PathService;
@@ -177,6 +179,10 @@ class PathService {
   /// `status`: of the whole call.
   [[nodiscard]] std::uint16_t call_members(Path& path, CallPrologue prologue, std::span<const std::byte> image,
                                            std::span<std::byte> reply, std::size_t& size, Answers& answers);
+  /// For calls on `path`: its client has gone, and the host, which is told so, has had `silence` since to end them.
+  [[nodiscard]] Gone gone(const Path& path) const {
+    return [this, &path] { return options_.now() - path.left.load() > options_.silence; };
+  }
   [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                              std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size);
   void ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, std::chrono::milliseconds usual);

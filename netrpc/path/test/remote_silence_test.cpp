@@ -174,6 +174,20 @@ TEST_F(SilentHosts, that_nobody_asks_keep_their_bindings_however_long_they_are_i
   EXPECT_EQ(told_idle_, told);
 }
 
+TEST_F(SilentHosts, keep_no_calls_for_long_whose_clients_have_gone) {
+  const auto paths = [&] { return here_->broker().statistics().paths; };
+  network_.part();
+  {
+    auto call = used_->start().Null();
+    EXPECT_TRUE(eventually([&] { return network_.waiting > 0; }));
+  }
+  used_.reset();
+  pass(20s);
+  EXPECT_EQ(paths(), 2U) << "its host may still say how it has ended";
+  go_on(31s);
+  EXPECT_TRUE(eventually([&] { return paths() == 0; })) << "the idle one has ended as its host is silent";
+}
+
 TEST_F(SilentHosts, that_do_not_answer_an_import_are_said_to_be_silent) {
   network_.part();
   const auto client = Conformance::Client::import("files@10.0.0.2", import_options());

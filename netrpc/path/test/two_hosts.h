@@ -18,6 +18,7 @@ namespace testing_netpath {
 
 using lrpc::Errc;
 using lrpc::netpath::BrokerOptions;
+using lrpc::netpath::Gone;
 using lrpc::netpath::HostAddress;
 using lrpc::netpath::RemoteBroker;
 using lrpc::netpath::RemoteService;
@@ -52,7 +53,7 @@ class Network {
   }
 
   Errc deliver(HostAddress from, HostAddress to, std::uint16_t command, std::span<const std::byte> request,
-               std::span<std::byte> reply, std::size_t& size) {
+               std::span<std::byte> reply, std::size_t& size, const Gone& gone) {
     RemoteService* service = nullptr;
     Tamper tamper;
     std::function<void(std::uint16_t)> served;
@@ -76,7 +77,7 @@ class Network {
     if (service == nullptr) return Errc::peer_gone;
     std::vector<std::byte> copy(request.begin(), request.end());
     if (tamper) tamper(command, copy);
-    if (const Errc lost = wait_for_joining(command); lost != Errc::ok) return lost;
+    if (const Errc lost = wait_for_joining(command, gone); lost != Errc::ok) return lost;
     if (command == kPing) ++pings;
     const std::uint16_t refused =
         service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, ++arrivals, command, copy, reply, size);
@@ -122,7 +123,7 @@ class Network {
     state_ = state;
     joined_.notify_all();
   }
-  Errc wait_for_joining(std::uint16_t command) {
+  Errc wait_for_joining(std::uint16_t command, const Gone& gone) {
     std::unique_lock lock(mutex_);
     if (state_ == State::joined) return Errc::ok;
     if (state_ == State::choked) {
@@ -134,7 +135,8 @@ class Network {
     if (command != kCall) return Errc::timed_out;
     ++waiting;
     if (state_ == State::blocked) return Errc::host_unreachable;
-    joined_.wait(lock, [&] { return state_ != State::parted; });
+    while (!joined_.wait_for(lock, milliseconds(5), [&] { return state_ != State::parted; }))
+      if (gone && gone()) return Errc::peer_gone;
     return state_ == State::given_up ? Errc::peer_gone : Errc::ok;
   }
 
@@ -164,9 +166,9 @@ class Wire final : public Transport {
   std::atomic<std::size_t> longest_reply{kMaxMessage};
 
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
-            std::size_t& size, milliseconds /*timeout*/) noexcept override {
+            std::size_t& size, milliseconds /*timeout*/, const Gone& gone) noexcept override {
     if (request.size() > kMaxMessage) return Errc::message_too_long;
-    return network_.deliver(self_, host, command, request, reply, size);
+    return network_.deliver(self_, host, command, request, reply, size, gone);
   }
 
   /// From now on these are the one group of this host, "replicas".
@@ -187,14 +189,14 @@ class Wire final : public Transport {
   /// One member after the other.
   Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                   std::span<std::byte> reply, std::size_t& size, lrpc::netpath::Collation& collation,
-                  milliseconds /*timeout*/) noexcept override {
+                  milliseconds /*timeout*/, const Gone& gone) noexcept override {
     if (group != kGroup) return Errc::system_error;
     if (request.size() > kMaxMessage) return Errc::message_too_long;
     std::size_t answers = 0;
     for (const HostAddress member : members()) {
       std::vector<std::byte> said(kMaxMessage);
       std::size_t length = 0;
-      const Errc outcome = network_.deliver(self_, member, command, request, said, length);
+      const Errc outcome = network_.deliver(self_, member, command, request, said, length, gone);
       said.resize(outcome == Errc::ok ? length : 0);
       collation.said(member, outcome, said);
       if (outcome != Errc::ok || !collation.counts(said)) continue;

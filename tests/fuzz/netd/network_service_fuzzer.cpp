@@ -332,9 +332,9 @@ class Attack final : public netrpc::Engine {
     std::vector<std::byte> reply(input_.byte());
     std::size_t size = reply.size() + 1;
     const HostAddress to = peer();
-    const Errc outcome =
-        service_->call(to.value, input_.byte() % 8, some_request(), reply, size,
-                       input_.byte() % 2 == 0 ? std::chrono::milliseconds(kNoLimit) : std::chrono::milliseconds(1'000));
+    const Errc outcome = service_->call(
+        to.value, input_.byte() % 8, some_request(), reply, size,
+        input_.byte() % 2 == 0 ? std::chrono::milliseconds(kNoLimit) : std::chrono::milliseconds(1'000), {});
     check_outcome(outcome);
     require(outcome != Errc::ok || size <= reply.size(), "a reply has room");
   }
@@ -346,8 +346,8 @@ class Attack final : public netrpc::Engine {
     std::vector<std::byte> reply(input_.byte());
     std::size_t size = reply.size() + 1;
     Members members;
-    const Errc outcome =
-        service_->call_group(group->address, 5, some_request(), reply, size, members, std::chrono::milliseconds(1'000));
+    const Errc outcome = service_->call_group(group->address, 5, some_request(), reply, size, members,
+                                              std::chrono::milliseconds(1'000), {});
     check_outcome(outcome);
     require(outcome != Errc::ok || size <= reply.size(), "a reply has room");
   }

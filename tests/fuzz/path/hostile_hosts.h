@@ -86,7 +86,7 @@ class HostileHosts final : public Transport {
     return found;
   }
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
-            std::size_t& size, std::chrono::milliseconds timeout) noexcept override {
+            std::size_t& size, std::chrono::milliseconds timeout, const Gone& /*gone*/) noexcept override {
     fuzz::require(timeout == kNoLimit || timeout.count() > 0, "a call has time");
     const std::lock_guard lock(mutex_);
     Known& known = hosts_[host];
@@ -101,7 +101,7 @@ class HostileHosts final : public Transport {
   }
   Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                   std::span<std::byte> reply, std::size_t& size, Collation& collation,
-                  std::chrono::milliseconds /*timeout*/) noexcept override {
+                  std::chrono::milliseconds /*timeout*/, const Gone& /*gone*/) noexcept override {
     const std::lock_guard lock(mutex_);
     fuzz::require(group == kGroupAddress && command == static_cast<std::uint16_t>(Command::group_call),
                   "a group gets GROUP_CALLs");

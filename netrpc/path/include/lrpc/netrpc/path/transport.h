@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,10 @@ class Collation {
   virtual void said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept = 0;
 };
 
+/// Whether nobody wants a call's reply any more. Called on any thread, inside locks of the transport; must not block.
+/// Empty: somebody does.
+using Gone = std::function<bool()>;
+
 /// The client's side of the network. Thread-safe.
 class Transport {
  public:
@@ -61,8 +66,9 @@ class Transport {
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
   ///   host_unreachable  there is no way to the host at present; the command was not served, and may be sent again
-  ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile; the command may have been served. The
-  ///              path to it is given up: not for a command that is lost and may be sent again
+  ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile, or `gone` has been true for some seconds;
+  ///              the command may have been served. The path to it is given up: not for a command that is lost and may
+  ///              be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
   ///   system_error  this host could not send it, for want of memory or beyond a limit of its own; it was not served,
   ///              and says nothing about the other host
@@ -70,8 +76,8 @@ class Transport {
   ///   call_lost  a copy of the command, or the reply, has become longer than what goes between the hosts; the command
   ///              may have been served; it says nothing else about the other host
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
-                    std::span<std::byte> reply, std::size_t& reply_size,
-                    std::chrono::milliseconds timeout) noexcept = 0;
+                    std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout,
+                    const Gone& gone) noexcept = 0;
 
   /// The group of this name. nullopt: there is none; by default there are no groups.
   [[nodiscard]] virtual std::optional<Group> group(std::string_view /*name*/) { return std::nullopt; }
@@ -80,7 +86,7 @@ class Transport {
   ///   peer_gone  too many members have failed
   virtual Errc call_group(HostAddress /*group*/, std::uint16_t /*command*/, std::span<const std::byte> /*request*/,
                           std::span<std::byte> /*reply*/, std::size_t& /*reply_size*/, Collation& /*collation*/,
-                          std::chrono::milliseconds /*timeout*/) noexcept {
+                          std::chrono::milliseconds /*timeout*/, const Gone& /*gone*/) noexcept {
     return Errc::peer_gone;
   }
 };

@@ -1,0 +1,77 @@
+// Calls to other hosts, over calls of the test's own.
+#include "network_service.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "graph_kinds.h"
+#include "netrpc/test/fake_calls.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+using namespace std::chrono_literals;
+using netrpc::Shepherd;
+
+/// Time passes only while a thread waits.
+class OneThread final : public netrpc::Engine {
+ public:
+  explicit OneThread(netrpc::test::ManualClock& clock) : clock_(clock) {}
+  bool wait(netrpc::Host& host, const std::function<bool()>& done, netrpc::Time deadline) override {
+    while (!done() && host.now() < deadline) {
+      clock_.advance(10ms);
+      (void)host.events().run_due();
+    }
+    return done();
+  }
+  void wake(netrpc::Host& /*host*/) noexcept override {}
+
+ private:
+  netrpc::test::ManualClock& clock_;
+};
+
+/// The other host answers after a minute.
+class SlowCalls : public ::testing::Test {
+ protected:
+  SlowCalls() {
+    calls_.takes = 60s;
+    const Shepherd inside(host_.monitor());
+    service_.emplace(host_, calls_, std::vector<netrpc::Protocol*>{}, 1);
+  }
+  ~SlowCalls() override {
+    const Shepherd inside(host_.monitor());
+    service_.reset();
+  }
+  Errc call(const netpath::Gone& gone) {
+    const std::array<std::byte, 4> request{};  // it comes back, and begins as the reply to a command that was served
+    std::array<std::byte, 16> reply{};
+    std::size_t size = 0;
+    return service_->call(0x0a000009, 2, request, reply, size, kNoLimit, gone);
+  }
+
+  netrpc::test::ManualClock clock_;
+  OneThread engine_{clock_};
+  netrpc::Host host_{{}, clock_, engine_};
+  netrpc::test::FakeCalls calls_{host_};
+  std::optional<NetworkService> service_;
+};
+
+TEST_F(SlowCalls, end_soon_after_their_callers_have_gone) {
+  const netrpc::Time began = clock_.now();
+  EXPECT_EQ(call([&] { return clock_.now() - began > 10s; }), Errc::peer_gone);
+  EXPECT_EQ(calls_.cancelled, 1);
+  EXPECT_LT(clock_.now() - began, 20s);
+}
+
+TEST_F(SlowCalls, are_waited_for_as_long_as_their_callers_are_there) {
+  for (const netpath::Gone& gone : {netpath::Gone(), netpath::Gone([] { return false; })})
+    EXPECT_EQ(call(gone), Errc::ok);
+  EXPECT_EQ(calls_.cancelled, 0);
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test
