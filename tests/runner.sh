@@ -133,7 +133,7 @@ run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
   # What a program with threads sleeps before it exits, so that races of the exit are seen: a second if not told, which
   # was half of the time that the tests took.
   local exit_ms=50
-  [[ -z $long_run ]] || exit_ms=200
+  [[ -z $long_run ]] || exit_ms=200 at_once=$((at_once * 3 / 2)) # the longest wait for four fifths of their time
   local -a ctest
   shift
   [[ $preset == debug && -z $long_run && $# == 0 ]] && set -- -LE "$(proved_labels "$preset")"
