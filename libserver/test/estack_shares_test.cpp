@@ -1,46 +1,13 @@
 // Who may have how many E-stacks.
-#include "estacks/estack_shares.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <map>
-#include <optional>
 #include <utility>
-#include <vector>
+
+#include "estack_holders.h"
 
 namespace lrpc::server {
 namespace {
-
-constexpr uid_t kAlice = 1;
-constexpr uid_t kBob = 2;
-constexpr uid_t kCarol = 3;
-constexpr uid_t kDave = 4;
-
-struct Shares : EStackShares {
-  Shares(std::size_t most, std::optional<std::size_t> of_user, const std::map<uid_t, int>& held = {})
-      : EStackShares({.max_estacks = most, .max_estacks_per_user = of_user}) {
-    for (const auto& [user, count] : held) {
-      for (int i = 0; i < count; ++i) take(user);
-    }
-  }
-};
-
-/// A-stacks whose calls wait; of no binding, which nobody asks for here.
-struct Callers {
-  explicit Callers(EStackShares& shares, std::size_t most = 8) : of(shares), astacks(most) {}
-  /// False: it has rung before.
-  bool ring(uid_t user, std::size_t astack) {
-    return of.add({.user = user, .binding = {}, .astack = &astacks[astack]});
-  }
-  /// Whose call is served next, by A-stack; -1: nobody's.
-  int next() {
-    const auto call = of.next();
-    return call ? static_cast<int>(call->astack - astacks.data()) : -1;
-  }
-  EStackShares& of;
-  std::vector<ServedAStack> astacks;
-};
 
 TEST(EStackShares, by_default_one_user_has_all_but_an_eighth) {
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 256}), 224U);
@@ -78,16 +45,6 @@ TEST(EStackShares, a_share_is_of_those_who_have_or_want_any) {
   Shares one(1, kNoLimit, {{kAlice, 1}, {kBob, 1}});
   EXPECT_EQ(one.share(), 1U);
   EXPECT_EQ(Shares(256, {}, {{kAlice, 1}, {kBob, 1}}).share(), 112U) << "the last eighth is not for these";
-}
-
-/// How many of `free` a user takes that takes what it may and gives nothing back.
-std::size_t take_all(EStackShares& shares, uid_t user, std::size_t& free) {
-  const std::size_t before = free;
-  while (free != 0 && shares.may_have_another(user)) {
-    shares.take(user);
-    --free;
-  }
-  return before - free;
 }
 
 TEST(EStackShares, users_that_give_nothing_back_leave_some_for_the_next) {

@@ -257,7 +257,7 @@ bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
   associate_callers(binding, binding->astacks(), waiting);
   for (const auto& region : binding->secondary())
     associate_callers(SecondaryRegion::as_binding(region), region->astacks(), waiting);
-  if (waiting != 0) estacks_.reclaim(binding->user(), waiting);
+  if (waiting != 0) estacks_.reclaim(binding->holder(), waiting);
   return true;
 }
 

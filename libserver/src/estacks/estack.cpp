@@ -198,7 +198,7 @@ void EStack::detach() {
 
   std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
   std::lock_guard lock(pool_.mutex_);
-  pool_.shares_.give(binding_->user());
+  pool_.shares_.give(binding_->holder());
   astack_ = nullptr;
   last.swap(binding_);
   leave_.store(false);

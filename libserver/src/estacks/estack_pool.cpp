@@ -35,7 +35,7 @@ EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processor
 bool EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack, bool other_waits) {
   std::lock_guard lock(mutex_);
   if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return true;
-  (void)shares_.add({.user = binding->user(), .binding = binding, .astack = &astack});
+  (void)shares_.add({.holder = binding->holder(), .binding = binding, .astack = &astack});
   if (!other_waits) supply_locked();
   return astack.estack.load() != nullptr;
 }
@@ -43,12 +43,11 @@ bool EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
 void EStackPool::stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept {
   std::lock_guard lock(mutex_);
   if (stop_ || idle_.empty() || shares_.any_waiting() || astack.estack.load() != nullptr || binding->revoked()) return;
-  const uid_t user = binding->user();
-  if (!shares_.may_have_another(user) || shares_.held(user) >= shares_.share()) return;
+  if (!shares_.has_few(binding->holder())) return;
   assign_idle_locked(binding, astack);
 }
 
-void EStackPool::reclaim(uid_t user, std::size_t calls) {
+void EStackPool::reclaim(Holder user, std::size_t calls) {
   std::lock_guard lock(mutex_);
   if (stop_) return;
   supply_locked();  // an E-stack may have become idle before the last of these calls waited
@@ -70,7 +69,7 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
   estack.last_used_.store(shim::ticks());
   astack.estack.store(&estack);
   ++associated_;
-  estack.own_user_waits_ = &shares_.take(binding->user());
+  estack.own_user_waits_ = &shares_.take(binding->holder());
 }
 
 bool EStackPool::start_locked(EStack*& estack) {
@@ -102,20 +101,19 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
   }
 }
 
-void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
+void EStackPool::reclaim_locked(Holder user, std::size_t most) {
   // T14 · those unused for longest (LRPC §3.2), first of those who have more than their share, that do not execute a
   // call now; the others look whether they are wanted when they are done. One whose A-stack is being served by a poller
   // sleeps, and nobody would wake it to look.
   if (most == 0) return;
   ++searches_;
-  const std::size_t share = shares_.share();
   spare_.clear();
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
     if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
-    const uid_t holder = estack->binding_->user();
+    const Holder holder = estack->binding_->holder();
     if (!shares_.may_take(user, holder)) continue;
-    spare_.push_back({shares_.held(holder) > share, estack->last_used_.load(), estack.get()});
+    spare_.push_back({shares_.has_many(user, holder), estack->last_used_.load(), estack.get()});
   }
   std::ranges::sort(spare_, [](const Spare& one, const Spare& other) {
     return one.of_many != other.of_many ? one.of_many : one.last_used < other.last_used;
@@ -124,7 +122,7 @@ void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
   std::size_t got = 0;
   for (const Spare& spare : spare_) {
     if (most == 0) break;
-    if (!shares_.take_in_search(user, spare.estack->binding_->user(), got)) continue;
+    if (!shares_.take_in_search(user, spare.estack->binding_->holder(), got)) continue;
     dismiss_locked(*spare.estack, *spare.estack->astack_);
     --most;
     ++reclaimed_;
@@ -133,6 +131,7 @@ void EStackPool::reclaim_locked(uid_t user, std::size_t most) {
 
 void EStackPool::reclaim_for_refused_locked() {
   if (const auto user = shares_.refused()) reclaim_locked(*user, 1);
+  if (const auto host = shares_.refused_host()) reclaim_locked(*host, 1);
 }
 
 /// T14: it detaches at its next look.
@@ -144,30 +143,30 @@ void EStackPool::dismiss_locked(EStack& estack, ServedAStack& astack) noexcept {
 
 bool EStackPool::is_wanted(const EStack& estack) {
   std::lock_guard lock(mutex_);
-  return shares_.is_wanted(estack.binding_->user());
+  return shares_.is_wanted(estack.binding_->holder());
 }
 
 void EStackPool::admit(const ServedBinding& binding) {
   std::lock_guard lock(mutex_);
-  shares_.admit(binding.user());
+  shares_.admit(binding.holder());
 }
 
 void EStackPool::dismiss(ServedBinding& binding) noexcept {
-  const uid_t user = binding.user();
+  const Holder holder = binding.holder();
   std::lock_guard lock(mutex_);
-  if (shares_.waiting(user) != 0) {
-    for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(user, astack);
+  if (shares_.waiting(holder) != 0) {
+    for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(holder, astack);
     binding.each_secondary([&](SecondaryRegion& region) {  // none of them goes now: that would unmap
-      for (ServedAStack& astack : region.astacks()) (void)shares_.remove(user, astack);
+      for (ServedAStack& astack : region.astacks()) (void)shares_.remove(holder, astack);
     });
   }
-  shares_.dismiss(user);
+  shares_.dismiss(holder);
 }
 
 void EStackPool::let_go(std::span<ServedAStack> astacks) {
   std::lock_guard lock(mutex_);
   for (ServedAStack& astack : astacks) {
-    (void)shares_.remove(astack.binding->user(), astack);
+    (void)shares_.remove(astack.binding->holder(), astack);
     EStack* const estack = astack.estack.load();
     if (estack != nullptr) dismiss_locked(*estack, astack);
   }

@@ -6,153 +6,203 @@
 
 namespace lrpc::server {
 
-void EStackShares::dismiss(uid_t user) noexcept {
-  const auto found = users_.find(user);
-  --found->second.bindings;
-  changed(found);
+// ---- Users, or other hosts ----
+
+bool EStackShares::Sharers::may_grow(std::size_t has) const {
+  if (has >= most_of_one) return false;
+  const std::size_t free = most - std::min(most, in_use);
+  // One that has none may have the first that leaves another A-stack. Without a last part there are no fair shares.
+  return has == 0 || last == 0 || free > last || shim::one_may_take(1, has, last - free, last);
 }
 
-const std::atomic<bool>& EStackShares::take(uid_t user) {
-  const auto found = users_.try_emplace(user).first;
-  ++found->second.held;
-  ++in_use_;
-  changed(found);
-  return found->second.waits;
-}
-
-void EStackShares::give(uid_t user) {
-  const auto found = users_.find(user);
-  --found->second.held;
-  --in_use_;
-  changed(found);
-}
-
-std::size_t EStackShares::held(uid_t user) const {
-  const auto found = users_.find(user);
-  return found != users_.end() ? found->second.held : 0;
-}
-
-bool EStackShares::may_grow(std::size_t has) const {
-  if (has >= most_of_user_) return false;
-  const std::size_t free = most_ - std::min(most_, in_use_);
-  // A user that has none may have the first that leaves another A-stack. Without a last part there are no fair shares.
-  return has == 0 || last_ == 0 || free > last_ || shim::one_may_take(1, has, last_ - free, last_);
-}
-
-bool EStackShares::may_take_from_other(std::size_t has, std::size_t holder_has) const {
-  if (has >= most_of_user_) return false;
+bool EStackShares::Sharers::may_take(std::size_t has, std::size_t holder_has) const {
+  if (has >= most_of_one) return false;
   if (!may_grow(has)) return holder_has > share() && holder_has > has;
   return holder_has > share() || has < share();
 }
 
-void EStackShares::changed(Users::iterator user) {
-  User& of = user->second;
+std::size_t EStackShares::Sharers::held(Holder holder) const {
+  const auto found = ones.find(key(holder));
+  return found != ones.end() ? found->second.held : 0;
+}
+
+bool EStackShares::Sharers::is_wanted_by_other(Holder holder) const {
+  if (eligible == 0) return false;
+  const std::size_t has = held(holder);
+  return std::ranges::any_of(ones, [&](const auto& one) {
+    return one.first != key(holder) && one.second.eligible && may_take(one.second.held, has);
+  });
+}
+
+EStackShares::Ones::const_iterator EStackShares::Sharers::first_in_line() const {
+  auto first = ones.end();
+  for (auto one = ones.begin(); eligible != 0 && one != ones.end(); ++one) {
+    if (!one->second.eligible) continue;
+    const auto rank = [](const One& of) { return std::pair(of.held, of.first); };
+    if (first == ones.end() || rank(one->second) < rank(first->second)) first = one;
+  }
+  return first;
+}
+
+void EStackShares::Sharers::changed(Ones::iterator one, bool any_waiting, std::uint64_t first_call) {
+  One& of = one->second;
   const auto count = [](bool& before, bool now, std::size_t& all) {
     if (now && !before) ++all;
     if (!now && before) --all;
     before = now;
   };
-  count(of.eligible, !of.waiting.empty() && of.held < most_of_user_, eligible_);
-  count(of.shares, of.held != 0 || !of.waiting.empty(), sharers_);
-  // An E-stack says that it rests, then reads these; a thread with a call writes these, then looks which E-stacks rest.
-  eligible_wait_.store(eligible_ != 0, std::memory_order_seq_cst);
-  of.waits.store(!of.waiting.empty(), std::memory_order_seq_cst);
-  if (!of.shares && of.bindings == 0) users_.erase(user);
+  of.first = first_call;
+  count(of.eligible, first_call != 0 && of.held < most_of_one, eligible);
+  count(of.shares, of.held != 0 || any_waiting, sharers);
+  of.waits.store(any_waiting, std::memory_order_seq_cst);
+  if (!of.shares && of.bindings == 0) ones.erase(one);
+}
+
+// ---- Users and other hosts ----
+
+EStackShares::One& EStackShares::one_of(Holder holder) {
+  One& user = users_.ones[holder.user];
+  return holder.remote() ? hosts_.ones[holder.host] : user;
+}
+
+void EStackShares::changed(Holder holder) {
+  const auto first_of = [](const One& one) { return one.waiting.empty() ? 0 : one.waiting.front().number; };
+  const auto user = users_.ones.find(holder.user);
+  // An E-stack says that it rests, then reads what we write; a thread with a call writes it, then looks which E-stacks
+  // rest.
+  if (holder.remote()) {
+    const auto host = hosts_.ones.find(holder.host);
+    hosts_.changed(host, !host->second.waiting.empty(), first_of(host->second));
+    const auto first = hosts_.first_in_line();
+    const bool any = first != hosts_.ones.end() && hosts_.may_grow(first->second.held);
+    users_.changed(user, hosts_.waiting != 0, any ? first->second.first : 0);
+  } else {
+    users_.changed(user, !user->second.waiting.empty(), first_of(user->second));
+  }
+  eligible_wait_.store(users_.eligible != 0, std::memory_order_seq_cst);
+}
+
+void EStackShares::dismiss(Holder holder) noexcept {
+  change(holder, [](Sharers&, One& one) { --one.bindings; });
+}
+
+const std::atomic<bool>& EStackShares::take(Holder holder) {
+  change(holder, [](Sharers& of, One& one) { ++one.held, ++of.in_use; });
+  return users_.ones.find(holder.user)->second.waits;
+}
+
+void EStackShares::give(Holder holder) {
+  change(holder, [](Sharers& of, One& one) { --one.held, --of.in_use; });
+}
+
+bool EStackShares::may_have_another(Holder holder) const {
+  return users_.may_grow(users_.held(holder)) && (!holder.remote() || hosts_.may_grow(hosts_.held(holder)));
+}
+
+bool EStackShares::has_few(Holder holder) const {
+  const Sharers& among = own(holder);
+  return may_have_another(holder) && users_.held(holder) < users_.share() && among.held(holder) < among.share();
+}
+
+// ---- Calls that wait ----
+
+void EStackShares::enter(WaitingCall call, bool at_front) {
+  const Holder holder = call.holder;
+  std::list<WaitingCall>& line = one_of(holder).waiting;
+  std::list<WaitingCall>& place = call.astack->waiting->here;
+  place.front() = std::move(call);
+  line.splice(at_front ? line.begin() : line.end(), place);
+  ++own(holder).waiting;
+  changed(holder);
 }
 
 bool EStackShares::add(WaitingCall call) {
-  std::list<WaitingCall>& place = call.astack->waiting->here;
-  if (place.empty()) return false;
-  const auto user = users_.try_emplace(call.user).first;
+  if (call.astack->waiting->here.empty()) return false;
   call.number = ++last_number_;
-  place.front() = std::move(call);
-  user->second.waiting.splice(user->second.waiting.end(), place);
-  ++waiting_;
-  changed(user);
+  enter(std::move(call), false);
   return true;
 }
 
-void EStackShares::put_back(WaitingCall call) {
-  std::list<WaitingCall>& place = call.astack->waiting->here;
-  const auto user = users_.try_emplace(call.user).first;
-  place.front() = std::move(call);
-  user->second.waiting.splice(user->second.waiting.begin(), place);
-  ++waiting_;
-  changed(user);
-}
+void EStackShares::put_back(WaitingCall call) { enter(std::move(call), true); }
 
-WaitingCall EStackShares::take_out(User& user, ServedAStack& astack) {
+WaitingCall EStackShares::take_out(Holder holder, ServedAStack& astack) {
   WaitingPlace& place = *astack.waiting;
   WaitingCall taken = std::exchange(*place.call, {});  // keeps its binding no more
-  place.here.splice(place.here.end(), user.waiting, place.call);
-  --waiting_;
+  place.here.splice(place.here.end(), one_of(holder).waiting, place.call);
+  --own(holder).waiting;
+  changed(holder);
   return taken;
 }
 
-bool EStackShares::remove(uid_t user, ServedAStack& astack) {
+bool EStackShares::remove(Holder holder, ServedAStack& astack) {
   if (!astack.waiting->here.empty()) return false;
-  const auto found = users_.find(user);
-  const WaitingCall removed = take_out(found->second, astack);
-  changed(found);
+  (void)take_out(holder, astack);
   return true;
 }
 
-EStackShares::Users::iterator EStackShares::first_in_line() {
-  auto first = users_.end();
-  for (auto user = users_.begin(); eligible_ != 0 && user != users_.end(); ++user) {
-    if (!user->second.eligible) continue;
-    const auto rank = [](const User& of) { return std::pair(of.held, of.waiting.front().number); };
-    if (first == users_.end() || rank(user->second) < rank(first->second)) first = user;
-  }
-  return first;
+std::optional<Holder> EStackShares::first_in_line(bool if_refused) const {
+  const auto user = users_.first_in_line();
+  if (user == users_.ones.end() || users_.may_grow(user->second.held) == if_refused) return std::nullopt;
+  const Holder holder(static_cast<uid_t>(user->first));
+  return holder.remote() ? Holder(holder.user, hosts_.first_in_line()->first) : holder;
 }
 
 std::optional<WaitingCall> EStackShares::next() {
-  const auto next = first_in_line();
-  if (next == users_.end() || !may_grow(next->second.held)) return std::nullopt;
-  WaitingCall taken = take_out(next->second, *next->second.waiting.front().astack);
-  changed(next);
-  return taken;
+  const auto holder = first_in_line(false);
+  if (!holder) return std::nullopt;
+  return take_out(*holder, *one_of(*holder).waiting.front().astack);
 }
 
-std::optional<uid_t> EStackShares::refused() {
-  const auto first = first_in_line();
-  if (first == users_.end() || may_grow(first->second.held)) return std::nullopt;
-  return first->first;
+std::optional<Holder> EStackShares::refused() const { return first_in_line(true); }
+
+std::optional<Holder> EStackShares::refused_host() const {
+  const auto host = hosts_.first_in_line();
+  if (host == hosts_.ones.end() || hosts_.may_grow(host->second.held)) return std::nullopt;
+  return Holder(shim::kNobodyHere.uid, host->first);
 }
 
 void EStackShares::clear() {
-  for (auto user = users_.begin(); user != users_.end();) {
-    const auto of = user++;  // changed() may end it
-    while (!of->second.waiting.empty()) (void)take_out(of->second, *of->second.waiting.front().astack);
-    changed(of);
+  for (Sharers* const all : {&users_, &hosts_}) {
+    for (auto one = all->ones.begin(); one != all->ones.end();) {
+      std::list<WaitingCall>& line = one++->second.waiting;  // take_out() may end it with its last call
+      for (std::size_t left = line.size(); left != 0; --left) (void)take_out(line.front().holder, *line.front().astack);
+    }
   }
 }
 
-std::size_t EStackShares::waiting(uid_t user) const {
-  const auto found = users_.find(user);
-  return found != users_.end() ? found->second.waiting.size() : 0;
+std::size_t EStackShares::waiting(Holder holder) const {
+  const Sharers& among = own(holder);
+  const auto found = among.ones.find(among.key(holder));
+  return found != among.ones.end() ? found->second.waiting.size() : 0;
+}
+
+// ---- E-stacks that execute nothing ----
+
+bool EStackShares::may_take_from_other(Holder user, Holder holder, std::size_t got, std::size_t leaving) const {
+  const Sharers& between = shared_by(user, holder);
+  // A host that may not have another beside other hosts takes from other users in vain.
+  if (user.remote() && !holder.remote() && !hosts_.may_grow(hosts_.held(user) + got)) return false;
+  return between.may_take(between.held(user) + got, between.held(holder) - leaving);
 }
 
 void EStackShares::begin_search() noexcept {
-  for (auto& [uid, user] : users_) user.leaving = 0;
+  for (Sharers* const all : {&users_, &hosts_})
+    for (auto& [key, one] : all->ones) one.leaving = 0;
 }
 
-bool EStackShares::take_in_search(uid_t user, uid_t holder, std::size_t& got) {
+bool EStackShares::take_in_search(Holder user, Holder holder, std::size_t& got) {
   if (user == holder) return true;
-  User& from = users_.find(holder)->second;
-  if (!may_take_from_other(held(user) + got, from.held - from.leaving)) return false;
+  Sharers& between = user.remote() && holder.remote() ? hosts_ : users_;
+  One& from = between.ones.find(between.key(holder))->second;
+  if (!may_take_from_other(user, holder, got, from.leaving)) return false;
   ++from.leaving;
   ++got;
   return true;
 }
 
-bool EStackShares::is_wanted(uid_t holder) const {
-  if (waiting(holder) != 0) return true;
-  if (eligible_ == 0) return false;
-  const std::size_t has = held(holder);
-  return std::ranges::any_of(
-      users_, [&](const auto& one) { return one.second.eligible && may_take_from_other(one.second.held, has); });
+bool EStackShares::is_wanted(Holder holder) const {
+  return waiting(holder) != 0 || users_.is_wanted_by_other(holder) ||
+         (holder.remote() && hosts_.is_wanted_by_other(holder));
 }
 
 }  // namespace lrpc::server

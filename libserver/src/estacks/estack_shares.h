@@ -24,98 +24,153 @@ namespace lrpc::server {
 /// (shim/most_of_one.h). A user that waits below its limit but may not have another is *refused*, although some may be
 /// free. E-stacks that execute nothing then leave users that have too many, until the last eighth is free again.
 ///
-/// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most.
-/// And nothing but admit() needs memory for a user that has been admitted.
+/// Callers of other hosts are one user. These hosts share what that user may have, by the same rules: one host may have
+/// all but an eighth of it, and of the last eighth, beside others, its fair share. A host that may not have another
+/// does not keep the calls of other hosts and users waiting.
+///
+/// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most,
+/// for a call of another host by that of the hosts, too. And nothing but admit() needs memory for a holder that has
+/// been admitted.
 class EStackShares {
  public:
   explicit EStackShares(const ServerOptions& options)
-      : most_(most_estacks(options)),
-        most_of_user_(most_estacks_of_user(options)),
-        last_(std::min(most_ / 8, most_ - most_of_user_)) {}
+      : users_(false, most_estacks(options), most_estacks_of_user(options)),
+        hosts_(true, users_.most_of_one,
+               users_.last == 0 ? users_.most_of_one : users_.most_of_one - users_.most_of_one / 8) {}
   EStackShares(const EStackShares&) = delete;
   EStackShares& operator=(const EStackShares&) = delete;
 
-  /// The user has one binding more, or one less. admit() throws std::bad_alloc.
-  void admit(uid_t user) { ++users_[user].bindings; }
-  void dismiss(uid_t user) noexcept;
+  /// The holder has one binding more, or one less. admit() throws std::bad_alloc.
+  void admit(Holder holder) {
+    change(holder, [](Sharers&, One& one) { ++one.bindings; });
+  }
+  void dismiss(Holder holder) noexcept;
 
-  /// The user has one more. Whether calls of its own wait for an E-stack: may be read without the lock until that one
-  /// is given back.
-  const std::atomic<bool>& take(uid_t user);
-  void give(uid_t user);
-  [[nodiscard]] std::size_t held(uid_t user) const;
+  /// The holder has one more. Whether calls of its user wait for an E-stack: may be read without the lock until that
+  /// one is given back.
+  const std::atomic<bool>& take(Holder holder);
+  void give(Holder holder);
+  [[nodiscard]] std::size_t held(Holder holder) const { return own(holder).held(holder); }
 
   // Calls that wait. An A-stack waits once, however often its caller rings.
   /// False: it waits already.
   bool add(WaitingCall call);
   /// False: it did not wait.
-  bool remove(uid_t user, ServedAStack& astack);
-  /// The call to be served next: of the users that wait below their limit the one with the fewest, and of its calls
-  /// the first. Nothing: there is no such user, or it is refused; then all are.
+  bool remove(Holder holder, ServedAStack& astack);
+  /// The call to be served next: of the users that wait below their limit the one with the fewest, of its hosts the one
+  /// with the fewest, and of the calls the first. Nothing: there is no such user, or it is refused; then all are.
   [[nodiscard]] std::optional<WaitingCall> next();
   /// The user whose call would be next, if it is refused.
-  [[nodiscard]] std::optional<uid_t> refused();
+  [[nodiscard]] std::optional<Holder> refused() const;
+  /// The same of the other hosts, if it may not have another beside them.
+  [[nodiscard]] std::optional<Holder> refused_host() const;
   /// It could not be served: it goes where it was.
   void put_back(WaitingCall call);
   void clear();
-  [[nodiscard]] bool any_waiting() const noexcept { return waiting_ != 0; }
-  [[nodiscard]] std::size_t waiting(uid_t user) const;
+  [[nodiscard]] bool any_waiting() const noexcept { return users_.waiting + hosts_.waiting != 0; }
+  [[nodiscard]] std::size_t waiting(Holder holder) const;
   /// Whether calls of a user wait that is below its limit: then E-stacks ask is_wanted(). It does not depend on what
-  /// others have. Read without the lock.
+  /// other users have. Read without the lock.
   [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
 
-  /// Whether the user may have one more if there is one.
-  [[nodiscard]] bool may_have_another(uid_t user) const { return may_grow(held(user)); }
+  /// Whether the holder may have one more if there is one.
+  [[nodiscard]] bool may_have_another(Holder holder) const;
+  /// The same, and it has less than its share.
+  [[nodiscard]] bool has_few(Holder holder) const;
   /// What each user that has or wants any may have when there are not enough.
-  [[nodiscard]] std::size_t share() const {
-    return std::max<std::size_t>((most_ - last_) / std::max<std::size_t>(sharers_, 1), 1);
-  }
+  [[nodiscard]] std::size_t share() const { return users_.share(); }
   /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
   /// a user that has more than its share loses it to any other, and a user that has less may take it from any other.
   /// A user that is refused takes only from one that has more than the share and more than the refused user. From any
-  /// other it would take in vain: that one would get it back first.
-  [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
-    return user == holder || may_take_from_other(held(user), held(holder));
+  /// other it would take in vain: that one would get it back first. Between other hosts the same rule decides.
+  [[nodiscard]] bool may_take(Holder user, Holder holder) const {
+    return user == holder || may_take_from_other(user, holder, 0, 0);
+  }
+  /// Whether `holder` has more than its share, of what it shares with `user`.
+  [[nodiscard]] bool has_many(Holder user, Holder holder) const {
+    const Sharers& between = shared_by(user, holder);
+    return between.held(holder) > between.share();
   }
   /// Before the first take_in_search() of a search. What an earlier search took counts again, until it has left.
   void begin_search() noexcept;
   /// may_take() for one of several E-stacks of a search; true: it is taken, and counts as if it had left. `got`: so
-  /// many others it has taken from other users.
-  [[nodiscard]] bool take_in_search(uid_t user, uid_t holder, std::size_t& got);
+  /// many others it has taken from others.
+  [[nodiscard]] bool take_in_search(Holder user, Holder holder, std::size_t& got);
   /// Whether it is to leave for a call that waits.
-  [[nodiscard]] bool is_wanted(uid_t holder) const;
+  [[nodiscard]] bool is_wanted(Holder holder) const;
 
  private:
-  struct User {
+  struct One {
     std::size_t bindings = 0;
     std::size_t held = 0;
-    std::size_t leaving = 0;         ///< Of these, what the search that goes on has taken for another user.
-    std::list<WaitingCall> waiting;  ///< In the order in which they came.
-    std::atomic<bool> waits{false};  ///< There are some.
+    std::size_t leaving = 0;         ///< Of these, what the search that goes on has taken for another.
+    std::list<WaitingCall> waiting;  ///< In the order in which they came. Those of other hosts wait with their host.
+    std::atomic<bool> waits{false};  ///< There are some, also of its hosts.
+    std::uint64_t first = 0;         ///< The number of the call that it would have served next; 0: none.
     bool shares = false;             ///< It has or wants any.
     bool eligible = false;           ///< It wants some and is below its limit.
   };
-  using Users = std::map<uid_t, User>;
+  using Ones = std::map<std::uint64_t, One>;
 
-  /// Whether a user that has so many may have one more if there is one. It depends on what all users have now, so the
-  /// answer is never kept. If a user may not, no user that has more may.
-  [[nodiscard]] bool may_grow(std::size_t has) const;
-  [[nodiscard]] bool may_take_from_other(std::size_t has, std::size_t holder_has) const;
-  /// Of the users that wait below their limit the one with the fewest; of several the one that has waited longest.
-  [[nodiscard]] Users::iterator first_in_line();
-  /// After each change to a user.
-  void changed(Users::iterator user);
+  /// All users, or all other hosts; and what they share.
+  struct Sharers {
+    Sharers(bool hosts, std::size_t all, std::size_t of_one)
+        : of_hosts(hosts), most(all), most_of_one(of_one), last(std::min(all / 8, all - of_one)) {}
+    [[nodiscard]] std::uint64_t key(Holder holder) const noexcept { return of_hosts ? holder.host : holder.user; }
+    /// Whether one that has so many may have one more if there is one. It depends on what all have now, so the answer
+    /// is never kept. If one may not, nobody that has more may.
+    [[nodiscard]] bool may_grow(std::size_t has) const;
+    [[nodiscard]] bool may_take(std::size_t has, std::size_t holder_has) const;
+    [[nodiscard]] std::size_t share() const {
+      return std::max<std::size_t>((most - last) / std::max<std::size_t>(sharers, 1), 1);
+    }
+    [[nodiscard]] std::size_t held(Holder holder) const;
+    [[nodiscard]] bool is_wanted_by_other(Holder holder) const;
+    /// Of those that wait below their limit the one with the fewest; of several the one that has waited longest.
+    [[nodiscard]] Ones::const_iterator first_in_line() const;
+    /// After each change to one. `first_call`: see One::first.
+    void changed(Ones::iterator one, bool any_waiting, std::uint64_t first_call);
+
+    const bool of_hosts;
+    const std::size_t most;
+    const std::size_t most_of_one;
+    const std::size_t last;  ///< This many are for those that have few.
+    Ones ones;
+    std::size_t in_use = 0;    ///< That all have.
+    std::size_t waiting = 0;   ///< Calls of all.
+    std::size_t sharers = 0;   ///< Those that have or want any.
+    std::size_t eligible = 0;  ///< Those that wait below their limit.
+  };
+
+  /// Those among whom the holder's calls wait.
+  [[nodiscard]] Sharers& own(Holder holder) noexcept { return holder.remote() ? hosts_ : users_; }
+  [[nodiscard]] const Sharers& own(Holder holder) const noexcept { return holder.remote() ? hosts_ : users_; }
+  /// Those who share what both have some of.
+  [[nodiscard]] const Sharers& shared_by(Holder one, Holder other) const noexcept {
+    return one.remote() && other.remote() ? hosts_ : users_;
+  }
+  /// The holder there; made if there is none, as is its user.
+  [[nodiscard]] One& one_of(Holder holder);
+  /// Changes the user, and the host if it is one.
+  template <class Change>
+  void change(Holder holder, Change&& change_one) {
+    One& one = one_of(holder);
+    if (holder.remote()) change_one(hosts_, one);
+    change_one(users_, users_.ones.find(holder.user)->second);
+    changed(holder);
+  }
+  /// After each change to a holder.
+  void changed(Holder holder);
+  void enter(WaitingCall call, bool at_front);
   /// Back to its A-stack.
-  [[nodiscard]] WaitingCall take_out(User& user, ServedAStack& astack);
+  [[nodiscard]] WaitingCall take_out(Holder holder, ServedAStack& astack);
+  /// Whose call is next, if it is refused or if it is not.
+  [[nodiscard]] std::optional<Holder> first_in_line(bool if_refused) const;
+  /// In a search that has taken `got` from others, and `leaving` of them from `holder`.
+  [[nodiscard]] bool may_take_from_other(Holder user, Holder holder, std::size_t got, std::size_t leaving) const;
 
-  const std::size_t most_;
-  const std::size_t most_of_user_;
-  const std::size_t last_;  ///< This many are for users that have few.
-  Users users_;
-  std::size_t in_use_ = 0;    ///< That all users have.
-  std::size_t waiting_ = 0;   ///< Of all users.
-  std::size_t sharers_ = 0;   ///< Users that have or want any.
-  std::size_t eligible_ = 0;  ///< Users that wait below their limit.
+  Sharers users_;
+  Sharers hosts_;  ///< They share what their user has.
   std::atomic<bool> eligible_wait_{false};
   std::uint64_t last_number_ = 0;
 };

@@ -1,4 +1,5 @@
-// What other hosts hold of the network domain together: however much some of them take, the next one finds some.
+// What other hosts hold together, of the network domain and of one server: however much some of them take, the next one
+// finds some.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "chatty.server.h"
 #include "lrpc/detail/shim/most_of_one.h"
 #include "messages.h"
 #include "remote_fixture.h"
@@ -16,6 +18,7 @@
 namespace testing_netpath {
 namespace {
 
+using lrpc::netpath::bytes_of;
 using lrpc::netpath::Command;
 using lrpc::shim::most_of_one;
 
@@ -45,27 +48,40 @@ class Shared : public TwoHosts {
   }
   /// The refusal of a BIND of `from`, or the answer's code.
   Errc bind(HostAddress from, const std::string& name, std::uint32_t wait_ms = 0) {
-    lrpc::netpath::BindMessage message{1, name, {}, wait_ms};
-    const auto& id = Conformance::kPdl.interface;
-    message.interface = {std::string(id.name), id.major, id.minor, id.hash};
+    return bind(from, name, Conformance::kPdl.interface, wait_ms).code;
+  }
+  lrpc::netpath::BindAnswer bind(HostAddress from, const std::string& name, const lrpc::InterfaceId& id,
+                                 std::uint32_t wait_ms = 0) {
+    const lrpc::netpath::BindMessage message{1, name, {std::string(id.name), id.major, id.minor, id.hash}, wait_ms};
     std::array<std::byte, 500> reply{};
     std::size_t size = 0;
-    const Errc refused = serve(from, Command::bind, lrpc::netpath::encode(message), reply, size);
-    const auto answer = lrpc::netpath::decode_bind_answer(std::span(reply).first(size));
-    return refused != Errc::ok ? refused : answer ? answer->code : Errc::bad_message;
+    const Errc refused = serve(from, Command::bind, bytes_of(lrpc::netpath::encode(message)), reply, size);
+    if (refused != Errc::ok) return {refused, {}, {}};
+    return lrpc::netpath::decode_bind_answer(std::span(reply).first(size))
+        .value_or(lrpc::netpath::BindAnswer{Errc::bad_message, {}, {}});
+  }
+  /// The status of a call without arguments.
+  std::optional<std::uint16_t> call(HostAddress from, const lrpc::netpath::CallPrologue& prologue) {
+    std::array<std::byte, lrpc::netpath::kPrologue> request{};
+    lrpc::netpath::encode_prologue(prologue, 0, request);
+    std::array<std::byte, 500> reply{};
+    std::size_t size = 0;
+    if (serve(from, Command::call, request, reply, size) != Errc::ok) return std::nullopt;
+    const auto answer = lrpc::netpath::decode_call_answer(std::span(reply).first(size));
+    return answer ? std::optional(answer->status) : std::nullopt;
   }
   Errc ping(HostAddress from) {
     std::array<std::byte, 500> reply{};
     std::size_t size = 0;
-    return serve(from, Command::ping, lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {}}), reply, size);
+    return serve(from, Command::ping, bytes_of(lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {}})), reply, size);
   }
 
  private:
-  Errc serve(HostAddress from, Command command, std::string_view request, std::span<std::byte> reply,
+  Errc serve(HostAddress from, Command command, std::span<const std::byte> request, std::span<std::byte> reply,
              std::size_t& size) {
     return static_cast<Errc>(there_->broker().serve({from, lrpc::shim::HostAuthentication::key, "lab"},
-                                                    ++network_.arrivals, static_cast<std::uint16_t>(command),
-                                                    lrpc::netpath::bytes_of(request), reply, size));
+                                                    ++network_.arrivals, static_cast<std::uint16_t>(command), request,
+                                                    reply, size));
   }
 };
 
@@ -131,6 +147,50 @@ TEST_F(Shared, binds_that_wait_for_a_name_leave_places_to_hosts_that_come_later)
   for (std::thread& caller : callers) caller.join();
   if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;  // as long as one waits at most
   for (std::size_t i = 0; i < kShares.size(); ++i) EXPECT_EQ(bound.at(i), kShares.at(i)) << "host " << i;
+}
+
+/// Does not return to one host before it may.
+class SlowForOneHost {
+ public:
+  std::int32_t Ask(lrpc::CallContext& call) {
+    if (call.remote() == nullptr || call.remote()->host != kFirst) return 0;
+    ++under_way;
+    while (!may_return) std::this_thread::sleep_for(milliseconds(1));
+    return 0;
+  }
+  void Note(lrpc::CallContext&, const lrpc::String<100>&) {}
+  Chatty::NotedResults Noted(lrpc::CallContext&) { return {}; }
+  std::uint8_t Refuse(lrpc::CallContext&, std::uint32_t) { return 0; }
+
+  std::atomic<std::size_t> under_way = 0;
+  std::atomic<bool> may_return = false;
+};
+
+TEST_F(Shared, calls_of_a_host_are_served_while_another_has_as_many_of_a_server_s_estacks_as_it_may) {
+  constexpr std::uint16_t kAsk = 3;
+  constexpr std::size_t kCalls = 16;
+  start({});
+  SlowForOneHost slow;
+  lrpc::Server server({.nameserver = there_->socket(), .max_estacks = kCalls});
+  ASSERT_TRUE(Chatty::export_to(server, "slow", slow));
+  const auto& id = Chatty::kPdl.interface;
+  const auto ask = [&](HostAddress from, std::uint32_t remaining_ms) {
+    const auto bound = bind(from, "slow", id);
+    EXPECT_EQ(bound.code, Errc::ok) << bound.text;
+    return call(from, {bound.key, id.hash, kAsk, false, remaining_ms});
+  };
+  std::vector<std::thread> callers;
+  std::atomic<std::size_t> returned = 0;
+  for (std::size_t i = 0; i < kCalls; ++i)
+    callers.emplace_back([&] {
+      if (ask(kFirst, 0) == std::uint16_t{0}) ++returned;
+    });
+  EXPECT_TRUE(eventually([&] { return slow.under_way >= 13; })) << slow.under_way;
+  EXPECT_EQ(ask(kFirst + 1, 60'000), std::uint16_t{0}) << "13 of 14 are the most of one host";
+  EXPECT_EQ(slow.under_way, 13U);
+  slow.may_return = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(returned, kCalls);
 }
 
 }  // namespace
