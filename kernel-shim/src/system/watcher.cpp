@@ -183,11 +183,12 @@ std::shared_ptr<Watcher::Impl::Watch> Watcher::Impl::remove_locked(Watches::iter
 void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const epoll_event> events) {
   for (const epoll_event& event : events) {
     if (stop_) return;
-    if (event.data.u64 == kWakeupId) {
+    const Id id = event.data.u64;  // a copy: an epoll_event is packed, and this is misaligned there
+    if (id == kWakeupId) {
       drain_wakeups();
       continue;
     }
-    const auto found = watches_.find(event.data.u64);
+    const auto found = watches_.find(id);
     if (found == watches_.end()) continue;  // unwatched after epoll_wait had returned it
     if (is_end(event.events)) {
       dispatch(lock, found->second, event.events);
