@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -189,22 +190,30 @@ void expect_none_of_calls(const Others& others, std::size_t threads) {
   group.run(1s);
 }
 
-TEST(CompositeAllocations, there_are_none_in_the_steady_state_whichever_micro_protocols_are_there) {
-  const Others all[] = {
-      {{sync_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), avoid_interference_kind()}, true},
-      {{sync_kind(), majority_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
-      {{sync_kind(), all_accept_kind(), avoid_interference_kind(), atomic_kind()}},
-      {{async_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
-      {{async_kind(), majority_kind(), avoid_interference_kind(), atomic_kind()}}};
-  for (const Others& others : all) {
-    std::string names;
-    for (const MicroKind& kind : others.kinds) names += kind.name + " ";
-    for (const std::size_t threads : {0U, 3U}) {
-      SCOPED_TRACE(names + std::to_string(threads) + " threads");
-      expect_none_of_calls(others, threads);
-    }
+/// Each micro-protocol is in one of these.
+constexpr std::size_t kGraphs = 5;
+std::array<Others, kGraphs> whichever() {
+  return {
+      {{{sync_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), avoid_interference_kind()}, true},
+       {{sync_kind(), majority_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
+       {{sync_kind(), all_accept_kind(), avoid_interference_kind(), atomic_kind()}},
+       {{async_kind(), one_accept_kind(), still_working_kind(), reply_order_kind(), terminate_orphans_kind()}, true},
+       {{async_kind(), majority_kind(), avoid_interference_kind(), atomic_kind()}}}};
+}
+
+class AllocationsOfCalls : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(AllocationsOfCalls, are_none_in_the_steady_state_whichever_micro_protocols_are_there) {
+  const Others others = whichever()[GetParam()];
+  std::string names;
+  for (const MicroKind& kind : others.kinds) names += kind.name + " ";
+  for (const std::size_t threads : {0U, 3U}) {
+    SCOPED_TRACE(names + std::to_string(threads) + " threads");
+    expect_none_of_calls(others, threads);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Graphs, AllocationsOfCalls, testing::Range(std::size_t{0}, kGraphs));
 
 }  // namespace
 }  // namespace lrpc::netrpc::composite
