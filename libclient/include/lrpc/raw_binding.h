@@ -20,16 +20,19 @@ namespace lrpc::client {
 /// Movable; any number of threads may call through it at the same time.
 class RawBinding {
  public:
+  using Described = shim::Described;  // interface and declaration of an export
+  using Principal = shim::Principal;  // for whom a network daemon imports
+
   /// The interface that is exported as `name`, and its declaration, both as the server gives them (hostile). Blocks
   /// until the nameserver answers, at most a few seconds. Uses only `options.nameserver`. Errors: invalid_argument (no
   /// name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
-  static Result<shim::Described> describe(std::string_view name, const ImportOptions& options);
+  static Result<Described> describe(std::string_view name, const ImportOptions& options);
 
   /// Binds to `name` as Binding::import() does, on behalf of `principal`, which must ask for exactly `interface`. Only
-  /// the process that exports shim::kNetworkName may pass a principal; without one it imports for itself. Errors: those
-  /// of Binding::import(); not_supported (the export has no descriptors).
+  /// lrpcd's network daemon may pass a principal; without one the caller imports for itself. Errors: those of
+  /// Binding::import(); not_supported (the export has no descriptors).
   static Result<RawBinding> import(std::string_view name, const InterfaceId& interface,
-                                   const std::optional<shim::Principal>& principal, const ImportOptions& options);
+                                   const std::optional<Principal>& principal, const ImportOptions& options);
 
   /// Unpacks `arguments` (hostile) onto an A-stack, calls, and packs the results into `results`. `size` gets the bytes
   /// written: 0 unless the status is 0, a raised error's, or that of an error with a text (call_status::kTold), which

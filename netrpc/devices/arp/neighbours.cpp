@@ -199,7 +199,7 @@ Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) no
 void Neighbours::ask_for_all() noexcept {
   if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;
-  if (!told_of_.empty()) told_of_.clear();
+  told_of_.clear();
   attempt([&] {
     asking_for_all_ = asker_.ask([this](rtnetlink::Requests& kernel) {
       return [this, table = all(kernel)] {
@@ -215,7 +215,7 @@ void Neighbours::found_all(const Table& table) noexcept {
     if (neighbour.interface == interface_ && neighbour.host.known() && neighbour.usable() &&
         told_of_.resolve(key(neighbour.host)) == nullptr)
       remember(neighbour.host, neighbour.ethernet);
-  if (!told_of_.empty()) told_of_.clear();
+  told_of_.clear();
 }
 
 void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {

@@ -104,6 +104,7 @@ class Map {
   }
   /// Without memory the entries go one by one.
   void clear() noexcept {
+    if (empty()) return;
     try {
       std::vector<Slot> old(slots_.size());
       std::swap(old, slots_);
