@@ -41,12 +41,7 @@ class WatchfulService : public testing_lrpc::ConformanceService {
   }
   std::uint64_t Sum(CallContext& call, std::span<const std::byte> data) {
     require(data.size() <= Conformance::layout::kSum_data.bound, "bytes keep to their bound");
-    const auto in = [&](const std::byte* shared, std::size_t size) {
-      return shared != nullptr && !data.empty() && data.data() >= shared && data.data() < shared + size;
-    };
-    require(!in(lrpc::detail::StubAccess::image(call), 64) &&
-                !in(lrpc::detail::StubAccess::tail(call), Conformance::layout::kSum_data.bound),
-            "bytes are copied before they are used");
+    expect_copied(call, data, Conformance::layout::kSum_data.bound);
     return ConformanceService::Sum(call, data);
   }
   std::uint64_t SumInPlace(CallContext& call, std::span<const std::byte> data) {
@@ -60,6 +55,7 @@ class WatchfulService : public testing_lrpc::ConformanceService {
   void Reverse(CallContext& call, lrpc::Buffer& data) {
     require(data.size() <= data.capacity() && data.capacity() <= Conformance::layout::kReverse_data.bound,
             "bytes that are changed keep to their bound");
+    expect_copied(call, data.contents(), Conformance::layout::kReverse_data.bound);
     ConformanceService::Reverse(call, data);
   }
   void SmallBytes(CallContext& call, std::span<const std::byte> data, lrpc::Buffer& copy) {
@@ -76,6 +72,14 @@ class WatchfulService : public testing_lrpc::ConformanceService {
   }
 
  private:
+  /// `bound`: of the tail, the longest that the parameter needs.
+  static void expect_copied(CallContext& call, std::span<const std::byte> data, std::size_t bound) {
+    const auto in = [&](const std::byte* shared, std::size_t size) {
+      return shared != nullptr && !data.empty() && data.data() >= shared && data.data() < shared + size;
+    };
+    require(!in(lrpc::detail::StubAccess::image(call), 64) && !in(lrpc::detail::StubAccess::tail(call), bound),
+            "bytes are copied before they are used");
+  }
   static void nap(std::uint32_t milliseconds) {
     std::this_thread::sleep_for(std::chrono::microseconds(milliseconds % 200));
   }
