@@ -47,12 +47,12 @@ void EStackPool::stand_by(const std::shared_ptr<ServedBinding>& binding, ServedA
   assign_idle_locked(binding, astack);
 }
 
-void EStackPool::reclaim(Holder user, std::size_t calls) {
+void EStackPool::reclaim(Holder holder, std::size_t calls) {
   std::lock_guard lock(mutex_);
   if (stop_) return;
   supply_locked();  // an E-stack may have become idle before the last of these calls waited
   // Also for calls that have waited before: an E-stack to spare may have been busy then, and the system out of threads.
-  reclaim_locked(user, std::min(calls, shares_.waiting(user)));
+  reclaim_locked(holder, std::min(calls, shares_.waiting(holder)));
 }
 
 void EStackPool::assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
@@ -101,7 +101,7 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
   }
 }
 
-void EStackPool::reclaim_locked(Holder user, std::size_t most) {
+void EStackPool::reclaim_locked(Holder holder, std::size_t most) {
   // T14 · those unused for longest (LRPC §3.2), first of those who have more than their share, that do not execute a
   // call now; the others look whether they are wanted when they are done. One whose A-stack is being served by a poller
   // sleeps, and nobody would wake it to look.
@@ -111,9 +111,9 @@ void EStackPool::reclaim_locked(Holder user, std::size_t most) {
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
     if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
-    const Holder holder = estack->binding_->holder();
-    if (!shares_.may_take(user, holder)) continue;
-    spare_.push_back({shares_.has_many(user, holder), estack->last_used_.load(), estack.get()});
+    const Holder from = estack->binding_->holder();
+    if (!shares_.may_take(holder, from)) continue;
+    spare_.push_back({shares_.has_many(holder, from), estack->last_used_.load(), estack.get()});
   }
   std::ranges::sort(spare_, [](const Spare& one, const Spare& other) {
     return one.of_many != other.of_many ? one.of_many : one.last_used < other.last_used;
@@ -122,7 +122,7 @@ void EStackPool::reclaim_locked(Holder user, std::size_t most) {
   std::size_t got = 0;
   for (const Spare& spare : spare_) {
     if (most == 0) break;
-    if (!shares_.take_in_search(user, spare.estack->binding_->holder(), got)) continue;
+    if (!shares_.take_in_search(holder, spare.estack->binding_->holder(), got)) continue;
     dismiss_locked(*spare.estack, *spare.estack->astack_);
     --most;
     ++reclaimed_;

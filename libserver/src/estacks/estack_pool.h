@@ -89,8 +89,8 @@ class EStackPool {
   /// user has less than its share.
   void stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept;
   /// After one look at a binding that left `calls` of its calls without an E-stack: has up to as many E-stacks
-  /// leave A-stacks on which they execute nothing, if the user may take them.
-  void reclaim(Holder user, std::size_t calls);
+  /// leave A-stacks on which they execute nothing, if the holder may take them.
+  void reclaim(Holder holder, std::size_t calls);
   /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
   void admit(const ServedBinding& binding);
   /// The binding was revoked: its calls wait for E-stacks no longer.
@@ -114,7 +114,7 @@ class EStackPool {
   friend class EStack;
   /// An E-stack that may leave its A-stack for a call that waits.
   struct Spare {
-    bool of_many = false;  ///< Its user has more than its share.
+    bool of_many = false;  ///< Its holder has more than its share.
     std::uint64_t last_used = 0;
     EStack* estack = nullptr;
   };
@@ -123,7 +123,7 @@ class EStackPool {
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   /// At most so many, in one search.
-  void reclaim_locked(Holder user, std::size_t most);
+  void reclaim_locked(Holder holder, std::size_t most);
   /// A user that is refused (estack_shares.h) may need several to leave before it gets one: has the next one leave.
   void reclaim_for_refused_locked();
   void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;

@@ -15,10 +15,10 @@ bool EStackShares::Sharers::may_grow(std::size_t has) const {
   return has == 0 || last == 0 || free > last || shim::one_may_take(1, has, last - free, last);
 }
 
-bool EStackShares::Sharers::may_take(std::size_t has, std::size_t holder_has) const {
+bool EStackShares::Sharers::may_take(std::size_t has, std::size_t from_has) const {
   if (has >= most_of_one) return false;
-  if (!may_grow(has)) return holder_has > share() && holder_has > has;
-  return holder_has > share() || has < share();
+  if (!may_grow(has)) return from_has > share() && from_has > has;
+  return from_has > share() || has < share();
 }
 
 std::size_t EStackShares::Sharers::held(Holder holder) const {
@@ -178,11 +178,11 @@ std::size_t EStackShares::waiting(Holder holder) const {
 
 // ---- E-stacks that execute nothing ----
 
-bool EStackShares::may_take_from_other(Holder user, Holder holder, std::size_t got, std::size_t leaving) const {
-  const Sharers& between = shared_by(user, holder);
+bool EStackShares::may_take_from_other(Holder holder, Holder from, std::size_t got, std::size_t leaving) const {
+  const Sharers& between = shared_by(holder, from);
   // A host that may not have another beside other hosts takes from other users in vain.
-  if (user.remote() && !holder.remote() && !hosts_.may_grow(hosts_.held(user) + got)) return false;
-  return between.may_take(between.held(user) + got, between.held(holder) - leaving);
+  if (holder.remote() && !from.remote() && !hosts_.may_grow(hosts_.held(holder) + got)) return false;
+  return between.may_take(between.held(holder) + got, between.held(from) - leaving);
 }
 
 void EStackShares::begin_search() noexcept {
@@ -190,12 +190,12 @@ void EStackShares::begin_search() noexcept {
     for (auto& [key, one] : all->ones) one.leaving = 0;
 }
 
-bool EStackShares::take_in_search(Holder user, Holder holder, std::size_t& got) {
-  if (user == holder) return true;
-  Sharers& between = user.remote() && holder.remote() ? hosts_ : users_;
-  One& from = between.ones.find(between.key(holder))->second;
-  if (!may_take_from_other(user, holder, got, from.leaving)) return false;
-  ++from.leaving;
+bool EStackShares::take_in_search(Holder holder, Holder from, std::size_t& got) {
+  if (holder == from) return true;
+  Sharers& between = holder.remote() && from.remote() ? hosts_ : users_;
+  std::size_t& leaving = between.ones.find(between.key(from))->second.leaving;
+  if (!may_take_from_other(holder, from, got, leaving)) return false;
+  ++leaving;
   ++got;
   return true;
 }

@@ -79,23 +79,23 @@ class EStackShares {
   [[nodiscard]] bool has_few(Holder holder) const;
   /// What each user that has or wants any may have when there are not enough.
   [[nodiscard]] std::size_t share() const { return users_.share(); }
-  /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
+  /// Whether an E-stack of `from` that executes nothing is to leave its A-stack for a call of `holder`. Between users:
   /// a user that has more than its share loses it to any other, and a user that has less may take it from any other.
   /// A user that is refused takes only from one that has more than the share and more than the refused user. From any
   /// other it would take in vain: that one would get it back first. Between other hosts the same rule decides.
-  [[nodiscard]] bool may_take(Holder user, Holder holder) const {
-    return user == holder || may_take_from_other(user, holder, 0, 0);
+  [[nodiscard]] bool may_take(Holder holder, Holder from) const {
+    return holder == from || may_take_from_other(holder, from, 0, 0);
   }
-  /// Whether `holder` has more than its share, of what it shares with `user`.
-  [[nodiscard]] bool has_many(Holder user, Holder holder) const {
-    const Sharers& between = shared_by(user, holder);
-    return between.held(holder) > between.share();
+  /// Whether `from` has more than its share, of what it shares with `holder`.
+  [[nodiscard]] bool has_many(Holder holder, Holder from) const {
+    const Sharers& between = shared_by(holder, from);
+    return between.held(from) > between.share();
   }
   /// Before the first take_in_search() of a search. What an earlier search took counts again, until it has left.
   void begin_search() noexcept;
   /// may_take() for one of several E-stacks of a search; true: it is taken, and counts as if it had left. `got`: so
   /// many others it has taken from others.
-  [[nodiscard]] bool take_in_search(Holder user, Holder holder, std::size_t& got);
+  [[nodiscard]] bool take_in_search(Holder holder, Holder from, std::size_t& got);
   /// Whether it is to leave for a call that waits.
   [[nodiscard]] bool is_wanted(Holder holder) const;
 
@@ -120,7 +120,7 @@ class EStackShares {
     /// Whether one that has so many may have one more if there is one. It depends on what all have now, so the answer
     /// is never kept. If one may not, nobody that has more may.
     [[nodiscard]] bool may_grow(std::size_t has) const;
-    [[nodiscard]] bool may_take(std::size_t has, std::size_t holder_has) const;
+    [[nodiscard]] bool may_take(std::size_t has, std::size_t from_has) const;
     [[nodiscard]] std::size_t share() const {
       return std::max<std::size_t>((most - last) / std::max<std::size_t>(sharers, 1), 1);
     }
@@ -166,8 +166,8 @@ class EStackShares {
   [[nodiscard]] WaitingCall take_out(Holder holder, ServedAStack& astack);
   /// Whose call is next, if it is refused or if it is not.
   [[nodiscard]] std::optional<Holder> first_in_line(bool if_refused) const;
-  /// In a search that has taken `got` from others, and `leaving` of them from `holder`.
-  [[nodiscard]] bool may_take_from_other(Holder user, Holder holder, std::size_t got, std::size_t leaving) const;
+  /// In a search that has taken `got` from others, and `leaving` of them from `from`.
+  [[nodiscard]] bool may_take_from_other(Holder holder, Holder from, std::size_t got, std::size_t leaving) const;
 
   Sharers users_;
   Sharers hosts_;  ///< They share what their user has.
