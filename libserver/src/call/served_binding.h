@@ -88,16 +88,6 @@ void call_hook(const ServedInterface& interface, std::string_view hook, Callback
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
-/// Who has or wants an E-stack: a user, or one of the other hosts, which together are one user (kNobodyHere).
-struct Holder {
-  constexpr Holder(uid_t of_user = 0, std::uint64_t of_host = 0) noexcept : user(of_user), host(of_host) {}
-  [[nodiscard]] constexpr bool remote() const noexcept { return user == shim::kNobodyHere.uid; }
-  friend bool operator==(const Holder&, const Holder&) = default;
-
-  uid_t user;
-  std::uint64_t host;  ///< If remote(): which one.
-};
-
 /// An A-stack with a call and no E-stack to be had.
 struct WaitingCall {
   Holder holder = {};
@@ -161,6 +151,12 @@ inline void revoke_word_of(ServedAStack& astack) noexcept {
 }
 
 struct ServedParts {
+  /// For whom its E-stacks count. A host that has shown a key and one that is known by its address only are two.
+  [[nodiscard]] Holder holder() const noexcept {
+    if (!principal) return client.uid;
+    return {client.uid, std::uint64_t{static_cast<std::uint8_t>(principal->authentication)} << 32 | principal->host};
+  }
+
   Share share = {};  ///< Goes when the region is unmapped, or see settle().
   /// Next, so that it goes last: when they are closed. The bell keeps it, too.
   std::shared_ptr<const Share> descriptors = {};
@@ -193,12 +189,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const shim::Principal* principal() const noexcept {
     return parts_.principal ? &*parts_.principal : nullptr;
   }
-  /// For whom its E-stacks count. A host that has shown a key and one that is known by its address only are two.
-  [[nodiscard]] Holder holder() const noexcept {
-    const shim::Principal* const from = principal();
-    if (from == nullptr) return user();
-    return {user(), std::uint64_t{static_cast<std::uint8_t>(from->authentication)} << 32 | from->host};
-  }
+  [[nodiscard]] Holder holder() const noexcept { return parts_.holder(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }

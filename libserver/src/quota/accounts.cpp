@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/detail/shim/no_limit.h"
 #include "server_options.h"

@@ -14,8 +14,19 @@
 
 #include "lrpc/detail/server/handle_table.h"
 #include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace lrpc::server {
+
+/// Who has or wants an E-stack: a user, or one of the other hosts, which together are one user (kNobodyHere).
+struct Holder {
+  constexpr Holder(uid_t of_user = 0, std::uint64_t of_host = 0) noexcept : user(of_user), host(of_host) {}
+  [[nodiscard]] constexpr bool remote() const noexcept { return user == shim::kNobodyHere.uid; }
+  friend bool operator==(const Holder&, const Holder&) = default;
+
+  uid_t user;
+  std::uint64_t host;  ///< If remote(): which one.
+};
 
 /// An amount of each thing that a user may have only so much of (ServerOptions::max_..._per_user).
 ///
