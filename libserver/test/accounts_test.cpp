@@ -156,6 +156,27 @@ TEST(Accounts, the_handles_of_a_user_are_counted_together_while_it_has_something
   EXPECT_NE(accounts->handles(kAlice), count);
 }
 
+TEST(Accounts, the_handles_of_a_host_are_counted_together_and_as_some_of_all_other_hosts) {
+  const auto accounts = accounts_of({.max_handles_per_user = 8});
+  const Share all = accounts->take(kNobodyHere.uid, {.bindings = 2});
+  const Holder host(kNobodyHere.uid, 1);
+  auto count = accounts->handles(host);
+  const auto others = accounts->handles({kNobodyHere.uid, 2});
+  EXPECT_EQ(accounts->handles(host), count);
+  EXPECT_NE(others, count);
+  for (const std::size_t has : {1U, 2U, 3U}) {
+    EXPECT_TRUE(count->take());
+    EXPECT_EQ(accounts->handles(host)->open(), has);
+  }
+  EXPECT_FALSE(count->take()) << "half of what leaves an eighth";
+  EXPECT_TRUE(others->take());
+  EXPECT_TRUE(others->take());
+  EXPECT_FALSE(others->take()) << "half of what the first host has left";
+  count->give(3);
+  count.reset();
+  EXPECT_EQ(accounts->handles(host)->open(), 0U) << "a new one, when no binding has the old one";
+}
+
 /// Something that has ended and counts as long as it is in use.
 struct Ended {
   explicit Ended(Share counted) : share(std::move(counted)) {}

@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <future>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "clerk/domain.h"
@@ -19,10 +22,14 @@ class DomainLimits : public testing::Test {
  protected:
   /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
   static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty,
-                     Gate gate = Gate::adaptive) {
+                     Gate gate = Gate::adaptive, const std::optional<shim::Principal>& principal = {}) {
     std::promise<Status> bound;
-    const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared, gate)); });
+    const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared, gate, principal)); });
     return domain.watcher().post(task) ? bound.get_future().get() : Status(Errc::system_error);
+  }
+  /// The same of a caller of another host.
+  static Status bind_from(Domain& domain, std::uint32_t host) {
+    return bind(domain, kNobodyHere, kEmpty, Gate::adaptive, shim::Principal{.host = host});
   }
   static void unbind(Domain& domain, std::uint64_t binding) {
     std::promise<void> over;
@@ -41,7 +48,8 @@ class DomainLimits : public testing::Test {
   static constexpr Pdl kEmpty{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
 
  private:
-  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared, Gate gate) {
+  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared, Gate gate,
+                          const std::optional<shim::Principal>& principal) {
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
@@ -54,6 +62,7 @@ class DomainLimits : public testing::Test {
     ServedParts parts;
     parts.id = domain.bindings().next_id();
     parts.client = client;
+    parts.principal = principal;
     parts.region = *std::move(region);
     parts.client_pidfd = *std::move(process);
     parts.bell = std::move(bells->first);
@@ -252,6 +261,91 @@ TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
   EXPECT_EQ(grant_all(other, 100).size(), 1U);
   unbind(domain, 1);
   EXPECT_EQ(grant_all(other, 100).size(), 6U) << "the rundown gives back what was open";
+}
+
+TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_host_which_leaves_some_to_other_hosts) {
+  Domain domain({.max_handles_per_user = 16});
+  for (const std::uint32_t host : {1U, 1U, 2U}) ASSERT_TRUE(bind_from(domain, host));
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  HandleTable& one = domain.bindings().find(1)->handles();
+  HandleTable& other = domain.bindings().find(2)->handles();
+  const auto first = grant_all(one, 4);
+  ASSERT_EQ(first.size(), 4U);
+  EXPECT_EQ(grant_all(other, 100).size(), 3U) << "7 are half of what leaves an eighth";
+  EXPECT_EQ(grant_all(domain.bindings().find(3)->handles(), 100).size(), 3U) << "half of what the first host has left";
+  EXPECT_EQ(grant_all(domain.bindings().find(4)->handles(), 100).size(), 16U) << "a user here has its own";
+  EXPECT_NE(one.close(first.front(), 1, typeid(int)), nullptr);
+  EXPECT_EQ(grant_all(other, 100).size(), 0U) << "beside another host its share is 5";
+  unbind(domain, 3);
+  EXPECT_EQ(grant_all(other, 100).size(), 1U) << "the rundown gives back what was open";
+  unbind(domain, 1);
+  EXPECT_EQ(grant_all(other, 100).size(), 3U) << "which leaves the host those of its other binding";
+}
+
+TEST(Handles, of_some_hosts_leave_one_to_each_host_that_comes_later_while_there_is_any) {
+  constexpr std::size_t kMost = 1024;
+  const auto user = std::make_shared<HandleCount>(kMost);
+  std::vector<std::shared_ptr<HandleCount>> hosts;
+  while (user->open() != kMost) {  // one host after the other takes all that it may have
+    hosts.push_back(std::make_shared<HandleCount>(user));
+    while (hosts.back()->take()) {
+    }
+    ASSERT_NE(hosts.back()->open(), 0U) << "host " << hosts.size();
+  }
+  EXPECT_EQ(hosts.front()->open(), 448U);
+  EXPECT_GT(hosts.size(), kMost / 8);
+  HandleCount next(user);
+  EXPECT_FALSE(next.take());
+  hosts.back()->give(1);
+  EXPECT_FALSE(hosts.front()->take()) << "it has many";
+  EXPECT_TRUE(next.take());
+  EXPECT_EQ(user->open(), kMost);
+}
+
+TEST(Handles, of_one_host_stay_within_its_share_when_threads_take_and_return_them_at_once) {
+  constexpr std::size_t kMost = 1024;
+  const auto user = std::make_shared<HandleCount>(kMost);
+  const auto host = std::make_shared<HandleCount>(user);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (std::size_t n = 0; n < kMost; ++n)
+        if (host->take() && n % 2 == 0) host->give(1);
+    });
+  for (std::thread& thread : threads) thread.join();
+  while (host->take()) {
+  }
+  EXPECT_EQ(host->open(), 448U);
+  EXPECT_EQ(user->open(), 448U);
+}
+
+TEST(Handles, a_host_that_asks_in_vain_keeps_no_other_host_from_the_last_one) {
+  constexpr std::size_t kTries = 1000;
+  const auto user = std::make_shared<HandleCount>(8);
+  HandleCount greedy(user);
+  while (greedy.take()) {
+  }
+  std::vector<std::shared_ptr<HandleCount>> others;
+  while (user->open() != 7) {
+    others.push_back(std::make_shared<HandleCount>(user));
+    ASSERT_TRUE(others.back()->take());
+  }
+  std::atomic<std::size_t> in_vain = 0;
+  std::atomic<bool> over = false;
+  std::thread asks([&] {
+    while (!over) in_vain += greedy.take() ? 0 : 1;
+  });
+  HandleCount last(user);
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < kTries || in_vain < kTries; ++i) {
+    if (!last.take()) break;
+    ++taken;
+    last.give(1);
+  }
+  over = true;
+  asks.join();
+  EXPECT_GE(taken, kTries);
+  EXPECT_EQ(greedy.open(), 3U);
 }
 
 TEST(Handles, that_are_closed_together_are_given_back_all_or_none) {

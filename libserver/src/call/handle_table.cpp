@@ -3,7 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "lrpc/detail/shim/most_of_one.h"
+
 namespace lrpc::server {
+
+bool HandleCount::take_for(HandleCount& host) noexcept {
+  const std::lock_guard lock(of_hosts_);
+  if (!shim::one_may_take(1, host.open(), open(), most_)) return false;
+  open_.fetch_add(1, std::memory_order_relaxed);
+  host.open_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void HandleCount::give_for(HandleCount& host, std::size_t count) noexcept {
+  const std::lock_guard lock(of_hosts_);
+  open_.fetch_sub(count, std::memory_order_relaxed);
+  host.open_.fetch_sub(count, std::memory_order_relaxed);
+}
 
 std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {
   std::lock_guard lock(mutex_);

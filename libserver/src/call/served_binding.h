@@ -151,7 +151,8 @@ inline void revoke_word_of(ServedAStack& astack) noexcept {
 }
 
 struct ServedParts {
-  /// For whom its E-stacks count. A host that has shown a key and one that is known by its address only are two.
+  /// For whom its E-stacks and handles count. A host that has shown a key and one that is known by its address only are
+  /// two.
   [[nodiscard]] Holder holder() const noexcept {
     if (!principal) return client.uid;
     return {client.uid, std::uint64_t{static_cast<std::uint8_t>(principal->authentication)} << 32 | principal->host};
@@ -160,7 +161,7 @@ struct ServedParts {
   Share share = {};  ///< Goes when the region is unmapped, or see settle().
   /// Next, so that it goes last: when they are closed. The bell keeps it, too.
   std::shared_ptr<const Share> descriptors = {};
-  std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
+  std::shared_ptr<HandleCount> handles = {};  ///< Its holder's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;

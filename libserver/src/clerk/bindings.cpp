@@ -110,7 +110,7 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
   const shim::Credentials client = parts.client;
   const std::uint64_t id = parts.id;
   parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
-  parts.handles = accounts_->handles(client.uid);
+  parts.handles = accounts_->handles(parts.holder());
   parts.descriptors = std::make_shared<const Share>(accounts_->take(client.uid, descriptors_of(*parts.interface)));
   std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
   std::lock_guard lock(mutex_);

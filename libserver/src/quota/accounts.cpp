@@ -164,10 +164,16 @@ void Accounts::give(uid_t user, const Holding& amount) noexcept {
   if (found->second.has == Holding{}) users_.erase(found);
 }
 
-std::shared_ptr<HandleCount> Accounts::handles(uid_t user) {
+std::shared_ptr<HandleCount> Accounts::handles(Holder holder) {
   const std::lock_guard lock(mutex_);
-  auto& count = users_.at(user).handles;
-  if (count == nullptr) count = std::make_shared<HandleCount>(options_.max_handles_per_user);
+  User& user = users_.at(holder.user);
+  if (user.handles == nullptr) user.handles = std::make_shared<HandleCount>(options_.max_handles_per_user);
+  if (!holder.remote()) return user.handles;
+  std::weak_ptr<HandleCount>& known = user.of_hosts[holder.host];
+  if (auto count = known.lock()) return count;
+  const auto count = std::make_shared<HandleCount>(user.handles);
+  known = count;
+  std::erase_if(user.of_hosts, [](const auto& host) { return host.second.expired(); });
   return count;
 }
 

@@ -18,7 +18,8 @@
 
 namespace lrpc::server {
 
-/// Who has or wants an E-stack: a user, or one of the other hosts, which together are one user (kNobodyHere).
+/// Who has or wants an E-stack or a handle: a user, or one of the other hosts, which together are one user
+/// (kNobodyHere).
 struct Holder {
   constexpr Holder(uid_t of_user = 0, std::uint64_t of_host = 0) noexcept : user(of_user), host(of_host) {}
   [[nodiscard]] constexpr bool remote() const noexcept { return user == shim::kNobodyHere.uid; }
@@ -85,8 +86,9 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   [[nodiscard]] Holding left(uid_t user) const;
   /// Asks nothing. Throws std::bad_alloc; then nothing was taken.
   [[nodiscard]] Share take(uid_t user, const Holding& amount);
-  /// What counts the handles of a user who has something. Throws std::bad_alloc.
-  [[nodiscard]] std::shared_ptr<HandleCount> handles(uid_t user);
+  /// What counts the handles of a user who has something, or of a host if that user is the other hosts. For a host that
+  /// has none yet it takes time by the number of those that have. Throws std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<HandleCount> handles(Holder holder);
   /// Of all users.
   [[nodiscard]] Holding all() const;
 
@@ -116,6 +118,7 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   struct User {
     Holding has;
     std::shared_ptr<HandleCount> handles;
+    std::map<std::uint64_t, std::weak_ptr<HandleCount>> of_hosts;  ///< Each as long as a binding of the host has it.
   };
   void give(uid_t user, const Holding& amount) noexcept;
   [[nodiscard]] Holding has_locked(uid_t user) const;

@@ -193,5 +193,36 @@ TEST_F(Shared, calls_of_a_host_are_served_while_another_has_as_many_of_a_server_
   EXPECT_EQ(returned, kCalls);
 }
 
+TEST_F(Shared, handles_of_a_server_are_left_to_hosts_that_come_later) {
+  start({});
+  std::atomic<std::size_t> refused = 0;
+  lrpc::ExportOptions options;
+  options.on_exception = [&](const lrpc::EscapedException& escaped) {
+    EXPECT_NE(escaped.what.find("as many handles"), std::string_view::npos) << escaped.what;
+    ++refused;
+  };
+  lrpc::Server server({.nameserver = there_->socket(), .max_handles_per_user = 16});
+  ASSERT_TRUE(Conformance::export_to(server, "notes", service_, options));
+  const lrpc::Pdl& pdl = Conformance::kPdl;
+  std::uint16_t open_note = 0;
+  while (pdl.procedures[open_note].name != "OpenNote") ++open_note;
+  const auto open_all = [&](HostAddress from) {  // on one more binding of this host
+    const auto bound = bind(from, "notes", pdl.interface);
+    EXPECT_EQ(bound.code, Errc::ok) << bound.text;
+    const lrpc::netpath::CallPrologue prologue{bound.key, pdl.interface.hash, open_note};
+    std::size_t has = 0;
+    while (has < 16 && call(from, prologue) == std::uint16_t{0}) ++has;
+    return has;
+  };
+  std::vector<std::size_t> opened;
+  for (const HostAddress host : {kFirst, kFirst, kFirst + 1, kFirst + 2, kFirst + 3, kFirst + 4})
+    opened.push_back(open_all(host));
+  EXPECT_EQ(opened, (std::vector<std::size_t>{7, 0, 3, 2, 1, 1})) << "more bindings are no more for a host";
+  EXPECT_EQ(refused, opened.size());
+  auto local = Conformance::Client::import("notes", {.nameserver = there_->socket()});
+  ASSERT_TRUE(local) << local.error().message();
+  EXPECT_TRUE(local->OpenNote()) << "a user here has its own";
+}
+
 }  // namespace
 }  // namespace testing_netpath

@@ -90,8 +90,9 @@ class CallContext {
   [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
-  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, or its user
-  /// ServerOptions::max_handles_per_user (the call is then exception_escaped).
+  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, its user
+  /// ServerOptions::max_handles_per_user, or its host, if it is another one, its fair share of them (the call is then
+  /// exception_escaped).
   template <class H, class T>
   [[nodiscard]] H grant(std::shared_ptr<T> object) {
     return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};

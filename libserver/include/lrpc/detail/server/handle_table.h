@@ -14,21 +14,38 @@
 namespace lrpc::server {
 
 /// How many handles a user has open, over the tables of all its bindings; each table holds it. Thread-safe.
+///
+/// The other hosts together are one user. Each of them has a count of its own, and its tables hold that. An open handle
+/// cannot be taken back, so one host gets no more than its fair share (shim/most_of_one.h), and the next host finds
+/// some.
 class HandleCount {
  public:
   explicit HandleCount(std::size_t most) noexcept : most_(most) {}
+  /// Of one of the hosts that together are `user`, whose count it keeps.
+  explicit HandleCount(std::shared_ptr<HandleCount> user) noexcept : most_(user->most_), user_(std::move(user)) {}
   /// One more; false if there may be no more.
   [[nodiscard]] bool take() noexcept {
+    if (user_ != nullptr) return user_->take_for(*this);
     if (open_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
     give(1);
     return false;
   }
-  void give(std::size_t count) noexcept { open_.fetch_sub(count, std::memory_order_relaxed); }
+  void give(std::size_t count) noexcept {
+    if (user_ != nullptr) return user_->give_for(*this, count);
+    open_.fetch_sub(count, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t open() const noexcept { return open_.load(std::memory_order_relaxed); }
 
  private:
+  // What a host has and what all hosts have change together, under the lock of their user. A refused host changes
+  // neither, so that however often it asks, no other host is refused for that.
+  [[nodiscard]] bool take_for(HandleCount& host) noexcept;
+  void give_for(HandleCount& host, std::size_t count) noexcept;
+
   const std::size_t most_;
+  const std::shared_ptr<HandleCount> user_;  ///< Null: this is a user's.
   std::atomic<std::size_t> open_{0};
+  std::mutex of_hosts_;  ///< Taken for hosts only, and nothing is locked under it.
 };
 
 /// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1:
@@ -40,11 +57,11 @@ class HandleTable {
  public:
   static constexpr std::size_t kMaxHandles = 65'536;
 
-  /// `count`: of all tables of the same user; null: nobody counts.
+  /// `count`: of all tables of the same user or host; null: nobody counts.
   explicit HandleTable(std::shared_ptr<HandleCount> count = nullptr) noexcept : count_(std::move(count)) {}
 
-  /// Enters an object; 0 if the table is full or its user has as many as it may. After close_all() the object is not
-  /// kept and the value is dead on arrival.
+  /// Enters an object; 0 if the table is full or its user or host has as many as it may. After close_all() the object
+  /// is not kept and the value is dead on arrival.
   [[nodiscard]] std::uint64_t grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
   /// The object behind a value, or null if it is not open, was granted under another tag or is of another C++ type.
   [[nodiscard]] std::shared_ptr<void> resolve(std::uint64_t value, std::uint32_t tag, std::type_index type);

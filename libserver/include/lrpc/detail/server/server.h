@@ -65,7 +65,8 @@ struct ServerOptions {
   /// hosts; their secondary regions count as one user's.
   std::optional<std::size_t> max_descriptors_per_user{};
   /// Most open handles of one user, over all its bindings (of one binding: HandleTable::kMaxHandles). A grant beyond it
-  /// throws std::length_error in the procedure. Callers of other hosts count as one user.
+  /// throws std::length_error in the procedure. Callers of other hosts count as one user, and each host has at most
+  /// its fair share (docs/POLICY.md).
   std::size_t max_handles_per_user = 262'144;
   /// Most secondary A-stacks alive (AStackSupply::grow) of one binding and of one user, and most bytes of one user's
   /// secondary regions. Further requests get fewer or none, and their callers wait. Zero: no growth. Each region takes
