@@ -2,8 +2,9 @@
 
 #include <vector>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
-#include "netrpc/protocols/select/channel_pool.h"
+#include "netrpc/protocols/select/channel_pools.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -33,9 +34,14 @@ class DatagramSession final : public Session {
 class ReliableDatagram final : public Protocol {
  public:
   ReliableDatagram(Host& host, std::string name, Protocol& below, ReliableDatagramOptions options)
-      : Protocol(host, std::move(name)), options_(std::move(options)), below_(below), sweep_([this] { sweep(); }) {}
+      : Protocol(host, std::move(name)),
+        options_(std::move(options)),
+        below_(below),
+        sweep_([this] { sweep(); }),
+        pools_(*this, below, protocol_numbers::kReliableDatagram, {options_.channels, options_.queue, options_.idle},
+               unwrap, counted.sent) {}
   ~ReliableDatagram() override {
-    if (!enabled_.empty()) below_.open_disable(*this, below_participants({}));
+    if (!enabled_.empty()) below_.open_disable(*this, enabled_below());
     sessions_.clear();  // before the pools that they refer to
   }
 
@@ -73,13 +79,12 @@ class ReliableDatagram final : public Protocol {
   [[nodiscard]] ParticipantSet between(ProtocolNumber number, HostAddress remote) const noexcept {
     return {number, {.host = host().address(), .ethernet = {}}, {.host = remote, .ethernet = {}}};
   }
-  [[nodiscard]] ParticipantSet below_participants(HostAddress to) const noexcept {
-    return between(protocol_numbers::kReliableDatagram, to);
+  [[nodiscard]] ParticipantSet enabled_below() const noexcept {
+    return between(protocol_numbers::kReliableDatagram, {});
   }
   [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
     return {to, protocol, host().hash_seed()};
   }
-  [[nodiscard]] Result<ChannelPool*> pool_to(HostAddress to);
   /// Empty: it has been taken. Otherwise nobody wants it.
   [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
   [[nodiscard]] bool deliver(Session& lower, Message message) noexcept;
@@ -87,16 +92,18 @@ class ReliableDatagram final : public Protocol {
     if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
   }
   void sweep() noexcept;
-  void drop_unused(bool at_once) noexcept;
+  void drop_unused_sessions() noexcept {
+    sessions_.unbind_if([](const Key&, const SessionRef& session) { return session->references() == 1; });
+  }
 
   const ReliableDatagramOptions options_;
   Protocol& below_;
-  Map<Key, Protocol*> enabled_;                   ///< With host 0.
-  Map<Key, std::unique_ptr<ChannelPool>> pools_;  ///< With protocol 0.
+  Map<Key, Protocol*> enabled_;  ///< With host 0.
   Map<Key, SessionRef> sessions_;
   std::vector<std::unique_ptr<Delivery>> deliveries_;
   std::vector<Delivery*> free_;
   Event sweep_;
+  ChannelPools pools_;
 };
 
 DatagramSession::DatagramSession(ReliableDatagram& protocol, Protocol& high,
@@ -106,14 +113,14 @@ DatagramSession::DatagramSession(ReliableDatagram& protocol, Protocol& high,
 Errc DatagramSession::push(Message message) noexcept {
   auto& datagrams = static_cast<ReliableDatagram&>(protocol());
   if (pool == nullptr) {
-    Result<ChannelPool*> found = datagrams.pool_to(peer());
-    if (!found) return found.error().code;
+    Result<ChannelPool*> found = datagrams.pools_.to(peer());
+    if (!found) return found.code();
     pool = *found;
     ++pool->users;
   }
   if (pool->waiting() >= datagrams.options_.queue) return Errc::limit_reached;
-  control::Request largest = control::MaximumMessage{};
-  if (pool->control(largest) == Errc::ok && message.size() + kHeader > std::get<control::MaximumMessage>(largest).size)
+  control::MaximumMessage largest;
+  if (control::ask(*pool, largest) == Errc::ok && message.size() + kHeader > largest.size)
     return Errc::message_too_long;
   if (message.pool() == nullptr) message = Message(datagrams.host().pool());
   std::byte* const to = message.push(kHeader);
@@ -137,15 +144,6 @@ Errc DatagramSession::control(control::Request& request) noexcept {
   return less_header(pool->control(request), request, kHeader);
 }
 
-Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
-  if (auto* const known = pools_.resolve(key(to, 0))) return known->get();
-  auto pool = std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue,
-                                            unwrap, counted.sent);
-  if (Status status = pool->open_first(); !status) return status.error();
-  keep_sweeping();
-  return pools_.bind(key(to, 0), std::move(pool)).get();
-}
-
 Result<SessionRef> ReliableDatagram::open(Protocol& high, const ParticipantSet& participants) {
   if (Status port = refuse_port(*this, participants); !port) return port.error();
   if (!participants.remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
@@ -155,7 +153,8 @@ Result<SessionRef> ReliableDatagram::open(Protocol& high, const ParticipantSet& 
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is another's with this host"};
   }
-  Result<ChannelPool*> pool = pool_to(whole.host);
+  keep_sweeping();
+  Result<ChannelPool*> pool = pools_.to(whole.host);
   if (!pool) return pool.error();
   auto* const session = new DatagramSession(*this, high, participants);
   session->pool = *pool;
@@ -169,7 +168,7 @@ Status ReliableDatagram::open_enable(Protocol& high, const ParticipantSet& parti
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
   if (enabled_.empty())
-    if (Status status = below_.open_enable(*this, below_participants({})); !status) return status;
+    if (Status status = below_.open_enable(*this, enabled_below()); !status) return status;
   enabled_.bind(enabled, &high);
   return {};
 }
@@ -179,7 +178,7 @@ void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& partic
   Protocol** const known = enabled_.resolve(enabled);
   if (known == nullptr || *known != &high) return;
   enabled_.unbind(enabled);
-  if (enabled_.empty()) below_.open_disable(*this, below_participants({}));
+  if (enabled_.empty()) below_.open_disable(*this, enabled_below());
 }
 
 void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
@@ -232,22 +231,16 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
 }
 
 void ReliableDatagram::sweep() noexcept {
-  drop_unused(false);
-  if (!sessions_.empty() || !pools_.empty()) keep_sweeping();
-}
-
-void ReliableDatagram::drop_unused(bool at_once) noexcept {
-  sessions_.unbind_if([](const Key&, const SessionRef& session) { return session->references() == 1; });
-  pools_.unbind_if([at_once](const Key&, std::unique_ptr<ChannelPool>& pool) {
-    const bool unused = pool->users == 0 && !pool->busy();
-    const bool unused_before = std::exchange(pool->unused_before, unused);
-    return unused && (unused_before || at_once);
-  });
+  drop_unused_sessions();
+  if (!sessions_.empty()) keep_sweeping();
 }
 
 Errc ReliableDatagram::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), pools_.size() + deliveries_.size() - free_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) drop_unused(true);
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    drop_unused_sessions();
+    pools_.drop_unused(true);
+  }
   return less_header(below_.control(request), request, kHeader);
 }
 
