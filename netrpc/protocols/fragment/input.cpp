@@ -18,7 +18,11 @@ constexpr Duration kShortest = std::chrono::microseconds(1);
 constexpr Duration kLeastLate = std::chrono::microseconds(20);
 }  // namespace
 
-Reassembly::Reassembly(FragmentProtocol& protocol) : silence([this, &protocol] { protocol.silent(*this); }) {}
+Reassembly::Reassembly(FragmentProtocol& protocol, FragmentSession& its_session, const Header& header)
+    : session(&its_session),
+      sequence(header.sequence_num),
+      num_frag(header.num_frag),
+      silence([this, &protocol] { protocol.silent(*this); }) {}
 
 void FragmentProtocol::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> bytes;
@@ -250,37 +254,21 @@ Reassembly* FragmentProtocol::begin(FragmentSession& session, const Header& head
   // The oldest gives way, and is not begun again by its late fragments.
   if (session.incomplete_.size() >= options_.reassemblies) finish(*session.incomplete_.first());
   if (incomplete_.size() >= options_.all_reassemblies) finish(*incomplete_.first());
-  Reassembly* const record = reassembly_records_.take(*this);
-  if (record == nullptr) return nullptr;
-  Reassembly& reassembly = *record;
-  reassembly.session = &session;
-  reassembly.sequence = header.sequence_num;
-  reassembly.num_frag = header.num_frag;
-  reassembly.received = 0;
-  reassembly.asked = 0;
-  reassembly.asked_last = 0;
-  reassembly.fragment_size = 0;
-  reassembly.last_size = 0;
-  reassembly.bytes = 0;
-  reassembly.requests = 0;
-  reassembly.asked_twice = 0;
-  reassembly.asked_at = Time::zero();
-  reassembly.gap_since = Time::zero();
-  session.incomplete_.push_back(reassembly);
-  incomplete_.push_back(reassembly);
-  host().events().schedule(reassembly.silence, session.answer_time_.timeout());
-  return &reassembly;
+  Reassembly* const reassembly = reassembly_records_.make(*this, session, header);
+  if (reassembly == nullptr) return nullptr;
+  session.incomplete_.push_back(*reassembly);
+  incomplete_.push_back(*reassembly);
+  host().events().schedule(reassembly->silence, session.answer_time_.timeout());
+  return reassembly;
 }
 
 void FragmentProtocol::finish(Reassembly& reassembly) noexcept {
   FragmentSession& session = *reassembly.session;
-  host().events().cancel(reassembly.silence);
-  for (Message& fragment : reassembly.fragments) fragment.clear();
   incomplete_bytes_ -= reassembly.bytes;
   session.incomplete_.remove(reassembly);
   incomplete_.remove(reassembly);
   session.finished_[session.finished_count_++ % session.finished_.size()] = reassembly.sequence;
-  reassembly_records_.put(reassembly);
+  reassembly_records_.destroy(reassembly);
 }
 
 /// For `size` bytes more of `reassembly`: the oldest give way. False: it was one of them, and is gone.

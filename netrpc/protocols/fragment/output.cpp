@@ -89,7 +89,7 @@ bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::
   if (!copy.allocated()) return false;
   if (saved_.size() >= all.options_.saved) all.discard(*saved_.first());
   while (all.saved_bytes_ + copy.size() > all.options_.saved_bytes) all.discard(*all.saved_.first());
-  SavedMessage* const record = all.saved_records_.take();
+  SavedMessage* const record = all.saved_records_.make();
   if (record == nullptr) return false;
   SavedMessage& saved = *record;
   const Duration patience = std::max(kPatience * request_time_.timeout(), kLeastPatience);
@@ -100,7 +100,6 @@ bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::
   saved.message = std::move(copy);
   saved.sent_at = all.host().now();
   saved.expires = saved.sent_at + patience;
-  saved.answered = 0;
   all.saved_bytes_ += saved.message.size();
   saved_.push_back(saved);
   all.saved_.push_back(saved);
@@ -112,8 +111,7 @@ void FragmentProtocol::discard(SavedMessage& saved) noexcept {
   saved.session->saved_.remove(saved);
   saved_.remove(saved);
   saved_bytes_ -= saved.message.size();
-  saved.message.clear();
-  saved_records_.put(saved);
+  saved_records_.destroy(saved);
 }
 
 void FragmentSession::discard_expired() {

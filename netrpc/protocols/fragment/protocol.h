@@ -10,6 +10,7 @@
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
 #include "netrpc/protocols/fragment/queue.h"
+#include "netrpc/src/cells.h"
 #include "netrpc/src/round_trip.h"
 #include "netrpc/src/way.h"
 
@@ -38,10 +39,11 @@ struct SavedMessage {
 
 /// A message some fragments of which have arrived.
 struct Reassembly {
-  explicit Reassembly(FragmentProtocol& protocol);
-  FragmentSession* session = nullptr;
-  std::uint32_t sequence = 0;
-  std::uint16_t num_frag = 0;
+  /// Of the message that a fragment with this header is part of.
+  Reassembly(FragmentProtocol& protocol, FragmentSession& its_session, const Header& header);
+  FragmentSession* const session;
+  const std::uint32_t sequence;
+  const std::uint16_t num_frag;
   std::uint16_t received = 0;     ///< Mask.
   std::uint16_t asked = 0;        ///< Mask: asked for at least once.
   std::uint16_t asked_twice = 0;  ///< Mask: more than once; what arrives of it measures nothing (Karn).
@@ -161,8 +163,8 @@ class FragmentProtocol final : public Protocol {
   const FragmentOptions options_;
   bool lower_enabled_ = false;
   Map<ProtocolNumber, Protocol*> enabled_;
-  Records<SavedMessage> saved_records_;
-  Records<Reassembly> reassembly_records_;
+  Cells<SavedMessage> saved_records_;
+  Cells<Reassembly> reassembly_records_;
   Queue<SavedMessage, &SavedMessage::of_protocol> saved_;
   Queue<Reassembly, &Reassembly::of_protocol> incomplete_;
   std::size_t saved_bytes_ = 0;

@@ -1,10 +1,7 @@
-// Lists whose links lie in their elements, and the records that go round in them: nothing is allocated once warm.
+// Lists whose links lie in their elements.
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <new>
-#include <utility>
 
 namespace lrpc::netrpc::fragment {
 
@@ -40,45 +37,6 @@ class Queue {
   T* first_ = nullptr;
   T* last_ = nullptr;
   std::size_t size_ = 0;
-};
-
-/// Records that are kept for the next use. Owns all it has made. They come from malloc(3), not from a daemon's reserve
-/// (lrpc::reserve): they are kept for good.
-template <class T>
-class Records {
- public:
-  Records() = default;
-  Records(const Records&) = delete;
-  Records& operator=(const Records&) = delete;
-  ~Records() {
-    while (made_ != nullptr) {
-      Record* const gone = std::exchange(made_, made_->made_before);
-      gone->~Record();
-      std::free(gone);
-    }
-  }
-  /// Null: there is no memory.
-  template <class... Arguments>
-  [[nodiscard]] T* take(Arguments&&... arguments) {
-    if (free_ != nullptr) return &std::exchange(free_, free_->next_free)->value;
-    void* const memory = std::malloc(sizeof(Record));
-    if (memory == nullptr) return nullptr;
-    made_ = ::new (memory) Record{T{arguments...}, made_, nullptr};
-    return &made_->value;
-  }
-  void put(T& record) noexcept {
-    auto* const one = reinterpret_cast<Record*>(&record);  // it begins there
-    one->next_free = std::exchange(free_, one);
-  }
-
- private:
-  struct Record {
-    T value;
-    Record* made_before;
-    Record* next_free;
-  };
-  Record* made_ = nullptr;
-  Record* free_ = nullptr;
 };
 
 }  // namespace lrpc::netrpc::fragment
