@@ -108,14 +108,13 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
   Participant remote = participants.remote;
   auto peer = peer_of(participants.protocol, remote);
   if (!peer) return peer.error();
-  if (SessionRef* const known = sessions_.resolve({seed_, participants.protocol, peer.value().number});
-      known != nullptr) {
+  if (DeviceSession* const known = find(participants.protocol, peer.value().number); known != nullptr) {
     // A machine may have several addresses on a link: what is sent through the session follows the one that its users
     // have opened, wherever the others go.
-    Participant& there = static_cast<DeviceSession&>(**known).mutable_participants().remote;
-    const bool in_use = there.host.known() && (*known)->references() > 1;
+    Participant& there = known->mutable_participants().remote;
+    const bool in_use = there.host.known() && known->references() > 1;
     if (remote.host.known() && !in_use) there.host = remote.host;
-    return *known;
+    return SessionRef(known);
   }
   DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, false);
   if (session == nullptr) return Errc::limit_reached;
@@ -242,8 +241,7 @@ void Device::doubt(DeviceSession& session) noexcept {
   if (session.unheard_ != kUnheard && now - session.silent_since_ < kSilence) return;
   std::uint32_t heard = 0;
   for (const auto& [number, port] : ports_)
-    if (const SessionRef* const known = sessions_.resolve({seed_, number, session.peer_.number}); known != nullptr)
-      heard += static_cast<DeviceSession&>(**known).heard_;
+    if (const DeviceSession* const known = find(number, session.peer_.number); known != nullptr) heard += known->heard_;
   if (session.unheard_ == kUnheard || heard != session.heard_before_) {
     session.silent_since_ = now;
     session.heard_before_ = heard;
