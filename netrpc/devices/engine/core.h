@@ -151,13 +151,7 @@ struct UringEngine::Core {
   }
 };
 
-/// Errors: not_supported, with what was refused.
-Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine);
-/// One that its thread has to enable.
-Result<std::shared_ptr<UringReceiver>> prepare_uring_receiver(UringEngine& engine);
 /// Errors: system_error.
 Result<std::unique_ptr<Receiver>> make_epoll_receiver(UringEngine& engine);
-/// The same object, as what a leader waits on.
-Receiver& as_receiver(UringReceiver& receiver) noexcept;
 
 }  // namespace lrpc::netrpc

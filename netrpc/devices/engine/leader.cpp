@@ -35,8 +35,8 @@ std::shared_ptr<UringReceiver> UringEngine::next_ring() {
     if (ring->enable()) return ring;
   }
   if (core.no_more_rings) return nullptr;
-  auto made = make_uring_receiver(*this);
-  return made ? made.value() : nullptr;
+  auto made = std::make_shared<UringReceiver>(*this);
+  return made->open() ? made : nullptr;
 }
 
 Receiver& UringEngine::my_receiver() {
@@ -44,7 +44,7 @@ Receiver& UringEngine::my_receiver() {
   if (kind_ != EngineKind::uring) return *core.epoll;
   if (const auto* const mine = OwnRings::if_made(); mine != nullptr)
     for (const OwnRing& own : *mine)
-      if (own.engine == core.identifier) return as_receiver(*own.ring);
+      if (own.engine == core.identifier) return *own.ring;
   try {
     auto& mine = OwnRings::get();
     mine.reserve(mine.size() + 1);
@@ -55,7 +55,7 @@ Receiver& UringEngine::my_receiver() {
       std::erase_if(core.rings, [](const auto& ring) { return ring.expired(); });
       core.rings.emplace_back(made);
       mine.push_back({core.identifier, made});
-      return as_receiver(*mine.back().ring);
+      return *mine.back().ring;
     }
   } catch (const std::bad_alloc&) {  // another time
   }

@@ -83,8 +83,8 @@ Result<std::unique_ptr<UringEngine>> UringEngine::make(EngineKind kind) {
   std::unique_ptr<UringEngine> engine;
   if (kind != EngineKind::epoll) {
     engine.reset(new UringEngine(EngineKind::uring));
-    if (auto ring = make_uring_receiver(*engine); !ring) {
-      if (kind == EngineKind::uring) return ring.error();
+    if (auto opened = UringReceiver(*engine).open(); !opened) {
+      if (kind == EngineKind::uring) return opened.error();
       engine.reset();
     }
   }
@@ -103,9 +103,9 @@ std::size_t UringEngine::prepare_rings(std::size_t count) {
   if (kind_ != EngineKind::uring) return 0;
   core_->no_more_rings = true;
   while (core_->prepared.size() < count) {
-    auto ring = prepare_uring_receiver(*this);
-    if (!ring) break;  // fewer do as well
-    core_->prepared.push_back(std::move(ring).value());
+    auto ring = std::make_shared<UringReceiver>(*this);
+    if (!ring->prepare()) break;  // fewer do as well
+    core_->prepared.push_back(std::move(ring));
   }
   return core_->prepared.size();
 }

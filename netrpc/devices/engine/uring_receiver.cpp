@@ -333,18 +333,4 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
   give_area(area);
 }
 
-Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine) {
-  auto receiver = std::make_shared<UringReceiver>(engine);
-  if (auto opened = receiver->open(); !opened) return opened.error();
-  return receiver;
-}
-
-Result<std::shared_ptr<UringReceiver>> prepare_uring_receiver(UringEngine& engine) {
-  auto receiver = std::make_shared<UringReceiver>(engine);
-  if (auto prepared = receiver->prepare(); !prepared) return prepared.error();
-  return receiver;
-}
-
-Receiver& as_receiver(UringReceiver& receiver) noexcept { return receiver; }
-
 }  // namespace lrpc::netrpc

@@ -17,9 +17,9 @@ class UringReceiver final : public Receiver {
   UringReceiver& operator=(const UringReceiver&) = delete;
   ~UringReceiver() override;
 
-  /// Makes the ring and enables it for the calling thread.
+  /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
   Status open();
-  /// Makes the ring: all that needs a new descriptor. Any thread.
+  /// Makes the ring: all that needs a new descriptor. Any thread. Errors: as open().
   Status prepare();
   /// Enables what prepare() has made, for the calling thread, which alone may use it from then on.
   Status enable();
