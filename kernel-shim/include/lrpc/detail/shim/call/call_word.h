@@ -1,5 +1,4 @@
-// The call word: the one atomic word of an A-stack that carries the whole conversation (docs/CALL_WORD.md has the
-// table).
+// The call word: one atomic word per A-stack, by which the two sides hand a call to each other (docs/CALL_WORD.md).
 #pragma once
 
 #include <atomic>
@@ -7,27 +6,27 @@
 
 namespace lrpc::shim {
 
-/// Whose turn it is. Any other bit pattern is a peer's garbage and is treated as "not for me".
+/// Whose turn it is. A peer may write any other bit pattern: it counts as "not my turn".
 enum class Turn : std::uint8_t {
   returned = 0,   ///< The client's turn: no call is outstanding (all zero is "never called").
-  called = 1,     ///< The server's turn: a call was rung and waits to be claimed or is being executed.
-  abandoned = 2,  ///< The caller went on without the result; the A-stack is quarantined until it is returned.
+  called = 1,     ///< The server's turn: a call waits to be claimed, or is being executed.
+  abandoned = 2,  ///< The caller no longer waits; the A-stack is quarantined until the server returns it.
 };
 
-/// A private copy of a call word. The word itself is hostile: load it once, look only at the copy.
+/// A private copy of a call word. The peer can change the word itself at any time: load it once, then use the copy.
 ///
 ///   bits  0..1   turn
 ///   bit   2      the caller sleeps on the word       (set by the client, while called)
 ///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
-///   bit   4      revoked: one side found the other dead and wants no more sleep on this word
+///   bit   4      revoked: one side found the other dead; nobody may sleep on this word any more
 ///   bit   5      the caller yields its processor,    (set by the client with CALLED, a hint)
 ///                or would if the E-stack sat there
-///   bit   6      the call carries a deadline         (set by the client with CALLED; what is left is in the slot)
+///   bit   6      the call carries a deadline         (set by the client with CALLED; the slot has the time left)
 ///   bits  8..31  generation, modulo 2^24 (the full one is in the private linkage records)
 ///   bits 32..47  called: procedure identifier        returned: status
 ///   bits 48..63  called: the processor of the caller, a hint        returned: zero
 ///
-/// The low half is the futex word (little-endian), so everything that decides about sleep is in it.
+/// The low half is the futex word (little-endian). It has everything on which a decision to sleep depends.
 class CallWord {
  public:
   static constexpr std::uint64_t kTurnMask = 0x3;
@@ -47,11 +46,11 @@ class CallWord {
     return CallWord(futex_half(Turn::called, generation) | std::uint64_t{procedure} << 32 |
                     std::uint64_t{processor} << 48);
   }
-  /// The same, for who has the futex half of RETURNED(generation) at hand, whatever is above it.
+  /// The same from `returned`, whose low half is that of RETURNED(generation); its high half is ignored.
   [[nodiscard]] static constexpr CallWord called_after(std::uint64_t returned, std::uint16_t procedure,
                                                        std::uint16_t processor) noexcept {
     static_assert(static_cast<std::uint64_t>(Turn::returned) == 0);
-    // No bit is set twice, and a sum is one instruction where the compiler takes two to join three.
+    // The parts share no bits, so a sum joins them: one instruction for three, where the compiler takes two for |.
     return CallWord((std::uint64_t{processor} << 48) + static_cast<std::uint32_t>(returned) +
                     ((std::uint64_t{procedure} << 32) + static_cast<std::uint64_t>(Turn::called)));
   }
@@ -71,12 +70,11 @@ class CallWord {
   [[nodiscard]] constexpr bool limited() const noexcept { return (bits_ & kLimited) != 0; }
   [[nodiscard]] constexpr CallWord with(std::uint64_t flags) const noexcept { return CallWord(bits_ | flags); }
 
-  /// True if it is this turn of exactly this generation, whatever the flags say.
+  /// True if it is this turn of this generation; flags are ignored.
   [[nodiscard]] constexpr bool is(Turn turn, std::uint64_t generation) const noexcept {
     return same_turn(futex_half(turn, generation));
   }
-  /// The same, for who has turn and generation at hand as they stand in a word; whatever else is in `bits` is not
-  /// compared.
+  /// The same, with turn and generation in `bits` as in a word. The other bits are not compared.
   [[nodiscard]] constexpr bool same_turn(std::uint64_t bits) const noexcept {
     return ((bits_ ^ bits) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
   }
@@ -86,11 +84,11 @@ class CallWord {
     return same_turn(called.bits_ - static_cast<std::uint64_t>(Turn::called) +
                      static_cast<std::uint64_t>(Turn::returned));
   }
-  /// True if its futex half is just this, no flag set: the common case of same_turn(), in fewer instructions.
+  /// True if its futex half is `half`, with no flag set: the common case of same_turn(), in fewer instructions.
   [[nodiscard]] constexpr bool is_plain(std::uint64_t half) const noexcept {
     return futex_value() == static_cast<std::uint32_t>(half);
   }
-  /// The same, and nothing in its upper half: for RETURNED, the status of success. One comparison.
+  /// The same, and its upper half is zero, which is the status of success in RETURNED. One comparison.
   [[nodiscard]] constexpr bool is_plain_success(std::uint64_t half) const noexcept {
     return bits_ == static_cast<std::uint32_t>(half);
   }
@@ -104,7 +102,7 @@ class CallWord {
   std::uint64_t bits_ = 0;
 };
 
-/// What the server's half of a returned word says about the outcome.
+/// The status in a returned word.
 ///   0            the procedure returned
 ///   1 .. 0xff    it raised the error with this index (from 1) in its `raises` list
 ///   0x8000 | e   it did not return: Errc e (the check ladder refused, an exception escaped, ...)
@@ -112,26 +110,27 @@ class CallWord {
 namespace call_status {
 inline constexpr std::uint16_t kFailed = 0x8000;
 inline constexpr std::uint16_t kTold = 0x4000;  ///< Only together with kFailed.
-/// Whether a text is said to lie on the A-stack.
+/// Whether the status says that a text lies on the A-stack.
 [[nodiscard]] constexpr bool told(std::uint16_t status) noexcept {
   return (status & (kFailed | kTold)) == (kFailed | kTold);
 }
 }  // namespace call_status
 
-/// The head of every A-stack slot in the pairwise region; the argument image follows at offset sizeof(AStackHead).
-/// It shares its cache line with the first 48 bytes of the image, so that a small call costs one line each way.
+/// The head of each A-stack slot in a region. The argument image follows at offset sizeof(AStackHead). The head and the
+/// first 48 bytes of the image share a cache line, so a small call moves one line each way.
 struct AStackHead {
   std::atomic<std::uint64_t> word;  ///< The call word.
-  /// Hint from the server (PolledHint): non-zero while a poller of its domain scans this word.
+  /// A hint from the server (PolledHint): not zero while one of its pollers scans this word.
   std::atomic<std::uint32_t> polled;
-  /// Hint from the server (EStackHint): non-zero while an E-stack is associated, so that the bell need not be rung when
-  /// the futex wake finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
+  /// A hint from the server (EStackHint): not zero while an E-stack is associated. The caller then need not ring the
+  /// bell: an E-stack that does not sleep on the word is awake. A false hint costs the server's own caller one bounded
+  /// sleep.
   std::atomic<std::uint32_t> attached;
 };
 static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// The last word of every slot, far from the first cache line: what is left of the deadline of a call that carries one,
-/// in nanoseconds, as it was when it was rung. A span of time, for two domains may have different clocks.
+/// The last word of each slot, far from the first cache line. For a call with a deadline: the nanoseconds that were
+/// left when the call was rung. A span and not a moment, because two domains may have different clocks.
 using AStackLimit = std::atomic<std::uint64_t>;
 
 }  // namespace lrpc::shim

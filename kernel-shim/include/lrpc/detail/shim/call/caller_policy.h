@@ -1,4 +1,4 @@
-// How a caller decides to wait (LRPC §3.4), and what the server tells it for that. Pure: no system call, no clock.
+// How a caller decides to wait (LRPC §3.4), and the server's hints for that. Pure: no system call, no clock.
 #pragma once
 
 #include <algorithm>
@@ -9,29 +9,28 @@
 
 namespace lrpc::shim {
 
-/// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and in which turn
-/// of that, and whether it fences for its callers when it goes. Zero: none does. A hint, and hostile: a lie costs the
-/// liar's callers kExchangeMicroseconds a call, or a twentieth of their time (CallerPolicy).
+/// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and which turn of
+/// the stint, and whether it fences for its callers when it leaves. Zero: no poller. A hint that the peer can forge: a
+/// false one costs the peer's own callers kExchangeMicroseconds a call, or a twentieth of their time (CallerPolicy).
 class PolledHint {
  public:
   constexpr PolledHint() noexcept = default;
   constexpr explicit PolledHint(std::uint32_t bits) noexcept : bits_(bits) {}
-  /// `stint` counts up with each stint of the poller, so that who has lost trust in one begins anew with the next.
-  /// `turn` counts up each time that the poller has offered its processor to others, so that callers look up from their
-  /// exchange and do the same.
+  /// `stint` counts the poller's stints: a caller that has lost trust in one stint may trust the next. `turn` counts
+  /// how often the poller has offered its processor to others: callers see the change and offer theirs, too.
   constexpr PolledHint(std::uint16_t processor, std::uint64_t stint, std::uint64_t turn = 0) noexcept
       : bits_(static_cast<std::uint32_t>(stint % kStints + 1) << kStintShift |
               static_cast<std::uint32_t>(turn % kTurns) << kTurnShift | processor) {}
 
-  /// The same of a poller that cannot have the kernel fence for its callers (heavy_shared_fence()): who leaves a call
-  /// to it fences himself, then looks at the hint once more.
+  /// The same, for a poller whose heavy_shared_fence() the kernel refuses. A caller that leaves a call to this poller
+  /// must fence itself, then look at the hint again.
   [[nodiscard]] constexpr PolledHint without_fence() const noexcept { return PolledHint(bits_ | kNoFence); }
 
-  /// The same of a poller that stays there although callers sit there: they are to lend it their processor.
+  /// The same, for a poller that stays on a processor although callers run there: they should lend it the processor.
   [[nodiscard]] constexpr PolledHint as_guest() const noexcept { return PolledHint(bits_ | kGuest); }
 
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
-  /// A poller scans, and fences for us. One comparison.
+  /// A poller scans the word and fences for its callers. One comparison.
   [[nodiscard]] constexpr bool polled_and_fenced() const noexcept { return static_cast<std::int32_t>(bits_) > 0; }
   [[nodiscard]] constexpr bool polled() const noexcept { return bits_ != 0; }
   [[nodiscard]] constexpr bool guest() const noexcept { return (bits_ & kGuest) != 0; }
@@ -51,8 +50,9 @@ class PolledHint {
   std::uint32_t bits_ = 0;
 };
 
-/// AStackHead::attached: whether an E-stack is associated, and whether it is bound to a processor. A hint, too: a lie
-/// about the first costs the liar's caller a bounded sleep, one about the second a yield or two.
+/// AStackHead::attached: whether an E-stack is associated, and to which processor it is bound, if to any. A hint that
+/// the peer can forge. If it is false about the first, the peer's own caller loses a bounded sleep; if about the
+/// second, a yield or two.
 class EStackHint {
  public:
   constexpr explicit EStackHint(std::uint32_t bits) noexcept : bits_(bits) {}
@@ -69,47 +69,49 @@ class EStackHint {
   std::uint32_t bits_ = 0;
 };
 
-/// The state machine of one A-stack's caller. Where it waits for the return:
+/// The state machine of one A-stack's caller: how it waits for the return.
 ///
-///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of
-///              the poller's turns offer this processor to others, as the poller has done with its own
-///   lend       a poller scans it on this processor, as a guest: sleep for at most kLendMicroseconds, so that it runs
-///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
-///   sleep      else
+///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds. At each of the
+///              poller's turns, offer this processor to others, as the poller has done with its own
+///   lend       a poller scans the word on this processor, as a guest: sleep, for at most kLendMicroseconds, so that
+///              the poller runs
+///   yield      the E-stack is bound to this processor: yield the processor, for at most kYieldMicroseconds
+///   sleep      in all other cases
 ///
-/// It belongs to whoever holds the A-stack. The call path asks one thing, trusts(), and notes nothing when all is well.
+/// It belongs to the thread that holds the A-stack. The call path only asks trusts(), and records no success.
 class CallerPolicy {
  public:
   enum class Way : std::uint8_t { exchange, lend, yield, sleep };
 
-  /// How long a caller polls before it gives the exchange up: about two futex round trips, after which a sleep costs
-  /// less than what was polled away.
+  /// How long a caller polls before it gives up the exchange: about two futex round trips. After that a sleep would
+  /// have cost less than the polling.
   static constexpr std::uint32_t kExchangeMicroseconds = 20;
-  /// A poller that is here serves other callers for PollerPolicy::kYieldUs, then us. Longer than a clock tick: a sleep
-  /// that ends before the next tick has the kernel program the timer, which takes a virtual machine 10 to 16 us.
+  /// A guest on this processor serves other callers for PollerPolicy::kYieldUs, then this one. The sleep is longer than
+  /// a clock tick: for a shorter one the kernel programs the timer, which takes 10 to 16 us in a virtual machine.
   static constexpr std::uint32_t kLendMicroseconds = 5'000;
-  /// Two switches bring the result if the E-stack sits on our processor, and 20 us if it is just on its way there (a
-  /// move takes as long as a wake-up): then a sleep would have the kernel wake us up on another processor than its own.
+  /// If the E-stack is on this processor, two switches bring the result. If it is on its way here, that takes 20 us (a
+  /// move takes as long as a wake-up). If the caller slept then, the kernel would wake it on another processor.
   static constexpr std::uint32_t kYieldMicroseconds = 20;
-  /// A yield that took longer went to somebody else's time slice. (The shortest slice of the kernels looked at is
-  /// 700 us; the longest procedure that a caller yields for is not much above kExchangeMicroseconds.)
+  /// If a yield takes longer, another thread got a time slice. (The shortest slice of the kernels examined is 700 us;
+  /// the longest procedure that a caller yields for is not much above kExchangeMicroseconds.)
   static constexpr std::uint64_t kLongYieldUs = 100;
-  /// And is not risked again before so many times its cost have passed, half a second at most: so it takes a twentieth
-  /// of the time (more only beside slices of over 25 ms), and less and less where it happens again.
+  /// After such a yield the caller does not yield for this many times its cost, at most half a second. So such yields
+  /// take a twentieth of the time (more only if slices are over 25 ms), and less each time that one follows another.
   static constexpr std::uint32_t kCostFactor = 20;
-  /// Processor time between two yields of a caller that exchanges. With nobody else there a yield costs 0.3 us; if
-  /// somebody took the processor, the next one comes when the caller has had it for as long: so it keeps half of it.
+  /// Processor time between two yields of a caller that exchanges. If no other thread wants the processor, a yield
+  /// costs 0.3 us. If one took it, the caller yields again after it has run for as long: so it keeps half of the
+  /// processor.
   static constexpr std::uint64_t kOfferUs = 80;
-  /// Calls that no poller picked up. A poller that was switched out is back after somebody else's time slice, so it is
-  /// tried again after 16 ms at most; a try in vain costs 20 us, an eighth of a per cent of that.
+  /// For calls that no poller picked up. A poller that was switched out returns after another thread's time slice, so
+  /// the caller tries again after at most 16 ms. A try in vain costs 20 us, an eighth of a per cent of that.
   static constexpr DistrustSpans kExchangeSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 16'000};
-  /// Yields and loans that did not bring the result, or brought it at a cost.
+  /// For yields and loans that brought no result, or cost too much.
   static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
 
-  /// Whether to exchange at once: a poller scans the word, in a stint and turn that have been chosen before and have
-  /// kept their word since.
+  /// Whether to exchange at once: choose() has chosen that by exactly this hint, and the trust has not been withdrawn
+  /// since.
   [[nodiscard]] bool trusts(std::uint32_t polled) const noexcept { return trusted_ == polled; }
-  /// So that the next call goes by choose(), however it goes.
+  /// Makes the next call ask choose().
   void trust_no_longer() noexcept { trusted_ = kNothing; }
 
   /// What a caller knows when trusts() says no.
@@ -119,7 +121,7 @@ class CallerPolicy {
     std::uint16_t processor;  ///< The caller's own.
     Moment now;
   };
-  /// H8. `may_yield`: the binding's gate and the thread's scheduling let it.
+  /// H8. `may_yield`: the binding's gate and the thread's scheduling policy allow a yield.
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
     trusted_ = kNothing;
     if (at.polled.polled()) {
@@ -133,21 +135,21 @@ class CallerPolicy {
     }
     return may_yield && would_yield(at.now) && at.estack.is_beside(at.processor) ? Way::yield : Way::sleep;
   }
-  /// Whether it would yield if the E-stack sat beside it: the E-stack is told, and follows only those who would.
+  /// Whether the caller would yield if the E-stack were on its processor. The caller says so in its call: an E-stack
+  /// moves only to callers that would.
   [[nodiscard]] bool would_yield(Moment now) const noexcept { return !yield_.holds(now); }
 
-  /// No return within kExchangeMicroseconds or kLendMicroseconds, although the hint that was believed said that
-  /// somebody scans.
+  /// There was no return within kExchangeMicroseconds, although the hint said that a poller scans.
   void exchange_missed(Moment now) noexcept {
     trust_no_longer();
     missed_ = believed_;
     exchange_.failed(now);
   }
-  /// No return within kLendMicroseconds, although the hint said that a guest is here.
+  /// There was no return within kLendMicroseconds, although the hint said that a guest is here.
   void loan_missed(Moment now) noexcept { loan_.failed_at_a_cost(now, kLendMicroseconds, kCostFactor); }
   /// For a caller that exchanges: whether to yield once before it rings, so that a thread that waits for the processor
-  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. A caller that has been
-  /// off the processor as long as on it has given others enough, and counts again from 0 to what it may keep.
+  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. If the caller has been
+  /// off the processor as long as on it, others have had enough: the count begins again.
   [[nodiscard]] bool offer_due(std::uint64_t ran_us, Moment now) noexcept {
     const std::uint64_t ran = ran_us - offered_at_;
     if (ran < owed_us_) return false;
@@ -161,7 +163,7 @@ class CallerPolicy {
     offered_at_ = ran_us;
     owed_us_ = std::clamp(took_us, kOfferUs, kMostOfferUs);
   }
-  /// What came of yielding, which has ended `now`.
+  /// How the yields went, the last of which has ended `now`.
   void yielded(bool returned, std::uint64_t took_us, Moment now) noexcept {
     if (took_us > kLongYieldUs) {
       yield_.failed_at_a_cost(now, took_us, kCostFactor);
@@ -171,14 +173,14 @@ class CallerPolicy {
   }
 
  private:
-  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  ///< Not what a hint can be.
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  ///< No hint has this value.
   static constexpr std::uint64_t kMostOfferUs = 100'000;
 
   std::uint64_t trusted_ = kNothing;
-  std::uint16_t believed_ = 0;    ///< The stint of the hint that was last believed,
-  std::uint16_t missed_ = 0;      ///< and of the last one that was so in vain.
+  std::uint16_t believed_ = 0;    ///< The stint of the last hint that was believed,
+  std::uint16_t missed_ = 0;      ///< and of the last one that was believed in vain.
   std::uint64_t offered_ = 0;     ///< ticks()
-  std::uint64_t offered_at_ = 0;  ///< By the thread's processor time.
+  std::uint64_t offered_at_ = 0;  ///< In the thread's processor time.
   std::uint64_t owed_us_ = kOfferUs;
   Distrust<kExchangeSpans> exchange_;
   Distrust<kYieldSpans> yield_;

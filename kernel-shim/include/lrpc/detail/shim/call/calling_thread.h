@@ -1,5 +1,5 @@
-// What a thread has of its own on the call path, behind one address: several thread-local words would each cost a load
-// of their place.
+// A thread's own state on the call path, in one thread-local object: each further thread-local variable would cost one
+// more load of an address.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,25 @@ namespace lrpc::shim {
 struct LinkageRecord;
 class CallLimits;
 
-/// How many threads of a process can hold leases of A-stacks at a time; further ones use the LIFOs.
+/// So many threads of a process can hold leases of A-stacks at a time; further threads use the LIFOs.
 inline constexpr unsigned kLeasingThreads = 16;
 
-/// From one thread's lease to the next, in bytes.
+/// Bytes from one thread's lease to the next.
 inline constexpr std::size_t kLeaseSize = 64;
 
 struct CallingThread {
-  /// The thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the
-  /// kernel has no asymmetric fence).
+  /// The thread's number among the leasing threads, valid as long as the thread lives. kLeasingThreads: it has none
+  /// yet, or never gets one, because the kernel has no asymmetric fence.
   [[nodiscard]] unsigned number() const noexcept { return static_cast<unsigned>(lease / kLeaseSize); }
   void set_number(unsigned number) noexcept { lease = number * kLeaseSize; }
 
-  /// The same as the call path has it: where the thread's lease is among those of a list.
+  /// The same number as the call path needs it: the offset of the thread's lease in a list's leases.
   std::size_t lease = kLeasingThreads * kLeaseSize;
-  /// Its outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
+  /// The thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
   LinkageRecord* linkages = nullptr;
-  /// What holds for the calls that it makes; null: nothing. Set by scopes at the client and, to what its caller has
-  /// left, around a procedure at the server: so deadlines pass on by themselves. Whoever sets it puts it back.
+  /// The limits of the calls that the thread makes; null: none. Scopes set it at the client. The server sets it around
+  /// a procedure to what is left of the caller's deadline, so nested calls inherit the deadline. Whoever sets it
+  /// restores the former value.
   CallLimits* limits = nullptr;
 };
 

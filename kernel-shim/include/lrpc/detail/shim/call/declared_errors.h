@@ -1,6 +1,6 @@
-// The errors that a procedure declares (`raises`), between a Result and an A-stack. The status of a call that raised is
-// the error's number, from 1, in the order of the declaration; its fields lie where the PDL says. A codec, `put` or
-// `get`, moves the fields of one error, and is null for an error without fields. For generated stubs.
+// Moves the errors that a procedure declares (`raises`) between a Result and an A-stack. For generated stubs. The
+// status of a call that raised an error is the error's number, from 1, in the order of the declaration; the PDL says
+// where its fields lie. A codec, `put` or `get`, moves the fields of one error. It is null for an error without fields.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace lrpc::detail {
 
-/// Puts an error that `conforms` to its declaration.
+/// Puts an error, but only if it `conforms` to its declaration.
 template <class E>
 struct Checked {
   bool (*conforms)(const E&) noexcept;
@@ -28,7 +28,7 @@ struct Checked {
 template <class E>
 Checked(bool (*)(const E&) noexcept, void (*)(std::byte*, const E&) noexcept) -> Checked<E>;
 
-/// True, unless it is a check that fails. `codec` is not null.
+/// Applies `codec`, which is not null. False if the codec checks and the check fails.
 template <class Codec, class Place, class E>
 [[nodiscard]] bool moved(const Codec& codec, Place place, E& error) noexcept {
   if constexpr (std::is_void_v<std::invoke_result_t<Codec, Place, E&>>) {
@@ -39,8 +39,8 @@ template <class Codec, class Place, class E>
   }
 }
 
-/// Puts the error that `outcome` holds. Returns the call's status: the error's number, a failure if the error does not
-/// conform to its declaration, 0 if `outcome` holds none. One codec for each error.
+/// Puts the error that `outcome` holds. Returns the call's status: the error's number; a failure if the error does not
+/// conform to its declaration; 0 if `outcome` holds no error. There is one codec for each error.
 template <class T, class... Raised, class... Put>
 [[nodiscard, gnu::cold]] std::uint16_t put_declared_error(const Result<T, Raised...>& outcome, std::byte* image,
                                                           std::span<const ImageRange> places, Put... put) noexcept {
@@ -57,7 +57,7 @@ template <class T, class... Raised, class... Put>
   return number;
 }
 
-/// The error that `status` is the number of, from a peer's image: each field is loaded once. bad_result if one does not
+/// Gets the error with number `status` from a peer's image, and loads each field once. bad_result if a field does not
 /// conform. Precondition: there is such an error.
 template <class T, class... Raised, class... Get>
 [[nodiscard, gnu::cold, gnu::noinline]] Result<T, Raised...> get_declared_error(

@@ -16,9 +16,9 @@
 
 namespace lrpc::shim {
 
-/// Every sleep of a caller ends after this and is followed by a look at whether the peer lives.
+/// No sleep of a caller is longer. After it the caller checks whether the peer lives.
 inline constexpr std::chrono::milliseconds kBoundedSleep{100};
-/// Every sleep of a parked E-stack ends after this: rarely enough that idle costs nothing.
+/// No sleep of a parked E-stack is longer. So long, that idle E-stacks cost nothing.
 inline constexpr std::chrono::seconds kParkedSleep{30};
 
 [[nodiscard]] inline CallWord load_word(const AStackHead& head) noexcept {
@@ -27,15 +27,15 @@ inline constexpr std::chrono::seconds kParkedSleep{30};
 
 // ---- The exchange gate, client's half (LRPC §3.4) ----
 
-/// T1: rings by a plain release store, so that the poller sees the arguments only together with the word. It may
-/// overwrite a parked flag: the caller must remember that an E-stack may sleep.
+/// T1: rings by a plain release store: a poller that sees the word also sees the arguments. The store may overwrite a
+/// parked flag, so the caller must remember that an E-stack may sleep.
 inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   LRPC_STEP("T1");
   head.word.store(called.bits(), std::memory_order_release);
 }
 
-/// Polls for the return of the linkage's last call, for `limits.wait` at most, at the linkage's pace. True if it came;
-/// `word` is the last copy either way.
+/// Polls for the return of the linkage's last call, at the linkage's pace, for at most `limits.wait`. True if it came.
+/// Either way `word` is the last copy of the call word.
 [[nodiscard]] inline bool poll_return(const LinkageRecord& linkage, const PollPace::Limits& limits,
                                       CallWord& word) noexcept {
   const AStackHead& head = *linkage.astack.head;
@@ -51,17 +51,17 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   }
 }
 
-/// The same for a call that has just been rung, by whose time the pace is found.
+/// The same for a call that has just been rung. Its time helps to find the pace.
 [[nodiscard]] bool poll_rung(LinkageRecord& linkage, const PollPace::Limits& limits, CallWord& word) noexcept;
 
-// ---- A call that nobody waits for, and a poller that goes ----
+// ---- A call that nobody waits for, and a poller that leaves ----
 //
-// Who rings by plain store and goes away would not notice that the poller has just gone. So the two are a Dekker pair
-// over the word and the hint `polled`: the caller rings, fences, looks at the hint; the poller takes the hint back,
-// fences, looks at the word. Either the caller's call is seen in that last look, or the caller sees that the hint is
-// off and wakes the E-stack (T4).
+// A caller that rings by a plain store and does not wait would not notice that the poller has just left. So the two are
+// a Dekker pair over the word and the hint `polled`. The caller rings, fences, and looks at the hint; the poller clears
+// the hint, fences, and looks at the word. Either the poller sees the call in that last look, or the caller sees that
+// the hint is off, and wakes the E-stack (T4).
 
-/// T1, the fence, the look. True: a poller has the call, whose own fence reaches this caller. False: ask
+/// T1, then the fence, then the look. True: a poller has the call, and its own fence covers this caller. False: ask
 /// still_polled().
 [[nodiscard]] inline bool ring_for_poller(AStackHead& head, CallWord called) noexcept {
   ring_exchange(head, called);
@@ -69,17 +69,17 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   return PolledHint(head.polled.load(std::memory_order_relaxed)).polled_and_fenced();
 }
 
-/// The caller's half where the hint says that whoever polls cannot fence for its callers: they do. False: nobody polls.
+/// The caller's half for a poller that cannot fence for its callers: they fence themselves. False: nobody polls.
 [[nodiscard]] inline bool still_polled(const AStackHead& head) noexcept {
   if (head.polled.load(std::memory_order_relaxed) == 0) return false;
   full_fence();
   return head.polled.load(std::memory_order_relaxed) != 0;
 }
 
-/// H6: the poller's half, for each A-stack that it lets go of.
+/// H6: the poller's half, for each A-stack that it stops polling.
 inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std::memory_order_seq_cst); }
-/// Behind that, once for all of them, and before the last look at each. `promised`: their hints say that it fences for
-/// the callers. False: the kernel does not.
+/// After take_hint_back(), once for all these A-stacks, and before the last look at each. `promised`: their hints say
+/// that the poller fences for the callers. True if the kernel has done that.
 [[nodiscard]] inline bool fence_before_last_look(bool promised) noexcept {
   if (promised) return heavy_shared_fence();
   full_fence();
@@ -88,40 +88,40 @@ inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std
 
 // ---- The handoff gate, client's half ----
 
-/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
-/// Sequentially consistent, for the caller loads `attached` next.
+/// T2: rings by an exchange, which shows whether an E-stack is parked, however late it parked. True if the E-stack must
+/// be woken. Sequentially consistent, because the caller loads `attached` next.
 [[nodiscard]] inline bool ring_handoff(AStackHead& head, CallWord called) noexcept {
   LRPC_STEP("T2");
   return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked();
 }
 
-/// Gives the processor away again and again, looking for the return of `generation` each time; not again once `limit`
-/// ticks() have passed. True if it came.
+/// Yields the processor and looks for the return of `generation`, again and again until `limit` ticks() have passed.
+/// True if it came.
 [[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uint64_t limit,
                                     CallWord& word) noexcept;
 
-/// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it
-/// is `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
+/// T3, its first half: announces a sleep in the word. True: the caller may sleep while the word's futex half is
+/// `expected`. False if the word is no longer CALLED(generation), or if it or `revoked` says that the binding is
+/// revoked: look again.
 [[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                                   std::uint32_t& expected) noexcept;
 
-/// T3: announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word
-/// is no longer CALLED(generation) or `revoked` is set. The caller looks at the word again in any case.
+/// T3: announces the sleep, then sleeps until the word changes, for at most `limit`. Returns at once where
+/// announce_sleep() says false. In any case the caller must look at the word again.
 Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                       std::chrono::nanoseconds limit) noexcept;
 
-/// T15: CALLED(generation) → ABANDONED(generation). False if the call returned before (the result is there to take).
+/// T15: CALLED(generation) → ABANDONED(generation). False if the call has returned; the result can be taken.
 [[nodiscard]] bool abandon(AStackHead& head, std::uint64_t generation) noexcept;
 
 // ---- The server's half of both ----
 
-/// Wakes whoever the overwritten word says sleeps on it; what return_to_caller() does when it is not alone.
+/// Wakes those that sleep on the word according to `old`, its overwritten value: the rare half of return_to_caller().
 void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 
-/// T9, T10: returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a
-/// plain store and a look would lose wake-ups. If the old value says abandoned, this very exchange ends the quarantine.
-/// A parked flag that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park
-/// anew.
+/// T9, T10: returns to the client. Exchanges the word, and wakes the caller if the *old* value says that it sleeps: a
+/// look and a plain store would lose wake-ups. If the old value says abandoned, this exchange ends the quarantine. If
+/// it has a parked flag, an E-stack parked while a poller had the call: it is woken, and parks again.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
   LRPC_STEP("T9 returned");
@@ -129,26 +129,26 @@ inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
     wake_sleepers(head, old);
 }
 
-/// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that
-/// nobody has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps at most `limit` and
-/// kParkedSleep.
+/// T11: parks an E-stack on its A-stack's word until the word changes. Returns at once if there is a call that nobody
+/// has claimed, or if one of the private flags `leave` and `revoked` is set. Sleeps for at most `limit`, and never
+/// longer than kParkedSleep.
 ///
-/// A peer may move the sleeper to another futex (FUTEX_CMP_REQUEUE): then no wake-up on the word reaches it. `summons`,
-/// if not null, is a word on which it sleeps, too: who sets one of the flags raises that. It makes the sleep dearer.
-/// Precondition: can_wait_any().
+/// A peer may move the sleeper to another futex (FUTEX_CMP_REQUEUE); then no wake-up on the word reaches it. So the
+/// E-stack also sleeps on `summons`, if that is not null: a thread that sets one of the flags raises this word. Such a
+/// sleep costs more. Precondition with `summons`: can_wait_any().
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked, std::chrono::nanoseconds limit,
                  const SleepingWord* summons = nullptr) noexcept;
 
-/// T14, the word's half: gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the
-/// parked flag, so that one that is just about to sleep does not, and wakes. Set its `leave` before.
+/// T14, the word's half: wakes a parked E-stack without a call, to detach it. Clears the parked flag, so that an
+/// E-stack that is about to sleep does not, then wakes. Set its `leave` flag before.
 void unpark_estack(AStackHead& head) noexcept;
 
 // ---- Revocation, either side ----
 
-/// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag
-/// can begin, and wakes whoever of `who` sleeps on it. Set that flag before. `any`: false if nobody can sleep on it who
-/// came before the flag.
+/// T17 (caller), T18 (estack): changes the word, then wakes the sleepers of kind `who`. After the change no sleep can
+/// begin that has not looked at the private revoked flag. Set that flag before. `any`: false if no thread that came
+/// before the flag can sleep on the word; then none is woken.
 void revoke_word(AStackHead& head, Sleeper who, bool any = true) noexcept;
 
 }  // namespace lrpc::shim

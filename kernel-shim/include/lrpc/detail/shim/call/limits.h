@@ -1,4 +1,4 @@
-// What holds for the calls that a thread makes: by when they must be over, and who may end them before.
+// The limits of the calls that a thread makes: their deadline, and the cancellations that may end them earlier.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 namespace lrpc::shim {
 
-/// A moment that is asked for often: told by ticks(), which costs a few instructions, and set right by the clock, at
-/// the rate that ticks have had since the process measured it first, whenever that was longer ago than kTrusted. So
-/// neither that first measurement nor a counter that jumps does harm. Belongs to one thread.
+/// A deadline that is asked for often. ticks() tells the time that is left, in a few instructions. If the last look at
+/// the clock is older than kTrustedUs, the clock corrects that time, and the rate of the ticks. So neither an inexact
+/// first measurement of the rate nor a counter that jumps does harm. Belongs to one thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What is left of no deadline at all, in ns.
+  /// left() of no deadline, in ns.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  /// The most that is believed: of what a peer says, and of what a program asks for.
+  /// The longest timeout that is accepted, from a peer or from a program, in ns.
   static constexpr std::int64_t kMost = std::chrono::nanoseconds(std::chrono::hours(24 * 366)).count();
-  /// `timeout`, at most kMost: what the clock can tell. Compared before it is converted, for ns hold no 300 years.
+  /// `timeout`, but at most kMost. Compared before it is converted: 64 bits of ns hold less than 300 years.
   [[nodiscard]] static constexpr std::chrono::nanoseconds span(std::chrono::milliseconds timeout) noexcept {
     constexpr std::chrono::nanoseconds most(kMost);
     return timeout < std::chrono::duration_cast<std::chrono::milliseconds>(most) ? timeout : most;
@@ -37,19 +37,19 @@ class Deadline {
   explicit Deadline(Clock::time_point until) noexcept {
     if (until == Clock::time_point::max()) return;
     measure();
-    until_ = std::max(until, Clock::time_point());  // the clock's beginning: long past, and no overflow
+    until_ = std::max(until, Clock::time_point());  // not before the clock's beginning: no overflow
     known_ = true;
     (void)look_at_clock();
   }
 
-  /// For calls of peers, of which each begin()s it anew.
+  /// For calls from peers: each call starts it by begin().
   struct OfPeers {};
   explicit Deadline(OfPeers /*tag*/) noexcept {
     measure();
     note_clock();
   }
-  /// In `left` ns from `now`, without a look at the clock. What a peer has said: over kMost is kMost, to whoever asks
-  /// left() or until(). Precondition: made OfPeers, or at a time.
+  /// The deadline is `left` ns after `now`; the clock is not read. `left` comes from a peer: left() and until() take
+  /// more than kMost as kMost. Precondition: made OfPeers, or at a time.
   void begin(std::uint64_t left, std::uint64_t now = ticks()) noexcept {
     since_ = now;
     left_ = static_cast<std::int64_t>(left);
@@ -57,7 +57,7 @@ class Deadline {
   }
 
   [[nodiscard]] bool ever() const noexcept { return trusted_ != 0; }
-  /// Nanoseconds that are left; not above zero: it is over. kNever without a deadline.
+  /// Nanoseconds that are left; zero or less: the deadline has passed. kNever without a deadline.
   [[nodiscard]] std::int64_t left() noexcept {
     if (!ever()) return kNever;
     const std::uint64_t passed = ticks() - since_;
@@ -65,8 +65,8 @@ class Deadline {
       return look_at_clock();
     return left_at_since() - static_cast<std::int64_t>(passed * scale_ >> 32);
   }
-  /// For the call path: the same where ticks() alone can tell, and something is left. Else, and after ask_always(), 0:
-  /// ask left(). Of what a peer has said it may be more than kMost, for another peer to cut.
+  /// For the call path: the same, if ticks() alone can tell it and time is left. Otherwise, and after ask_always(), 0:
+  /// ask left(). A peer's value may exceed kMost here: the next peer cuts it.
   [[nodiscard]] std::int64_t left_by_ticks() const noexcept {
     const std::uint64_t passed = ticks() - since_;
     if (passed >= told_by_ticks_) [[unlikely]]
@@ -74,17 +74,17 @@ class Deadline {
     const auto ns = static_cast<std::int64_t>(passed * scale_ >> 32);
     return left_ > ns ? left_ - ns : 0;
   }
-  /// Now and then, before begin(): a look at the clock. A counter that jumps between begin() and the first look at the
-  /// clock is found out by what the clock says since this look, or since an earlier one of left(): a jump of 3 ms for
-  /// each second since then.
+  /// Reads the clock; call it now and then, before begin(). The first look at the clock after begin() is compared with
+  /// this one (or with one by left(), if later). So a counter that has jumped in between is noticed, if by more than 3
+  /// ms for each second since this look.
   void note_clock() noexcept;
-  /// The same if the last look is a second old.
+  /// The same, if the last look is at least a second old.
   void note_clock(Moment now) noexcept {
     if (now.since(looked_tick_) >= kNoteUs) note_clock();
   }
-  /// From now on left_by_ticks() is 0.
+  /// Makes left_by_ticks() return 0.
   void ask_always() noexcept { told_by_ticks_ = 0; }
-  /// By the clock; time_point::max() is never.
+  /// The deadline by the clock; time_point::max(): never.
   [[nodiscard]] Clock::time_point until() noexcept;
 
  private:
@@ -101,32 +101,32 @@ class Deadline {
                   : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(left_), std::uint64_t{kMost}));
   }
 
-  std::int64_t left_ = 0;            ///< ns, at since_. Unless known_: what a peer has said, whatever it is.
+  std::int64_t left_ = 0;            ///< ns, at since_. Unless known_: a peer's value, unchecked.
   std::uint64_t since_ = 0;          ///< ticks()
   std::uint64_t told_by_ticks_ = 0;  ///< trusted_, or 0: ask_always().
   std::uint64_t scale_ = 0;          ///< ns a tick, times 2^32.
-  std::uint64_t trusted_ = 0;        ///< ticks() after since_ for which they are believed; 0: never over.
+  std::uint64_t trusted_ = 0;        ///< ticks() after since_ for which they are trusted; 0: no deadline.
   Clock::time_point until_{};        ///< By the clock, if known_.
   bool known_ = false;
-  std::uint64_t looked_tick_ = 0;  ///< ticks(), and by the clock, at the last look at both.
+  std::uint64_t looked_tick_ = 0;  ///< The last look at ticks() and clock: both times.
   Clock::time_point looked_at_{};
 };
 
-/// Whether calls were cancelled: 0, then 1 for good. A futex word of this process.
+/// Whether calls were cancelled: 0, then 1 for ever. A futex word of this process.
 struct CancellationWord {
   std::atomic<std::uint32_t> cancelled{0};
 };
 
-/// The cancellations that hold for a call, innermost first. Constant.
+/// The cancellations that apply to a call, innermost first. Never changed.
 struct Cancellations {
   std::shared_ptr<CancellationWord> word;
   std::shared_ptr<const Cancellations> around;
 };
 
-/// Whether one of them has come.
+/// Whether any of them has been cancelled.
 [[nodiscard]] bool cancelled(const Cancellations* cancellations) noexcept;
 
-/// All that holds for the calls of a thread just now; what an outer scope says is in it. Belongs to the thread.
+/// All present limits of a thread's calls, those of outer scopes included. Belongs to the thread.
 class CallLimits {
  public:
   CallLimits() noexcept = default;
@@ -134,7 +134,7 @@ class CallLimits {
 
   /// Null: none.
   [[nodiscard]] const std::shared_ptr<const Cancellations>& cancellations() const noexcept { return cancellations_; }
-  /// After the deadline has been set: one look at that tells the call path that there is more to look at.
+  /// Set the deadline before. A look at the deadline then tells the call path that there is more to look at.
   void set_cancellations(std::shared_ptr<const Cancellations> cancellations) noexcept {
     cancellations_ = std::move(cancellations);
     if (cancellations_ != nullptr) deadline.ask_always();

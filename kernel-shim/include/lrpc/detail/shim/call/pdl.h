@@ -1,4 +1,4 @@
-// The procedure descriptor list (LRPC §3.1): what stubgen emits for an interface and both libraries work from.
+// The procedure descriptor list (LRPC §3.1): stubgen emits it for an interface, and both libraries use it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lrpc {
 
-/// One class of A-stacks: procedures of similar size share them (LRPC §3.1).
+/// A class of A-stacks. Procedures of similar size share a class (LRPC §3.1).
 struct AStackClass {
   std::uint32_t image_size = 0;  ///< Bytes of argument image each A-stack of the class can hold.
   std::uint32_t tail_size = 0;   ///< Bytes of out-of-band tail behind each; 0 for none.
@@ -17,17 +17,17 @@ struct AStackClass {
   friend bool operator==(const AStackClass&, const AStackClass&) = default;
 };
 
-/// Which bytes of an image a call or a return makes meaningful: the ranges a remote call sends. Fixed part only;
-/// the windows of variable-size parameters are described by the VariableParameter rows.
+/// Bytes of an image that a call or a return makes meaningful, and that a remote call sends. For the fixed part only:
+/// VariableParameter describes the windows of variable-size parameters.
 struct ImageRange {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
 };
 
-/// A `string`/`bytes` parameter. Its length word (uint32) is in the fixed part. A value of up to `inline_capacity`
-/// bytes lies in the image at `inline_offset`, a longer one, up to `bound`, in the tail at `tail_offset`. The top bit
-/// of the length word (kInTail) says which; both places are constants, so a hostile word can choose between two valid
-/// ones, no more.
+/// A `string` or `bytes` parameter. Its length word (uint32) is in the fixed part. A value of up to `inline_capacity`
+/// bytes lies in the image at `inline_offset`; a longer one, of up to `bound` bytes, in the tail at `tail_offset`. The
+/// top bit of the length word (kInTail) says which. Both places are constants, so a forged word can only choose between
+/// two valid places.
 struct VariableParameter {
   std::uint32_t length_offset = 0;
   std::uint32_t inline_offset = 0;
@@ -39,28 +39,28 @@ struct VariableParameter {
   static constexpr std::uint32_t kInTail = 0x8000'0000;
 };
 
-/// One procedure descriptor, the part that both domains know. The entry address is in the server's ServerProcedure.
+/// The part of a procedure descriptor that both domains know. The server's ServerProcedure has the entry address.
 struct ProcedureDescriptor {
   std::string_view name;
   std::uint16_t astack_class = 0;
   std::uint16_t simultaneous_calls = 5;
   std::uint32_t image_size = 0;  ///< Bytes of the image this procedure uses (≤ its class's).
   bool may_block = false;        ///< Never executed by a poller.
-  bool handles = false;          ///< Takes or returns a handle, which is one server's: no group of hosts is called.
-  std::uint32_t stack_need = 0;  ///< Bytes of stack that the server's entry stub may take for its copies.
+  bool handles = false;          ///< Takes or returns a handle. Not for groups of hosts: a handle is one server's.
+  std::uint32_t stack_need = 0;  ///< Bytes of stack that the server's entry stub may use for its copies.
   std::span<const ImageRange> call_ranges{};
   std::span<const ImageRange> return_ranges{};
   std::span<const VariableParameter> variable_parameters{};
-  /// What the errors it raises make meaningful, by status - 1: one range each, empty for an error without fields.
+  /// One range for each error that it raises, by status - 1: the error's fields. Empty for an error without fields.
   std::span<const ImageRange> raised_ranges{};
 };
 
-/// What identifies an interface between two domains that were built apart.
+/// Identifies an interface between two domains that were built separately.
 struct InterfaceId {
   std::string_view name;
   std::uint16_t major = 0;
   std::uint16_t minor = 0;
-  std::uint64_t hash = 0;  ///< Of the canonical declaration; equal hashes mean equal layouts.
+  std::uint64_t hash = 0;  ///< Hash of the canonical declaration; equal hashes mean equal layouts.
 };
 
 /// The procedure descriptor list of one interface. Instances are constants emitted by stubgen (static storage).
@@ -69,10 +69,10 @@ struct Pdl {
   std::span<const AStackClass> classes;
   std::span<const ProcedureDescriptor> procedures;
   std::string_view text;          ///< The canonical declaration, so that a tool can describe the interface.
-  const Pdl* callback = nullptr;  ///< Through which the server calls its clients back; null: it does not.
+  const Pdl* callback = nullptr;  ///< The interface of the server's callbacks to its clients; null: none.
 };
 
-/// Fixed limits of a region; a PDL over one of them is refused at export and at generation.
+/// Fixed limits of a region. stubgen and export refuse a PDL that exceeds one.
 namespace limits {
 inline constexpr std::uint32_t kMaxClasses = 64;
 inline constexpr std::uint32_t kMaxProcedures = 4096;

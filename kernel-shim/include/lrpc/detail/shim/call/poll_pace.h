@@ -8,33 +8,33 @@
 
 namespace lrpc::shim {
 
-/// The pace of one A-stack's caller. A look takes the word's cache line away from a server that is about to return. A
-/// longer delay between two looks avoids that, but sees the return later. Which of the two costs more depends on the
-/// machine, and on where the two processors are (docs/PERFORMANCE.md). So the pace is found by trial: 1, 2, 4, ...
-/// delays between two looks, kBlocks blocks of calls each. The pace with the quickest block holds for kHeldCalls.
+/// The pace of one A-stack's caller. Each look takes the word's cache line away from a server that is about to return.
+/// With longer delays between looks that happens less often, but the caller sees the return later. Which costs more
+/// depends on the machine and on the two processors (docs/PERFORMANCE.md). So the pace is found by trial: 1, 2, 4, ...
+/// delays between two looks, for kBlocks blocks of calls each. The pace with the fastest block is kept for kHeldCalls.
 ///
-/// A peer can only make it choose badly, which costs its own callers Limits::most delays a call.
+/// A peer can only cause a bad choice, which costs its own callers Limits::most delays a call.
 class PollPace {
  public:
   /// In poll_delay()s.
   struct Limits {
-    std::uint32_t wait = 0;  ///< For how long a call's return is polled for.
-    std::uint32_t most = 1;  ///< Between two looks.
+    std::uint32_t wait = 0;  ///< How long to poll for a call's return.
+    std::uint32_t most = 1;  ///< The longest delay between two looks.
   };
-  /// The longest delay between two looks: a call ends half of that late on average. On the machine where long delays
+  /// The longest delay between two looks: calls end late by half of it on average. On the machine where long delays
   /// gain most, 55 ns are best.
   static constexpr std::uint32_t kMostNs = 80;
-  /// Only blocks are timed: a time stamp at each call changes what it measures. The quickest of a few blocks is one in
-  /// which nothing was switched out.
+  /// Only blocks of calls are timed: a time stamp at each call would change what it measures. In the fastest of a few
+  /// blocks neither thread was switched out.
   static constexpr std::uint16_t kCallsInBlock = 16;
   static constexpr std::uint8_t kBlocks = 8;
-  /// With three trials a fortieth of the calls are at another pace than the best. At 150 ns a call the pace follows a
+  /// With three trials, a fortieth of the calls run at another pace than the best. At 150 ns a call, the pace follows a
   /// change within 3 ms.
   static constexpr std::uint16_t kHeldCalls = 16'000;
 
-  /// poll_delay()s before each look but the first.
+  /// How many poll_delay()s come before each look but the first.
   [[nodiscard]] unsigned delays() const noexcept { return delays_; }
-  /// A call has returned within Limits::wait. True: tell_time() is due.
+  /// Tells that a call has returned within Limits::wait. True: call tell_time() now.
   [[nodiscard]] bool returned() noexcept { return --calls_left_ == 0; }
   /// `now`: ticks().
   void tell_time(std::uint64_t now, std::uint32_t most) noexcept {
@@ -64,12 +64,12 @@ class PollPace {
     blocks_left_ = kBlocks;
   }
 
-  std::uint64_t began_ = 0;      ///< The present block: ticks().
-  std::uint64_t least_ = kNone;  ///< Ticks that a block has taken since the trials began,
+  std::uint64_t began_ = 0;      ///< When the present block began: ticks().
+  std::uint64_t least_ = kNone;  ///< Ticks of the fastest block since the trials began,
   std::uint8_t best_ = 1;        ///< and its pace.
   std::uint8_t delays_ = 1;
-  std::uint8_t blocks_left_ = 0;              ///< Of the present trial; 0: the pace is held.
-  std::uint16_t calls_left_ = kCallsInBlock;  ///< Until tell_time() is due.
+  std::uint8_t blocks_left_ = 0;              ///< Of the present trial; 0: the pace is kept.
+  std::uint16_t calls_left_ = kCallsInBlock;  ///< Calls until tell_time() is due.
 };
 
 }  // namespace lrpc::shim

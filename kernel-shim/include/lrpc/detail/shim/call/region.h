@@ -1,4 +1,4 @@
-// The pairwise region of a binding: a sealed memfd with the A-stacks and their out-of-band tails (LRPC §3.1, §3.5).
+// The region of a binding: a sealed memfd with the A-stacks and their tails (LRPC §3.1, §3.5).
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace lrpc::shim {
 
-/// Where everything lies in a region. Computed from A-stack classes that come from the generated PDL or, validated,
-/// over the socket, never out of the region itself. A-stacks are numbered contiguously, class after class.
+/// The layout of a region. It is computed from A-stack classes that come from the generated PDL or, validated, over the
+/// socket, and never from the region itself. A-stacks are numbered contiguously, class after class.
 class RegionLayout {
  public:
-  /// Fails with limit_reached or invalid_argument if the classes break a limit of lrpc::limits. `page`: the bytes of a
+  /// Fails with limit_reached or invalid_argument if the classes exceed a limit of lrpc::limits. `page`: bytes of a
   /// page of memory, a power of two; 0: this machine's.
   static Result<RegionLayout> of(std::span<const AStackClass> classes, std::uint64_t page = 0);
 
@@ -26,9 +26,9 @@ class RegionLayout {
     AStackClass declared;
     std::uint32_t first_astack = 0;  ///< Number of its first A-stack.
     std::uint32_t slot_stride = 0;   ///< Bytes from one slot to the next: a multiple of 128 (no false sharing).
-    std::uint64_t slots_offset = 0;  ///< Of its first slot.
+    std::uint64_t slots_offset = 0;  ///< The offset of its first slot.
     std::uint32_t tail_stride = 0;   ///< Bytes from one tail to the next: whole pages of the machine.
-    std::uint64_t tails_offset = 0;  ///< Of its first tail, behind all slots of all classes.
+    std::uint64_t tails_offset = 0;  ///< The offset of its first tail, after all slots of all classes.
   };
 
   [[nodiscard]] std::span<const Class> classes() const noexcept { return classes_; }
@@ -41,30 +41,30 @@ class RegionLayout {
   std::uint64_t size_ = 0;
 };
 
-/// One A-stack as a domain sees it: its head, its image, its tail. Views into a mapped Region, valid as long as that.
+/// One A-stack as a domain sees it. The pointers are valid as long as the Region is mapped.
 struct AStack {
   AStackHead* head = nullptr;
-  std::byte* image = nullptr;  ///< class image_size bytes.
-  std::byte* tail = nullptr;   ///< class tail_size bytes; null if the class has none.
+  std::byte* image = nullptr;  ///< The class's image_size bytes.
+  std::byte* tail = nullptr;   ///< The class's tail_size bytes; null if that is 0.
   AStackLimit* limit = nullptr;
   std::uint16_t astack_class = 0;
 };
 
-/// Creates a zeroed region for `layout`: a memfd, non-executable, close-on-exec, sealed against every change of size
-/// and of seals. The caller owns the fd and is to close it once it has handed it out or mapped it.
+/// Creates a zeroed region for `layout`: a memfd, not executable, close-on-exec, sealed against changes of its size and
+/// its seals. The caller owns the fd, and should close it when it has sent or mapped it.
 Result<UniqueFd> create_region(const RegionLayout& layout);
 
-/// A mapping of a region. Owns the mapping, not the fd. Not inherited across fork (MADV_DONTFORK). Move-only.
+/// A mapping of a region. Owns the mapping, not the fd. A forked child does not inherit it (MADV_DONTFORK). Move-only.
 class Region {
  public:
-  /// Checks seals and size of a region fd that another domain sent, maps it, and closes it: another process of the same
-  /// user could otherwise open it through /proc. Fails with bad_message if it is not such a region.
+  /// Checks the seals and size of a region fd that another domain has sent, maps the region, and closes the fd: another
+  /// process of the same user could otherwise open it through /proc. Fails with bad_message if it is not such a region.
   static Result<Region> map(UniqueFd fd, RegionLayout layout);
-  /// The same without closing it. Where a stranger has sent it, the caller closes it on another thread if this fails:
-  /// it may be the last of any amount of memory.
+  /// The same, but does not close the fd. If this fails, the caller closes an fd from a stranger on another thread: it
+  /// may be the last reference to any amount of memory, which takes long to free.
   static Result<Region> map(int fd, RegionLayout layout);
 
-  /// Anonymous memory of this domain alone, with the same A-stacks: for a binding whose server is on another host.
+  /// Private memory of this domain with the same A-stacks, for a binding whose server is on another host.
   static Result<Region> private_to_this_domain(RegionLayout layout);
 
   Region() noexcept = default;
@@ -78,8 +78,8 @@ class Region {
   [[nodiscard]] bool mapped() const noexcept { return base_ != nullptr; }
   /// A-stack number `index`. Precondition: index < layout().astack_count().
   [[nodiscard]] AStack astack(std::uint32_t index) const noexcept;
-  /// Gives the pages of a tail back to the system (both sides then read zeros). May be called by either side when the
-  /// A-stack is its own.
+  /// Returns the pages of a tail to the system; both sides then read zeros. Either side may call it while it holds the
+  /// A-stack.
   void trim_tail(const AStack& astack) const noexcept;
 
  private:
@@ -87,7 +87,7 @@ class Region {
   void unmap() noexcept;
 
   std::byte* base_ = nullptr;
-  ProcessNumber owner_ = 0;  ///< The process that mapped it; in a fork child the addresses belong to somebody else.
+  ProcessNumber owner_ = 0;  ///< The process that mapped it. In a forked child these addresses are not ours.
   bool shared_ = true;       ///< False: private_to_this_domain().
   RegionLayout layout_;
 };

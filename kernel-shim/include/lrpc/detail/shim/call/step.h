@@ -5,8 +5,8 @@
 
 namespace lrpc::shim {
 
-/// What a mark leaves in the section `lrpc_steps` of the program, which nothing in it reads: 32 bytes, aligned to 32.
-/// A step has as many marks as there are places that it was inlined into.
+/// A mark's record in the program's section `lrpc_steps`, which the program itself never reads: 32 bytes, aligned to
+/// 32. A step has one mark for each place into which it was inlined.
 struct StepMark {
   std::int32_t place;  ///< Of the step's first instruction, relative to this record.
   char name[28];       ///< "client 4", "server a", a transition, ...; ends with a zero.
@@ -15,9 +15,10 @@ static_assert(sizeof(StepMark) == 32);
 
 }  // namespace lrpc::shim
 
-/// Here a step begins. No instruction, no operand, and nothing that the compiler must keep in order but other marks and
-/// atomics: the code is what it is without. The record goes to the group of the function that it is in ("?"), so that
-/// it is dropped with a copy of an inline function that the linker drops. `name`: a literal of at most 27 characters.
+/// Marks the beginning of a step. It has no instruction and no operand, and the compiler must keep it in order only
+/// with other marks and atomics, so the code is the same without it. The record belongs to the section group of its
+/// function ("?"): if the linker drops a copy of an inline function, it drops the record, too. `name`: a literal of at
+/// most 27 characters.
 #define LRPC_STEP(name)                                \
   __asm__ inline volatile(                             \
       "771:\n\t"                                       \

@@ -1,4 +1,4 @@
-// The C++ shapes of values that an interface file can declare, and the moves between them and an A-stack image.
+// The C++ types of the values that an interface file can declare, and the copies between them and an A-stack image.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ namespace detail {
 [[noreturn, gnu::cold]] void throw_text_too_long(std::size_t size, std::size_t most);
 }
 
-/// `string<N>`: at most N bytes of text held inline; no allocation. N ≤ 65,535. Not required to be UTF-8, may hold NUL.
+/// `string<N>`: at most N bytes of text held inline; no allocation. N ≤ 65,535. Any bytes, NUL included.
 template <std::size_t N>
 class String {
  public:
   static constexpr std::size_t kCapacity = N;
   constexpr String() noexcept = default;
-  /// Throws std::length_error if `text` is longer than N. Text of unknown length: assign(), or cut().
+  /// Throws std::length_error if `text` is longer than N. For text of unknown length use assign() or cut().
   String(std::string_view text) {  // NOLINT: implicit by design
     if (!assign(text)) [[unlikely]]
       detail::throw_text_too_long(text.size(), N);
@@ -46,7 +46,7 @@ class String {
   /// False, and unchanged, if `text` is longer than N.
   [[nodiscard]] bool assign(std::string_view text) noexcept {
     if (text.size() > N) return false;
-    if (!text.empty()) std::memmove(bytes_, text.data(), text.size());  // an empty text may be nowhere
+    if (!text.empty()) std::memmove(bytes_, text.data(), text.size());  // data() of an empty text may be null
     size_ = static_cast<std::uint32_t>(text.size());
     return true;
   }
@@ -64,8 +64,8 @@ class String {
   char bytes_[N == 0 ? 1 : N];
 };
 
-/// Texts are equal if their bytes are, whatever their bounds. The second compares with all that becomes a
-/// std::string_view. Templates: with them no argument may become a String first, which would be as good a way.
+/// Texts are equal if their bytes are equal; their bounds do not count. The second operator takes all that converts to
+/// std::string_view. Both are templates, so that no argument converts to String, which would be ambiguous.
 template <std::size_t A, std::size_t B>
 [[nodiscard]] bool operator==(const String<A>& a, const String<B>& b) noexcept {
   return a.view() == b.view();
@@ -75,10 +75,10 @@ template <std::size_t N>
   return a.view() == b;
 }
 
-/// `bytes<N>` that a procedure returns or changes: a view of memory that somebody else owns, with a size that may
-/// change up to its capacity. As a client's argument it views the caller's destination; in a server's procedure it
-/// views the A-stack or its out-of-band tail, so that results are written where the client copies them from (LRPC
-/// §3.5).
+/// `bytes<N>` that a procedure returns or changes: a view of memory that it does not own, with a size that may change
+/// up to its capacity. At the client it views the caller's destination. In a server's procedure a result views the
+/// A-stack or its tail, from where the client copies it (LRPC §3.5). An inout parameter does so only if it is
+/// `uninterpreted`; otherwise it views a private copy.
 class Buffer {
  public:
   constexpr Buffer() noexcept = default;
@@ -115,7 +115,7 @@ class Buffer {
 };
 
 /// A typed handle: names an object that the server holds for this binding. Only the binding that got it can use it.
-/// Tag::kTag is the type's number in its interface; 0 as value is never a valid handle.
+/// Tag::kTag is the type's number in its interface. The value 0 is never valid.
 template <class Tag>
 struct Handle {
   using TagType = Tag;
@@ -124,8 +124,8 @@ struct Handle {
   explicit operator bool() const noexcept { return value != 0; }
 };
 
-/// The single byte copy and scalar moves of generated stubs. `copy_code` is the paper's Table III code (A, E or F); a
-/// test build counts by it, a release build compiles it away.
+/// All copies of generated stubs are made by the functions below. The CopyCode is the paper's code (Table III: A, E or
+/// F). A test build counts copies by it; other builds compile it away.
 enum class CopyCode : char { A = 'A', E = 'E', F = 'F' };
 
 #ifdef LRPC_COUNT_COPIES
@@ -133,7 +133,7 @@ struct CopyCounters {
   std::uint64_t copies = 0;
   std::uint64_t bytes = 0;
 };
-/// Counters of the calling process, indexed by code - 'A'. Only in builds of the copy-counting test.
+/// Counters of this process, indexed by code - 'A'. Only in builds of the copy-counting test.
 inline std::array<CopyCounters, 26> copy_counters{};
 inline void count_copy(CopyCode code, std::size_t bytes) noexcept {
   auto& counter = copy_counters[static_cast<std::size_t>(static_cast<char>(code) - 'A')];
@@ -156,7 +156,7 @@ requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) inline void put_scalar(st
   count_copy(Code, sizeof(T));
   std::memcpy(to, &value, sizeof(T));
 }
-/// Loads one exactly once: the volatile copy keeps the compiler from reading the shared image again after the check.
+/// Loads such a value exactly once: volatile keeps the compiler from reading the shared image again after a check.
 template <CopyCode Code, class T>
 requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) [[nodiscard]] inline T
     get_scalar(const std::byte* from) noexcept {
@@ -178,8 +178,8 @@ template <CopyCode Code>
   return number <= 1;
 }
 
-/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that nothing of
-/// an earlier call goes along.
+/// Writes a string inside a record or array: a length word and N bytes. Bytes after the text are zeroed, so that
+/// nothing of an earlier call is sent.
 template <CopyCode Code, std::size_t N>
 inline void put_string_field(std::byte* to, const String<N>& text) noexcept {
   constexpr std::size_t kRoom = (N + 3) / 4 * 4;
@@ -187,7 +187,7 @@ inline void put_string_field(std::byte* to, const String<N>& text) noexcept {
   copy_bytes<Code>(to + 4, text.view().data(), text.size());
   std::memset(to + 4 + text.size(), 0, kRoom - text.size());
 }
-/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.
+/// Loads such a string: the length once, then that many bytes. False if the peer's length exceeds the bound.
 template <CopyCode Code, std::size_t N>
 [[nodiscard]] inline bool get_string_field(const std::byte* from, String<N>& out) noexcept {
   const auto size = get_scalar<Code, std::uint32_t>(from);
@@ -196,7 +196,7 @@ template <CopyCode Code, std::size_t N>
   return out.assign({reinterpret_cast<const char*>(from + 4), size});
 }
 
-/// After the copies of blocks: they are made here, once. The compiler must not read the shared image again later.
+/// Call after copies of blocks: the compiler must complete them here, and not read the shared image again later.
 [[gnu::always_inline]] inline void copies_are_made() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace lrpc

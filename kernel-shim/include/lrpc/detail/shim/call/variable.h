@@ -1,4 +1,4 @@
-// Moves of variable-size parameters (`string<N>`, `bytes<N>`) between an A-stack and private memory.
+// Copies of variable-size parameters (`string<N>`, `bytes<N>`) between an A-stack and private memory.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +13,39 @@
 
 namespace lrpc {
 
-/// Where a result of parameter `p` is written: the inline window if the whole bound fits there, else the tail. Static,
-/// so that a procedure can write before it knows how long its result will be. Inout parameters use this place both
-/// ways.
+/// Where a result of parameter `p` is written: the inline window if the whole bound fits there, otherwise the tail. The
+/// place does not depend on the length, so a procedure can write before it knows the length of its result. Inout
+/// parameters use this place in both directions.
 [[nodiscard]] constexpr std::byte* result_window(std::byte* image, std::byte* tail,
                                                  const VariableParameter& p) noexcept {
   return p.bound <= p.inline_capacity ? image + p.inline_offset : tail + p.tail_offset;
 }
-/// Writes the length word of a value that stands in result_window().
+/// Writes the length word of a value that lies in result_window().
 /// Precondition: size ≤ p.bound.
 inline void put_result_length(std::byte* image, const VariableParameter& p, std::size_t size) noexcept {
   const auto word = static_cast<std::uint32_t>(size) | (p.bound <= p.inline_capacity ? 0 : VariableParameter::kInTail);
   put_scalar<CopyCode::F>(image + p.length_offset, word);
 }
 
-/// A result where it stands, for a procedure to write; that of an inout parameter holds `size` bytes.
-/// Precondition: size ≤ p.bound.
+/// The place of a result, for a procedure to write; for an inout parameter it holds `size` bytes. Precondition: size ≤
+/// p.bound.
 [[nodiscard]] constexpr Buffer result_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                              std::size_t size = 0) noexcept {
   return Buffer(std::span(result_window(image, tail, p), p.bound), size);
 }
-/// Whether a procedure has left result_buffer() where it was, within its bound.
+/// Whether `buffer`, which a procedure has used, still views the result's place and is within its bound.
 [[nodiscard]] constexpr bool is_result(std::byte* image, std::byte* tail, const VariableParameter& p,
                                        const Buffer& buffer) noexcept {
   return buffer.size() <= p.bound && buffer.data() == result_window(image, tail, p);
 }
-/// Copies the value of an inout parameter to where its result stands. Precondition: size ≤ p.bound.
+/// Copies the value of an inout parameter to the place of its result. Precondition: size ≤ p.bound.
 template <CopyCode Code>
 inline void put_result(std::byte* image, std::byte* tail, const VariableParameter& p, const Buffer& value) noexcept {
   if (value.size() != 0) copy_bytes<Code>(result_window(image, tail, p), value.data(), value.size());
   put_result_length(image, p, value.size());
 }
 
-/// Copies `value` onto the A-stack: into the inline window if it fits, else into the tail. Precondition: size ≤
+/// Copies `value` onto the A-stack: into the inline window if it fits, otherwise into the tail. Precondition: size ≤
 /// p.bound.
 template <CopyCode Code>
 inline void put_variable(std::byte* image, std::byte* tail, const VariableParameter& p,
@@ -57,12 +57,12 @@ inline void put_variable(std::byte* image, std::byte* tail, const VariableParame
     copy_bytes<Code>(in_tail ? tail + p.tail_offset : image + p.inline_offset, value.data(), value.size());
 }
 
-/// What a length word says of a value.
+/// What a length word says about a value.
 struct VariableLength {
   std::uint32_t size = 0;
   bool in_tail = false;
 };
-/// Judges a peer's length word of parameter `p`; nullopt if it breaks the bounds.
+/// Checks a peer's length word for parameter `p`; nullopt if it exceeds a bound.
 [[nodiscard]] constexpr std::optional<VariableLength> judge_length(std::uint32_t word,
                                                                    const VariableParameter& p) noexcept {
   const std::uint32_t size = word & ~VariableParameter::kInTail;
@@ -74,8 +74,8 @@ struct VariableLength {
   return VariableLength{size, in_tail};
 }
 
-/// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the
-/// bounds. The bytes behind the span are still the peer's to change: copy them before looking at them.
+/// Where a peer's value of parameter `p` lies, from one load of its length word; nullopt if the word exceeds a bound.
+/// The peer can still change the bytes in the span: copy them before looking at them.
 [[nodiscard]] inline std::optional<std::span<std::byte>> locate_variable(std::byte* image, std::byte* tail,
                                                                          const VariableParameter& p) noexcept {
   const auto said = judge_length(get_scalar<CopyCode::E, std::uint32_t>(image + p.length_offset), p);
@@ -87,7 +87,7 @@ struct VariableLength {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// Copies a peer's text into private memory. False if it is longer than N or breaks the parameter's bounds.
+/// Copies a peer's text into private memory. False if it is longer than N or exceeds a bound of the parameter.
 template <CopyCode Code, std::size_t N>
 [[nodiscard]] inline bool get_string(std::byte* image, std::byte* tail, const VariableParameter& p,
                                      String<N>& out) noexcept {
@@ -97,8 +97,8 @@ template <CopyCode Code, std::size_t N>
   return out.assign({reinterpret_cast<const char*>(found->data()), found->size()});
 }
 
-/// Copies a peer's argument into memory of the call, which has room for what the procedure may make of it. ok,
-/// argument_too_long (bounds broken) or limit_reached. Throws std::bad_alloc.
+/// Copies a peer's argument into memory of the call; for an inout parameter, with room for the longest result. Returns
+/// ok, argument_too_long (a bound is exceeded) or limit_reached. Throws std::bad_alloc.
 template <class Context>
 [[nodiscard]] inline Errc get_argument(Context& context, std::byte* image, std::byte* tail, const VariableParameter& p,
                                        Buffer& out) {
@@ -120,8 +120,8 @@ template <class Context>
   return copied;
 }
 
-/// Copies a peer's result into the caller's buffer. ok, bad_result (bounds broken) or result_too_long (buffer too
-/// small).
+/// Copies a peer's result into the caller's buffer. Returns ok, bad_result (a bound is exceeded) or result_too_long
+/// (the buffer is too small).
 template <CopyCode Code>
 [[nodiscard]] inline Errc get_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                      Buffer& out) noexcept {
