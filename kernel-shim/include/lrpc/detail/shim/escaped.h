@@ -1,5 +1,5 @@
-// Exceptions that leave a function of the program's which a thread of this library has called: a procedure, a hook.
-// They end there, and one line on stderr says so.
+// Exceptions that escape from a function of the program which a thread of this library has called: a procedure, a hook.
+// The library catches them there and prints one line to stderr.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@
 
 namespace lrpc::shim {
 
-/// What the exception that is being handled says, as long as it is being handled. Precondition: one is.
+/// The text of the exception that is being handled, valid until its handler ends. Precondition: there is one.
 [[nodiscard]] std::string_view words_of_exception() noexcept;
 
-/// The lines of one source of exceptions: the first ten are printed, for whoever makes a program throw may do so for
-/// ever. Thread-safe; never allocates.
+/// Prints the lines of one source of exceptions, but only the first ten: a peer that can make a program throw may do so
+/// for ever. Thread-safe; never allocates.
 class EscapedExceptions {
  public:
   static constexpr std::uint32_t kPrinted = 10;
@@ -24,12 +24,12 @@ class EscapedExceptions {
     std::string_view between = {};
     std::string_view second = {};
   };
-  /// Prints "lrpc: an exception escaped FROM: WORDS", where the exception that is being handled says WORDS: at most 500
-  /// bytes, without control characters. The last line says that no more of `whose` are printed.
+  /// Prints "lrpc: an exception escaped FROM: WORDS". WORDS is the text of the exception that is being handled: at most
+  /// 500 bytes, without control characters. The last line says that no more of `whose` are printed.
   void print(const From& from, std::string_view whose) noexcept;
 
  private:
-  std::atomic<std::uint32_t> printed_{0};  ///< It stops, so that it never wraps around.
+  std::atomic<std::uint32_t> printed_{0};  ///< Stops at the limit, so it never wraps around.
 };
 
 }  // namespace lrpc::shim

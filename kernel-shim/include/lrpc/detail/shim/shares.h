@@ -1,4 +1,4 @@
-// What each user, or host, has of something that all have together: of which it may have its fair share. Pure.
+// How much of a shared resource each user or host holds. Each may hold its fair share. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -12,11 +12,11 @@
 
 namespace lrpc::shim {
 
-/// `Table`: amounts by keys, with what UserTable has, too. Not thread-safe. Outlives what is taken.
+/// `Table`: amounts by keys, with the functions of UserTable. Not thread-safe. Must outlive its parts.
 template <class Key, class Table>
 class Shares {
  public:
-  /// What one has taken, until it is overwritten or goes.
+  /// An amount that one user has taken. It is given back when this is overwritten or destroyed.
   class Part {
    public:
     Part() = default;
@@ -45,17 +45,17 @@ class Shares {
   Shares(const Shares&) = delete;
   Shares& operator=(const Shares&) = delete;
 
-  /// Whether this one may take so much of `all`, and there is so much.
+  /// Whether `key` may take `amount` of `all`, and so much is free.
   [[nodiscard]] bool has_room(const Key& key, std::size_t amount, std::size_t all) noexcept {
     return one_may_take(amount, taken_by(key), taken_, all);
   }
-  /// Whether there is room or not. False: there is no memory.
+  /// Takes `amount` without asking for room. False: there is no memory.
   [[nodiscard]] Part take(const Key& key, std::size_t amount) noexcept try {
     return add(key, amount);
   } catch (const std::bad_alloc&) {
     return {};
   }
-  /// For one that has a quota of `all`. False: quota_beside_others() is less. Throws std::bad_alloc.
+  /// For a user with a quota of `all`. False: quota_beside_others() is less. Throws std::bad_alloc.
   [[nodiscard]] Part take_within(std::size_t quota, const Key& key, std::size_t amount, std::size_t all) {
     const std::size_t has = taken_by(key);
     if (has + amount > quota_beside_others(quota, amount, has, taken_, all)) return {};
@@ -74,7 +74,7 @@ class Shares {
     taken_ += amount;
     return Part(*this, key, amount);
   }
-  /// Parts of 0 may find their entry gone.
+  /// The entry of a part of 0 may be gone.
   void give_back(const Key& key, std::size_t amount) noexcept {
     taken_ -= amount;
     if (std::size_t* const known = table_.resolve(key); known != nullptr && (*known -= amount) == 0) table_.unbind(key);

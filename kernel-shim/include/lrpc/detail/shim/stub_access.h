@@ -1,4 +1,4 @@
-// What generated stubs reach of our classes, and programs do not.
+// What generated stubs may use of our classes, and programs may not.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace lrpc::detail {
 
-/// The friend of Binding, Pending, CallContext and Server, for generated code and this project's own libraries: their
-/// private members of the same names. It promises nothing to programs and may change with any version: stubs are
+/// The friend of Binding, Pending, CallContext and Server: gives generated code and this project's libraries their
+/// private members of the same names. It promises nothing to programs and may change in any version, as stubs are
 /// generated again for each.
 struct StubAccess {
   // lrpc::Binding

@@ -1,4 +1,4 @@
-// Users who take turns, however much one of them has to do. Pure.
+// Users take turns, however much work one of them has. Pure.
 #pragma once
 
 #include <list>
@@ -7,9 +7,9 @@
 
 namespace lrpc::shim {
 
-/// Members of users, for instance watched descriptors. Each user has a line of those of its members that wait, in the
-/// order in which they began to. The first of each line is taken, one user after the other, and again. Only join()
-/// needs memory. Not thread-safe.
+/// Each user has members, for instance watched descriptors. Its waiting members form a line, in the order in which they
+/// began to wait. The first of each line is taken, one user after the other, round after round. Only join() allocates.
+/// Not thread-safe.
 template <class User, class Member>
 class Turns {
   struct Line;
@@ -27,10 +27,10 @@ class Turns {
   };
 
  public:
-  /// Of a member, from join() to leave().
+  /// A member's place, valid from join() to leave().
   using Place = typename Entries::iterator;
 
-  /// The member does not wait yet. Throws std::bad_alloc, and has done nothing.
+  /// Adds a member, which does not wait yet. Throws std::bad_alloc; then nothing is changed.
   Place join(const User& user, Member member) {
     Entries entry;
     const Place place = entry.insert(entry.end(), Entry{std::move(member)});
@@ -44,7 +44,7 @@ class Turns {
     place->line->resting.splice(place->line->resting.end(), entry);
     return place;
   }
-  /// Also while it waits.
+  /// Removes a member, even while it waits.
   Member leave(Place place) noexcept {
     rest(place);
     Member member = std::move(place->member);
@@ -56,23 +56,24 @@ class Turns {
     }
     return member;
   }
-  /// Does nothing if it waits already.
+  /// The member waits from now on. Does nothing if it waits already.
   void wait(Place place) noexcept {
     if (std::exchange(place->waits, true)) return;
     Line& line = *place->line;
     if (line.waiting.empty()) turns_.splice(turns_.end(), resting_, place->line);
     line.waiting.splice(line.waiting.end(), line.resting, place);
   }
-  /// It waits no longer, if it did.
+  /// The member no longer waits, if it did.
   void rest(Place place) noexcept {
     if (!std::exchange(place->waits, false)) return;
     Line& line = *place->line;
     line.resting.splice(line.resting.end(), line.waiting, place);
     if (line.waiting.empty()) resting_.splice(resting_.end(), turns_, place->line);
   }
-  /// Whether one waits.
+  /// Whether any member waits.
   [[nodiscard]] bool any() const noexcept { return !turns_.empty(); }
-  /// Whose turn it is: it waits no longer, and all other users that wait come before its user's next turn. If any().
+  /// The member whose turn it is. It no longer waits, and all other waiting users come before its user's next turn.
+  /// Precondition: any().
   Place take() noexcept {
     turns_.splice(turns_.end(), turns_, turns_.begin());
     const Place place = turns_.back().waiting.begin();
@@ -81,9 +82,9 @@ class Turns {
   }
 
  private:
-  std::map<User, typename Lines::iterator> lines_;  ///< Of users that have a member.
-  Lines turns_;                                     ///< In which one waits, the next one first.
-  Lines resting_;                                   ///< The others.
+  std::map<User, typename Lines::iterator> lines_;  ///< Of all users that have members.
+  Lines turns_;                                     ///< Lines with a waiting member; the next turn's first.
+  Lines resting_;                                   ///< The other lines.
 };
 
 }  // namespace lrpc::shim

@@ -1,5 +1,5 @@
-// The page that a server shares with the nameserver's processor allocator (LRPC §3.4): the server's counters one way,
-// the allocator's rulings the other. Pairwise: no other domain maps it, and nobody ever sleeps on it.
+// The page that a server shares with the nameserver's processor allocator (LRPC §3.4): the server writes counters, the
+// allocator rulings. No other domain maps it, and nobody sleeps on it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace lrpc::shim {
 
 inline constexpr std::size_t kAllocatorPageSize = 4096;
 
-/// A server's counters. They only go up. The allocator does not trust them beyond what it can check.
+/// A server's counters. They only increase. The allocator trusts them only as far as it can check them.
 struct alignas(128) AllocatorCounters {
   std::atomic<std::uint64_t> hits{0};          ///< Calls that a poller picked up.
   std::atomic<std::uint64_t> misses{0};        ///< Calls on a polled A-stack that an E-stack had to serve.
@@ -24,13 +24,12 @@ struct alignas(128) AllocatorCounters {
   std::atomic<std::uint32_t> polling{0};       ///< 1: a poller polls now.
 };
 
-/// The allocator's ruling, in one word, which one load reads as a whole. Zero means no ruling: the server follows its
-/// own rule.
+/// The allocator's ruling: one word, which one load reads. Zero means no ruling: the server follows its own rule.
 struct alignas(128) AllocatorRuling {
   static constexpr std::uint32_t kNone = 0;
-  static constexpr std::uint32_t kAsleep = 1U << 31;  ///< The allocator does not look. There is no ruling then.
+  static constexpr std::uint32_t kAsleep = 1U << 31;  ///< The allocator does not read the page: no ruling.
   static constexpr std::uint32_t kMostPollers = 0xfffe;
-  /// A ruling that grants so many pollers, perhaps none.
+  /// A ruling that grants `pollers`, perhaps none.
   static constexpr std::uint32_t of(std::uint32_t pollers) noexcept { return 1 + pollers; }
   static constexpr bool rules(std::uint32_t word) noexcept { return (word & 0xffff) != 0; }
   /// How many pollers a word allows.
@@ -39,7 +38,7 @@ struct alignas(128) AllocatorRuling {
   }
 
   std::atomic<std::uint32_t> word{kNone};
-  std::atomic<std::uint32_t> epoch{0};  ///< Counts the times that the allocator fell asleep. Written before kAsleep is.
+  std::atomic<std::uint32_t> epoch{0};  ///< Times that the allocator fell asleep. Written before kAsleep.
 };
 
 struct AllocatorPage {
@@ -61,14 +60,14 @@ struct CountersCopy {
 };
 [[nodiscard]] CountersCopy copy_counters(const AllocatorCounters& counters) noexcept;
 
-/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd and is to close it once it is handed
-/// out.
+/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd, and should close it when it has
+/// sent it.
 Result<UniqueFd> create_allocator_page();
 
-/// A fixed address with a page: at first a private page of zeros, later perhaps a shared one, and so on. Threads that
-/// read or write it meanwhile see the old page or the new one, never a fault. Not inherited across fork.
+/// A page at a fixed address: at first private zeros; later it may be replaced by a shared page, and that by another.
+/// Threads that use it meanwhile see the old page or the new one, never a fault. A forked child does not inherit it.
 ///
-/// put() and put_zeros() are not thread-safe among themselves.
+/// Only one thread at a time may call put() or put_zeros().
 class AllocatorPageMapping {
  public:
   AllocatorPageMapping() noexcept;
@@ -76,21 +75,21 @@ class AllocatorPageMapping {
   AllocatorPageMapping& operator=(const AllocatorPageMapping&) = delete;
   ~AllocatorPageMapping();
 
-  /// Checks seals and size of a page's descriptor that another domain sent, maps it here, and closes it. bad_message if
-  /// it is no such page, and what lies here stays; after a system_error it is zeros.
+  /// Checks the seals and size of a page that another domain has sent, maps it here, and closes the descriptor.
+  /// bad_message if it is no such page; then the old page stays. After a system_error the page is zeros.
   Status put(UniqueFd fd);
-  /// A private page of zeros takes its place, whether there is memory to be had or not.
+  /// Replaces the page by private zeros. Needs no memory.
   void put_zeros() noexcept;
 
   [[nodiscard]] AllocatorPage& operator*() const noexcept { return *page_; }
   [[nodiscard]] AllocatorPage* operator->() const noexcept { return page_; }
-  /// False in a fork child, where nothing lies at the address.
+  /// False in a forked child, where the address has no page.
   [[nodiscard]] bool here() const noexcept;
 
  private:
   AllocatorPage* page_;             ///< Constant from construction.
-  AllocatorPage* spare_ = nullptr;  ///< Zeros for put_zeros(), there whenever a shared page is.
-  AllocatorPage unmapped_;          ///< Stands in where there was no memory for a mapping: then nothing can be put.
+  AllocatorPage* spare_ = nullptr;  ///< Zeros for put_zeros(); there whenever a shared page is mapped.
+  AllocatorPage unmapped_;          ///< Used if there was no memory for a mapping: then nothing can be put.
   ProcessNumber owner_;
 };
 

@@ -1,4 +1,4 @@
-// Who tries again where close_aside() (peer_socket.h) could have no thread, or no memory for one.
+// Retries for close_aside() (peer_socket.h), when it got no thread, or no memory for one.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,17 @@
 
 namespace lrpc::shim {
 
-/// Between two attempts.
+/// The pause between two attempts.
 inline constexpr std::chrono::milliseconds kClosingPause{100};
 
-/// Tries again, if it is time. True: something waits for want of a thread or of memory, or may soon do so: call it
-/// again after kClosingPause.
-/// For who has a loop of its own instead of a watcher. Does not wait. Thread-safe.
+/// Tries again, if it is time. True: something waits, or may soon wait, for a thread or for memory: call this again
+/// after kClosingPause. For processes with a loop of their own instead of a watcher. Does not wait. Thread-safe.
 [[nodiscard]] bool close_aside_again() noexcept;
 
-/// While it lives, `watcher` tries again as long as that is needed, and is not woken otherwise. A process without one
-/// and without a loop tries again with the next descriptor that it closes aside. Makes what close_aside() needs, if it
-/// is not there. Destroyed before its watcher, whose thread should run: what waits may do so because none can be had.
+/// While this lives, `watcher` tries again as long as needed, and is not woken otherwise. A process without a watcher
+/// and without a loop tries again when it closes the next descriptor aside. Prepares what close_aside() needs. Destroy
+/// it before its watcher. The watcher's thread should already run: the reason to try again may be that no thread can be
+/// started.
 class ClosingAgain {
  public:
   explicit ClosingAgain(Watcher& watcher);  ///< Throws std::bad_alloc.
@@ -25,7 +25,7 @@ class ClosingAgain {
   ClosingAgain& operator=(const ClosingAgain&) = delete;
   ~ClosingAgain();
 
-  /// The next attempt, after the pause. False: the watcher cannot.
+  /// Schedules the next attempt, after the pause. False: the watcher cannot.
   [[nodiscard]] bool soon() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// One packet on an AF_UNIX socket, with copies of descriptors: bytes as they are, nothing checked. For a process and
-// its own child between fork and exec. What comes from a stranger goes by receive_message(), which checks it.
+// One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. For a process and its own child
+// between fork and exec; use receive_message(), which checks, for what strangers send.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +13,11 @@ namespace lrpc::shim {
 inline constexpr std::size_t kMostPacketFds = 253;
 
 /// Sends `bytes` with copies of `fds`. As sendmsg(2): the bytes sent, or -1 and errno (EINVAL for more than
-/// kMostPacketFds); a signal does not end it, nor does a peer that is gone raise one. Async-signal-safe.
+/// kMostPacketFds). A signal does not interrupt it, and it raises no SIGPIPE. Async-signal-safe.
 ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {},
                     int flags = 0) noexcept;
-/// Receives a packet, and up to `fds.size()` descriptors that come with it: close-on-exec, the caller's, -1 for each
-/// that did not come. As recvmsg(2): the bytes received, 0 at the end, or -1 and errno. Async-signal-safe.
+/// Receives a packet and up to `fds.size()` descriptors, which are close-on-exec and the caller's; -1 for each that did
+/// not come. As recvmsg(2): the bytes received, 0 at the end, or -1 and errno. Async-signal-safe.
 ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds = {}, int flags = 0) noexcept;
 
 }  // namespace lrpc::shim

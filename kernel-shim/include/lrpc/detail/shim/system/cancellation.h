@@ -1,13 +1,13 @@
-// Calls are no cancellation points (pthreads(7)).
+// Calls are not cancellation points (pthreads(7)).
 #pragma once
 
 #include <pthread.h>
 
 namespace lrpc::shim {
 
-/// While it lives, the calling thread is not cancelled: what waits in here waits in noexcept functions, through which a
-/// cancelled thread could not unwind, and with an A-stack or a lock in its hands. The thread ends at the next
-/// cancellation point of its own. Only for deferred cancellation, which is the default.
+/// While this object lives, the calling thread cannot be cancelled. The library waits in noexcept functions, through
+/// which a cancelled thread could not unwind, and while it holds an A-stack or a lock. The thread ends at the program's
+/// next cancellation point. Only for deferred cancellation, which is the default.
 class NoCancellation {
  public:
   NoCancellation() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

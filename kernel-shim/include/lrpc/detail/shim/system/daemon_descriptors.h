@@ -1,4 +1,4 @@
-// What descriptors a daemon has: none that it did not ask for, and as many as it may.
+// A daemon's descriptors: none that it did not ask for, and as many as it is allowed.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace lrpc::shim {
 
-/// Raises the process's soft limit of descriptors to its hard one, for daemons whose peers take some each. Quietly does
-/// what it can.
+/// Raises the process's soft limit of descriptors to its hard limit, for daemons that need some for each peer. Ignores
+/// failures.
 void raise_descriptor_limit() noexcept;
 /// The process's soft limit of descriptors.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
-/// What the administrator should know of a daemon that serves no more than `most` of something, for it may have only
+/// A line for the administrator of a daemon that serves at most `most` of something, because it may have only
 /// `descriptors`.
 [[nodiscard]] std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::string_view of_what,
                                           std::uint64_t descriptors);
 
-/// Opens /dev/null in the place of each standard stream that the parent has closed: else a descriptor that is opened
-/// later takes its number, and gets what is printed and logged. Before anything else of the process has any.
+/// Opens /dev/null for each standard stream that the parent has closed: otherwise a descriptor that is opened later
+/// takes its number, and receives what is printed and logged. Call before the process opens any descriptor.
 void open_standard_streams() noexcept;
 
-/// Closes every descriptor above the standard ones but `keep` (negative: none), which a parent may have left open: a
-/// sandbox leaves its process what is open. Before anything else of the process has any.
+/// Closes every descriptor above the standard ones except `keep` (negative: none). A parent may have left some open,
+/// and a sandbox does not close them. Call before the process opens any descriptor.
 void close_inherited(int keep) noexcept;
 
 }  // namespace lrpc::shim

@@ -1,4 +1,4 @@
-// Where a file lies, by its path.
+// The directory of a file.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ inline std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Where files have to be found that are to be opened by these paths again and again: there, and, if one is a symbolic
-/// link, where the file lies to which it leads now. An empty path is no file's.
+/// The directories in which these files must be found to be opened by these paths again: the directory of each path
+/// and, if the path is a symbolic link, that of its present target. Empty paths are ignored.
 [[nodiscard]] std::vector<std::string> directories_of(const std::vector<std::string>& paths);
 
 }  // namespace lrpc::shim

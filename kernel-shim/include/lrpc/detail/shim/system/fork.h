@@ -1,4 +1,4 @@
-// What tells a fork child from its parent, and descriptors that it may not hold on to.
+// How to tell a forked child from its parent, and descriptors that a child must not keep.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace lrpc::shim {
 
-/// Tells a process from those whose memory it has a copy of. Not their pid: the first process of each process namespace
-/// has the number 1, and one may come of another.
+/// Distinguishes a process from those whose memory it has copied. The pid cannot: the first process of each pid
+/// namespace has the number 1, and may be forked from another such process.
 using ProcessNumber = std::uint32_t;
-/// This one's, over 0. The kernel is not asked: the page in which it is kept is empty in a child, however that was made
-/// (MADV_WIPEONFORK), unless the child shares all memory, as that of vfork(2) does. Thread-safe.
+/// This process's number, above 0. No system call: the number is in a page that is empty in every child
+/// (MADV_WIPEONFORK), except in one that shares all memory, as after vfork(2). Thread-safe.
 [[nodiscard]] ProcessNumber this_process() noexcept;
 
-/// Makes fork(2) known to this file, if that has not been done. Who registers handlers with pthread_atfork(3) that
-/// close such descriptors does so after it, for in a child handlers run in the order of their registration.
+/// Registers this file's fork handlers, if that has not been done. Call it before you register handlers
+/// (pthread_atfork(3)) that close such descriptors: in a child, handlers run in the order of their registration.
 void know_of_forks();
 
-/// From now on a child of fork(2) does not hold `fd`: there the number stands for a socket that is not connected, which
-/// polls as hung up and fails every use. The other end must see the end of this process at the end of this process,
-/// also if that is an exec(2), which no pidfd shows, and a child lives on. (A child of vfork(2) or posix_spawn(3)
-/// closes what is close-on-exec by itself; one of a bare clone(2) keeps everything.) `fd` must stay open until
+/// From now on a child of fork(2) does not hold `fd`. In the child its number is a socket that is not connected: it
+/// polls as hung up, and every use fails. So the other end sees the end of this process when it ends, even if a child
+/// lives on, and even by exec(2), which no pidfd shows. (A child of vfork(2) or posix_spawn(3) closes close-on-exec
+/// descriptors at its exec; a child of a bare clone(2) keeps everything.) `fd` must stay open until
 /// keep_in_fork_children(). Thread-safe.
 void drop_in_fork_children(int fd);
 void keep_in_fork_children(int fd) noexcept;
 
-/// A descriptor that fork children do not hold, from its beginning to its end.
+/// A descriptor that forked children do not hold while this object owns it.
 class FdNotForChildren {
  public:
   explicit FdNotForChildren(UniqueFd fd) : fd_(std::move(fd)) {

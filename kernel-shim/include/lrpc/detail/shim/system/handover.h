@@ -1,7 +1,7 @@
-// What ThreadSanitizer is told of hand-overs between threads that it cannot see: a call's arguments reach its
-// procedure, and the results its caller, through a region that is mapped twice, by code of this library that was
-// compiled without it. All of this is nothing in programs without ThreadSanitizer: what the call path does is compiled
-// into a user's stubs, with -fsanitize=thread or not at all.
+// Tells ThreadSanitizer of hand-overs between threads that it cannot see: arguments reach a procedure, and results its
+// caller, through a region that is mapped twice, by code of this library that was compiled without ThreadSanitizer. All
+// of this does nothing in programs without ThreadSanitizer. The call path's part is compiled into a user's stubs, and
+// only with -fsanitize=thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-// Of its run-time library, where the program has it: from <sanitizer/tsan_interface.h>.
+// Of ThreadSanitizer's run-time library, if the program has it: from <sanitizer/tsan_interface.h>.
 extern "C" {
 [[gnu::weak]] void __tsan_acquire(void* address);  // NOLINT: not our name
 [[gnu::weak]] void __tsan_release(void* address);  // NOLINT: not our name
@@ -25,22 +25,22 @@ extern "C" {
 
 namespace lrpc::shim {
 
-/// Whether the program has ThreadSanitizer, also where the library has not.
+/// Whether the program has ThreadSanitizer, even if the library has not.
 [[nodiscard]] inline bool has_thread_sanitizer() noexcept { return &__tsan_acquire != nullptr; }
 
-/// Stand for what is handed over: ThreadSanitizer orders threads that name the same one. Two that share a place by
-/// chance are ordered too much, so that a race may be missed; none is made up.
+/// Stand for what is handed over: ThreadSanitizer orders threads that name the same place. If two hand-overs share a
+/// place by chance, it may miss a race, but it reports no false one.
 extern std::array<char, 4096> handover_places;
 
-/// The place of one A-stack of a binding: its image, which both domains map at addresses of the same page offset. Of
-/// the binding itself with null.
+/// The place of one A-stack of a binding, by its image, which has the same page offset in both domains. With null, the
+/// place of the binding itself.
 [[nodiscard]] inline void* handover_place(std::uint64_t binding, const std::byte* image) noexcept {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t key = binding * kPage + (reinterpret_cast<std::uintptr_t>(image) & (kPage - 1)) / 8;
   return &handover_places[(key * 0x9e37'79b9'7f4a'7c15U) >> 52];
 }
 
-/// What this thread has done so far is for whoever takes it over at this place. Not on the call path.
+/// Hands what this thread has done so far to the thread that calls take_over() at this place. Not on the call path.
 inline void hand_over(void* place) noexcept {
   if (has_thread_sanitizer()) __tsan_release(place);
 }
@@ -48,7 +48,8 @@ inline void take_over(void* place) noexcept {
   if (has_thread_sanitizer()) __tsan_acquire(place);
 }
 
-// What the library's own threads do with its own records is checked in its own builds, where all of it is instrumented.
+// For functions that use the library's own records: they are checked only in the library's own builds, where all code
+// is instrumented.
 #if defined(LRPC_THREAD_SANITIZER)
 #define LRPC_OF_THE_RUNTIME [[gnu::no_sanitize_thread]]
 #else

@@ -1,4 +1,4 @@
-// Numbers as bytes, little-endian whatever the machine.
+// Numbers as bytes, little-endian on every machine.
 #pragma once
 
 #include <concepts>
@@ -34,8 +34,8 @@ class ByteWriter {
   std::byte* to_;
 };
 
-/// Takes numbers and bytes from hostile bytes, which it refers to. Behind the end everything is zero and empty, and
-/// remembered: done() is false from then on.
+/// Reads numbers and bytes from untrusted bytes, which it does not copy. A read past the end gives zeros or an empty
+/// span, and done() is false from then on.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
@@ -58,7 +58,7 @@ class ByteReader {
     left_ = left_.subspan(size);
     return taken;
   }
-  /// What the bytes mean may be wrong, too.
+  /// For errors in what the bytes mean.
   void check(bool good) noexcept { good_ = good_ && good; }
   [[nodiscard]] std::size_t left() const noexcept { return left_.size(); }
   /// Nothing was wrong so far.

@@ -1,4 +1,4 @@
-// An object that each thread has for itself, in a process that may run out of memory.
+// One object per thread, in a process that may run out of memory.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace lrpc::shim {
 
-/// The calling thread's T, which ends with the thread. By a key (pthread_key_create(3)): to register a thread_local's
-/// destructor takes memory, and without it the C library ends the process.
+/// The calling thread's T, which is destroyed with the thread. It uses a key (pthread_key_create(3)): the C library
+/// needs memory to register a thread_local's destructor, and without memory ends the process.
 template <class T>
 class OfThisThread {
  public:

@@ -12,15 +12,15 @@
 namespace lrpc::shim {
 
 struct OwnFile {
-  std::size_t most = 0;      ///< Bytes that it may have.
-  bool secret = false;       ///< Others may not read it either.
-  uid_t user = ::geteuid();  ///< Whose it is, if not root's.
+  std::size_t most = 0;      ///< The most bytes that it may have.
+  bool secret = false;       ///< True: others may not read it, either.
+  uid_t user = ::geteuid();  ///< Its owner, unless that is root.
 };
 
-/// Reads a regular file that nobody else can write: whoever can write it decides in its reader's place. `text` holds
-/// what was read, also after an error, and is the only memory that has held it: who reads a secret wipes it. Errors:
-/// not_permitted (others can write the file, or read it), invalid_argument (it is no regular file, or too long),
-/// system_error; the texts have its path and what to do.
+/// Reads a regular file that nobody else can write: another writer would decide in its reader's place. `text` holds
+/// what was read, even after an error. No other memory has held it, so the reader of a secret wipes only `text`.
+/// Errors: not_permitted (others can write the file, or read it), invalid_argument (not a regular file, or too long),
+/// system_error. The texts have the path and what to do.
 Status read_own_file(const std::string& path, const OwnFile& file, std::string& text);
 
 }  // namespace lrpc::shim

@@ -1,5 +1,6 @@
-// io_uring rings that can do little: a seccomp filter does not see what a ring is asked to do, so the ring itself must
-// refuse it. By bare system calls: Debian 12's liburing declares functions for these but does not export them.
+// io_uring rings with few permitted operations: a seccomp filter does not see a ring's requests, so the ring itself
+// must refuse them. This file makes the system calls itself: Debian 12's liburing declares functions for them, but does
+// not export them.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -14,19 +15,19 @@
 
 namespace lrpc::shim {
 
-/// Held while a ring is made and while it is given up. The next ring, of whatever thread, may get the addresses of one
-/// that is gone; the kernel orders the two, but neither the language nor a race detector knows, since liburing maps and
-/// unmaps by bare system calls.
+/// Hold it while you make or close a ring. The next ring, of any thread, may get the addresses of a ring that was
+/// closed. The kernel orders the two, but a race detector does not know that: liburing maps and unmaps by bare system
+/// calls.
 [[nodiscard]] inline std::mutex& ring_addresses() noexcept {
   static std::mutex mutex;
   return mutex;
 }
 
-/// What a ring may do once it is enabled; nothing can be added to it later.
+/// What a ring may do once it is enabled. Nothing can be added later.
 struct RingRestrictions {
   std::span<const std::uint8_t> operations{};  ///< IORING_OP_*
   std::span<const std::uint8_t> registers{};   ///< IORING_REGISTER_*, by io_uring_register(2)
-  std::uint8_t flags = 0;                      ///< IOSQE_*, of its requests.
+  std::uint8_t flags = 0;                      ///< IOSQE_*, which its requests may have.
 };
 
 /// Restricts a ring that was made with IORING_SETUP_R_DISABLED and is not enabled yet. 0, or an errno: E2BIG if there
@@ -48,8 +49,7 @@ struct RingRestrictions {
   return ::syscall(SYS_io_uring_register, ring, IORING_REGISTER_RESTRICTIONS, rows.data(), count) == 0 ? 0 : errno;
 }
 
-/// Enables it. With IORING_SETUP_SINGLE_ISSUER the calling thread is from here on the only one that may use it. 0, or
-/// an errno.
+/// Enables a ring. With IORING_SETUP_SINGLE_ISSUER only the calling thread may use it from now on. 0, or an errno.
 [[nodiscard]] inline int enable_ring(int ring) noexcept {
   return ::syscall(SYS_io_uring_register, ring, IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0 ? 0 : errno;
 }

@@ -1,4 +1,4 @@
-// A word on which threads of this process sleep until there is news, or never will be any more.
+// A word on which threads of this process sleep until there is news, or until it is stopped.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,13 @@
 
 namespace lrpc::shim {
 
-/// Counts news, with a stop beside the count. Who waits looks at the word (P2), then for the news themselves, then
-/// sleeps on what it has seen (P3). No raise() or stop() after that look is slept through, and a stopped word is not
-/// slept on at all. If several sleep on it, one that was woken and does not take the news raises again.
+/// Counts news; one bit of the word says that it is stopped. A waiting thread looks at the word (P2), then for the news
+/// themselves, then sleeps on the value that it has seen (P3). It does not sleep through a raise() or stop() that comes
+/// after its look, and never sleeps on a stopped word. If several threads sleep on it, one that was woken and does not
+/// take the news must raise again.
 ///
-/// Any thread may do anything at any time. All is sequentially consistent, except for changed_since(), which orders
-/// nothing. Not for a word that is the news itself (CancellationWord, netrpc's HandlerThreads): that counts nothing.
+/// Thread-safe. All is sequentially consistent, except for changed_since(), which orders nothing. Not for a word that
+/// is itself the news (CancellationWord, netrpc's HandlerThreads): such a word counts nothing.
 class SleepingWord {
  public:
   /// P2
@@ -24,12 +25,12 @@ class SleepingWord {
     return word_.load(std::memory_order_relaxed) != seen;
   }
   [[nodiscard]] bool stopped() const noexcept { return (look() & kStop) != 0; }
-  /// P1: the news lie there by now. Wakes at most so many.
+  /// P1: call it after the news are in place. Wakes at most `sleepers`.
   void raise(int sleepers = INT_MAX) noexcept {
     word_.fetch_add(kNews, std::memory_order_seq_cst);
     futex_wake_private(word_, sleepers);
   }
-  /// P5: for good. Wakes all.
+  /// P5: stops the word for ever. Wakes all.
   void stop() noexcept {
     word_.fetch_or(kStop, std::memory_order_seq_cst);
     futex_wake_private(word_, INT_MAX);
@@ -43,7 +44,7 @@ class SleepingWord {
   [[nodiscard]] FutexWait unless_changed(std::uint32_t seen) const noexcept { return {&word_, seen & ~kStop}; }
 
  private:
-  /// In one word, so that a stop changes it, and no look falls between the two. What is seen of a stop is not slept on.
+  /// Both in one word: a stop changes the word, and one look sees both. The value to sleep on never has the stop bit.
   enum : std::uint32_t { kStop = 1, kNews = 2 };
   std::atomic<std::uint32_t> word_{0};
 };

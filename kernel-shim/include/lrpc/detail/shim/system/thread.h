@@ -1,4 +1,4 @@
-// The threads that lrpc starts inside of somebody else's program.
+// The threads that lrpc starts inside a user's program.
 #pragma once
 
 #include <pthread.h>
@@ -11,23 +11,24 @@
 
 namespace lrpc::shim {
 
-/// How the kernel is to schedule a thread (sched(7)).
+/// How the kernel schedules a thread (sched(7)).
 struct Scheduling {
   enum class Policy : std::uint8_t { normal, batch, idle, fifo, round_robin };
   Policy policy = Policy::normal;
-  int priority = 0;  ///< 1 to 99 with fifo and round_robin, else 0.
+  int priority = 0;  ///< 1 to 99 with fifo and round_robin, otherwise 0.
   int nice = 0;      ///< -20 to 19, for normal and batch.
 };
-/// Schedules the calling thread so. Errors: invalid_argument (no such priority), not_permitted (RLIMIT_RTPRIO,
+/// Schedules the calling thread like that. Errors: invalid_argument (no such priority), not_permitted (RLIMIT_RTPRIO,
 /// RLIMIT_NICE).
 Status schedule_this_thread(const Scheduling& scheduling);
-/// Whether a thread of this process could be scheduled so, found out with a thread that ends at once. Blocks for that.
+/// Whether a thread of this process can be scheduled like that. Tries it with a new thread, and waits until that has
+/// ended.
 Status can_schedule(const Scheduling& scheduling);
 
-/// One thread. What is sent to the process is blocked on it, so that no handler of the program interrupts it there; its
-/// own faults reach their handlers. Nothing throws: a thread that cannot be had is an error of the caller's.
+/// One thread. It blocks signals to the process, so that no handler of the program interrupts it; its own faults reach
+/// their handlers. Nothing throws: start() returns an error if there can be no thread.
 ///
-/// Not thread-safe. Precondition of its destruction: not running(); a fork child just forgets it.
+/// Not thread-safe. Precondition of its destruction: not running(). A forked child needs no join().
 class Thread {
  public:
   struct Options {
@@ -54,7 +55,7 @@ class Thread {
   [[nodiscard]] bool running() const noexcept { return running_; }
   /// Whether it is the calling thread.
   [[nodiscard]] bool is_this() const noexcept { return running_ && pthread_equal(thread_, pthread_self()) != 0; }
-  /// Waits until the body has returned, and what it made for its thread is destroyed. Nothing if not running().
+  /// Waits until the body has returned and its thread's own objects are destroyed. Does nothing if not running().
   void join() noexcept;
   /// Lets the thread end by itself.
   void detach() noexcept;
