@@ -1,4 +1,4 @@
-// The A-stacks of one class that are not in a call: a LIFO, and over it those leased to threads (LRPC §3.2).
+// The idle A-stacks of one class: a LIFO, and A-stacks that are leased to threads (LRPC §3.2).
 #pragma once
 
 #include <array>
@@ -23,23 +23,23 @@ namespace lrpc::client {
 
 using shim::kLeasingThreads;
 
-/// In a fork child: the other threads are not there, their numbers are free.
+/// In a forked child: the other threads do not exist, so their numbers are free.
 void forget_other_threads_numbers() noexcept;
 
-/// The linkage records of a binding's secondary A-stacks (LRPC §5.2), in a block for each place. A block comes with the
-/// first secondary region in its place and stays until the binding goes, whatever becomes of the region: whoever pops
-/// may look into a record that somebody else has just taken away.
+/// The linkage records of a binding's secondary A-stacks (LRPC §5.2), with one block for each place. A block is made
+/// for the first secondary region in its place and stays until the binding ends, even if the region is returned: a
+/// thread that pops may read a record that another thread has just taken.
 class SecondaryRecords {
  public:
-  /// `first`: the number of the first secondary A-stack, behind the primary ones.
+  /// `first`: the number of the first secondary A-stack, after the primary ones.
   explicit SecondaryRecords(std::uint32_t first) noexcept : first_(first) {}
   SecondaryRecords(const SecondaryRecords&) = delete;
   SecondaryRecords& operator=(const SecondaryRecords&) = delete;
   ~SecondaryRecords();
 
-  /// The records of a place, numbered; made if they are not there. Empty: no memory. One thread at a time.
+  /// The numbered records of a place; the first call makes them. Empty: no memory. One thread at a time.
   [[nodiscard]] std::span<shim::LinkageRecord> block(std::uint32_t place) noexcept;
-  /// Precondition: the number is that of an A-stack whose block has been made.
+  /// The record of A-stack number `index`. Precondition: its block has been made.
   [[nodiscard]] shim::LinkageRecord& operator[](std::uint32_t index) const noexcept {
     const std::uint32_t within = index - first_;
     return blocks_[within / shim::kMostAStacksInSecondary].load(
@@ -57,40 +57,39 @@ class SecondaryRecords {
 
 /// Thread-safe, lock-free while there are A-stacks. Does not own the records.
 ///
-/// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a
-/// single locked instruction; but whoever finds the LIFO empty may end a lease that is not in a call, so an idle thread
-/// never starves another. Lease and its ending are a Dekker pair: the owner writes `in_call` and reads `wanted`, the
-/// other writes `wanted` and reads `in_call`; the owner's fence is free because the other's is a membarrier
-/// (asymmetric_fence.h). The transitions L1 to L4 are here, the others in the .cpp (docs/MODELS.md).
+/// An A-stack that a thread has put back stays leased to it: for its next call the thread finds it, still in the cache,
+/// without a locked instruction. A thread that finds the LIFO empty may end a lease that is not in a call, so an idle
+/// thread never starves another. Using a lease and ending it are a Dekker pair: the owner writes `in_call` and reads
+/// `wanted`; the other thread writes `wanted` and reads `in_call`. The owner's fence costs nothing because the other's
+/// is a membarrier (asymmetric_fence.h). The transitions L1 to L4 are here, the others in the .cpp (docs/MODELS.md).
 ///
-/// That one A-stack serves the thread's synchronous calls, which nest. Calls that are started and finished later take
-/// theirs from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner
-/// sets only while it takes one off or puts one on. Once taken off, a spare belongs to its call and may be put back by
-/// any thread.
+/// The leased A-stack serves the thread's synchronous calls. Calls that are started and finished later take one of the
+/// thread's spares, a private stack under the same lease. `moving` guards it: the owner sets it only while it takes a
+/// spare off or puts one on. A spare that was taken belongs to its call, and any thread may put it back.
 ///
-/// Secondary A-stacks have a LIFO of their own, which is looked into when the first one is empty, and are never leased
-/// (they can become a thread's spares): so they are in use while the primary ones do not suffice, and no longer.
+/// Secondary A-stacks have a LIFO of their own, which is used when the first one is empty. They are never leased, but
+/// can become a thread's spares. So they are used only as long as the primary ones do not suffice.
 class AStackList {
  public:
   AStackList() noexcept = default;
   AStackList(const AStackList&) = delete;
   AStackList& operator=(const AStackList&) = delete;
 
-  /// Fills the list at bind time. `all` are the binding's records, this list's A-stacks are all[first .. first +
-  /// count). `secondary`: where those lie that add() brings; must outlive this.
+  /// Fills the list at bind time. `all`: the binding's records, of which [first, first + count) are this list's
+  /// A-stacks. `secondary`: the records of those that add() will bring; must outlive this.
   void fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count,
             const SecondaryRecords* secondary = nullptr) noexcept;
-  /// Secondary A-stacks, from now on this list's; wakes those that wait for one.
+  /// Adds secondary A-stacks, and wakes threads that wait for one.
   void add(std::span<shim::LinkageRecord> grown) noexcept;
 
   struct Lease;
-  /// The calling thread's. Look again after take_any(), which may give the thread its number.
+  /// The calling thread's lease. Ask again after take_any(), which may give the thread its number.
   [[nodiscard]] Lease& own_lease() noexcept {
     return *reinterpret_cast<Lease*>(reinterpret_cast<std::byte*>(leases_.data()) + shim::calling_thread.lease);
   }
 
-  /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
-  /// the list is closed.
+  /// The A-stack leased to this thread; null if there is none, or it is in a call (nested calls), or the list is
+  /// closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     LRPC_STEP("client 2");
     // L1
@@ -106,26 +105,26 @@ class AStackList {
     leave_untaken(lease);
     return nullptr;
   }
-  /// An A-stack from wherever there is one, or null. May end another thread's lease.
-  /// `moving`: set to whether a thread was at its spares, a few instructions long, so that none of them could be had.
-  /// Null, and not that: each A-stack was seen in use, or belongs to another thread for good (stop_leasing()).
+  /// Any A-stack, or null. May end another thread's lease. Sets `moving` to whether a thread was using its spares (for
+  /// a few instructions), so that none of them could be taken. Null without `moving`: each A-stack was seen in use, or
+  /// belongs to another thread for ever (stop_leasing()).
   [[nodiscard]] shim::LinkageRecord* take_any(bool& moving) noexcept;
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept {
     bool moving = false;
     return take_any(moving);
   }
-  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease`: that it was taken from by take_leased(),
-  /// or null. Nobody takes a record out of a lease that is in a call, so it is there still.
+  /// Puts an A-stack back on top, and wakes a waiter if there is one. `lease`: from which take_leased() took it, or
+  /// null. Nobody takes a record out of a lease that is in a call, so it is still there.
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
     if (lease == nullptr) [[unlikely]]
       return put_slow(record);
     lease->in_call.store(0, std::memory_order_release);  // L2
-    // The A-stack is free before we look for waiters, who announce themselves before they look for it.
+    // Free the A-stack, then look for waiters: they announce themselves, then look for an A-stack.
     shim::light_fence();
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_waiters();
   }
-  /// The top one of this thread's spares, or null. It is nobody's lease any more.
+  /// Takes this thread's top spare, or null. It is then under no lease.
   LRPC_OF_THE_RUNTIME [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
     LRPC_STEP("client 2 started");
     Lease& lease = own_lease();
@@ -140,8 +139,8 @@ class AStackList {
     lease.moving.store(0, std::memory_order_release);
     return record;
   }
-  /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
-  /// there is one.
+  /// Puts an A-stack that is under no lease (take_spare(), give_up()) on top of this thread's spares, and wakes a
+  /// waiter if there is one.
   LRPC_OF_THE_RUNTIME void put_spare(shim::LinkageRecord& record) noexcept {
     if (shim::calling_thread.number() >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
@@ -159,48 +158,48 @@ class AStackList {
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_waiters();
   }
-  /// Puts an A-stack that is nobody's lease into the LIFO, where any thread finds it.
+  /// Puts an A-stack that is under no lease into the LIFO, for any thread.
   void put_shared(shim::LinkageRecord& record) noexcept;
-  /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put()
-  /// by any thread brings it back.
+  /// Instead of put(), by the thread that took the A-stack: it leaves the list (quarantine), until any thread puts it
+  /// back.
   void give_up(const shim::LinkageRecord& record) noexcept;
-  /// Every A-stack that is not in a call, out of the list, as far as `idle` has room, which is empty; ends all idle
-  /// leases. The hottest last, secondary ones anywhere.
+  /// Moves all A-stacks that are not in a call from the list to `idle`, which is empty, as far as its capacity allows.
+  /// Ends all idle leases. The last used come last, secondary ones anywhere.
   void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
-  /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
+  /// Puts them back in their old order, so that the next call finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
-  /// How many A-stacks are in no call: in the LIFO, leased, or spare. While nobody else uses the list.
+  /// How many A-stacks are in no call: in the LIFO, leased, or spare. Only while no other thread uses the list.
   [[nodiscard]] std::size_t count_idle() const noexcept;
-  /// A count that wake_waiters() raises. Whoever wants to wait reads it first, before the last look at anything else
-  /// that wake_waiters() tells of (the end of the binding).
+  /// A count that wake_waiters() raises. A thread that wants to wait reads it first, before its last look at anything
+  /// that wake_waiters() announces (A-stacks, the end of the binding).
   [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.look(); }
-  /// Waits for an A-stack to be put back, at most `limit`, or for one of other words to change, fewer than
-  /// kMostFutexWaits. Not if somebody was woken since `seen` was read. May return early; look again.
+  /// Waits until an A-stack is put back, or a word in `also` (fewer than kMostFutexWaits) changes; at most `limit`.
+  /// Returns at once if wakes() has changed since `seen`. May return early: look again.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
   void wake_waiters() noexcept;
-  /// Whether there is one that is in nobody's hands; a guess, while others take and put back.
+  /// Whether an A-stack is in a LIFO; a guess while other threads use the list.
   [[nodiscard]] bool any_free() const noexcept {
     return static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0 ||
            static_cast<std::uint32_t>(secondary_top_.load(std::memory_order_acquire)) != 0;
   }
-  /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so that every taker comes by
-  /// BindingObject::take_slow(), which says so. Idempotent.
+  /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so every caller gets to
+  /// BindingObject::take_slow(), which reports it. Idempotent.
   void close() noexcept;
-  /// The same in a fork child, where nobody else is and a lock may be held by nobody.
+  /// The same in a forked child, where no other thread exists, and a lock may stay locked for ever.
   void close_after_fork() noexcept { stop_leasing(); }
 
   struct alignas(64) Lease {
-    /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that
-    /// one load asks for both.
+    /// In `record`: another thread wants the leased A-stack. Address and bit are in one word, so that the owner's one
+    /// load reads both.
     static constexpr std::uintptr_t kWanted = 1;
     static constexpr std::uintptr_t kNone = kWanted;
 
-    /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call;
-    /// whoever holds ending_ sets and clears kWanted, and takes one out that is in no call.
+    /// A LinkageRecord's address, or kNone. The owner puts a record in, under ending_, and takes it out while it is in
+    /// its call. A thread that holds ending_ sets and clears kWanted, and takes out a record that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
-    std::atomic<std::uint8_t> in_call{0};               ///< Written by the owning thread alone.
-    std::atomic<std::uint8_t> moving{0};                ///< Written by the owning thread alone.
-    std::atomic<std::uint8_t> wanted{0};                ///< Written under ending_ alone; for `spares`.
+    std::atomic<std::uint8_t> in_call{0};               ///< Written only by the owner.
+    std::atomic<std::uint8_t> moving{0};                ///< Written only by the owner.
+    std::atomic<std::uint8_t> wanted{0};                ///< For `spares`; written only under ending_.
     std::atomic<shim::LinkageRecord*> spares{nullptr};  ///< Linked through `below`.
 
     [[nodiscard]] shim::LinkageRecord* leased() const noexcept {
@@ -212,7 +211,7 @@ class AStackList {
   static_assert(sizeof(Lease) == shim::kLeaseSize);
 
  private:
-  /// Out of the call path's way.
+  /// Kept out of the call path.
   [[gnu::cold, gnu::noinline]] static void leave_untaken(Lease& lease) noexcept;
   void put_slow(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] bool lease_to(Lease& lease, shim::LinkageRecord& record) noexcept;
@@ -228,15 +227,15 @@ class AStackList {
   [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease, bool& moving) noexcept;
   [[nodiscard]] bool looks_empty() const noexcept;
 
-  /// The last one is nobody's and stays empty, for threads without a number.
+  /// The last one stays empty: it is for threads without a number.
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
   std::atomic<std::uint32_t> waiters_{0};
   shim::SleepingWord wakes_;
   std::mutex ending_;
-  std::atomic<bool> leasing_ended_{false};  ///< The kernel has begun to refuse heavy fences: no more leases.
+  std::atomic<bool> leasing_ended_{false};  ///< The kernel began to refuse heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;
-  std::atomic<std::uint64_t> secondary_top_{0};  ///< As top_.
+  std::atomic<std::uint64_t> secondary_top_{0};  ///< Like top_.
   const SecondaryRecords* secondary_ = nullptr;
 };
 

@@ -25,12 +25,12 @@ namespace lrpc {
 /// What a call does when all A-stacks of its class are in use (LRPC §5.2).
 enum class AStackSupply : std::uint8_t {
   wait,  ///< Wait until an earlier call finishes.
-  /// Return Errc::no_astack, without waiting for a call. While another thread is at idle A-stacks for a moment, waits
-  /// for that, at most for as long as the call may take.
+  /// Return Errc::no_astack, without waiting for a call to finish. Only waits while another thread handles idle
+  /// A-stacks, for a moment, and at most for as long as the call may take.
   fail,
-  /// Ask the server for more: secondary A-stacks, in regions beyond the primary one, which go back when nobody has used
-  /// them for a while (ImportOptions::grown_idle). Wait while it does not give any: it has limits (ServerOptions). Not
-  /// with Gate::trap.
+  /// Ask the server for more: secondary A-stacks, in further regions, which are returned when they have been unused for
+  /// a while (ImportOptions::grown_idle). Wait while the server gives none: it has limits (ServerOptions). Not with
+  /// Gate::trap.
   grow,
 };
 
@@ -38,7 +38,7 @@ enum class AStackSupply : std::uint8_t {
 
 namespace lrpc::client {
 
-/// Runs the server's half of a call in the caller's thread: what a binding with Gate::none has instead of a transfer
+/// Runs the server's half of a call in the caller's thread, in place of a transfer: for a binding with Gate::none
 /// (tests/support/inline_server.h).
 struct InlineServer {
   void (*serve)(void* server, std::uint32_t astack) = nullptr;
@@ -50,7 +50,7 @@ struct Library;
 class SecondaryAStacks;
 class Waiting;
 
-/// What a Binding Object is made of. The fds are the peer's pidfd (may be empty) and the client's end of the bell.
+/// The parts of a Binding Object. `server_pidfd` may be empty; `bell` is the client's end of the bell.
 struct BindingParts {
   BindingParts() noexcept;
   BindingParts(BindingParts&&) noexcept;
@@ -65,38 +65,38 @@ struct BindingParts {
   shim::PeerSocket bell = {};
   shim::Gate gate = shim::Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow; over zero, or kNoLimit.
-  /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other
-  /// end is hung up by whoever learns that the path has ended.
+  std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow; above zero, or kNoLimit.
+  /// Set for a server on another host: then the region is private to this domain, there is no pidfd, and the code that
+  /// learns of the path's end hangs up the bell's other end.
   std::unique_ptr<RemotePath> remote;
   std::chrono::milliseconds call_timeout = kNoLimit;
   bool watched = true;
   std::function<void()> on_revoked;
 };
 
-/// Owns the mapping, the linkage records, the A-stack lists, the bell. Pinned in memory. Thread-safe.
+/// Owns the mapping, the linkage records, the A-stack lists and the bell. Never moves. Thread-safe.
 class BindingObject {
  public:
   /// Starts watching the server. Fails with system_error.
   static Result<std::unique_ptr<BindingObject>> create(BindingParts parts);
   BindingObject(const BindingObject&) = delete;
   BindingObject& operator=(const BindingObject&) = delete;
-  /// Not while there are started calls, nor where its end is told: its owner lets it go.
+  /// Not while there are started calls or its end is being told: an owner calls let_go() instead.
   ~BindingObject();
-  /// By its owner, instead of deleting it. The server sees the end now. Calls that were started and not finished end as
-  /// call_failed, unless they have returned already; the memory goes with the last of them, or when whoever is told of
-  /// the server's end has returned. Not while other threads are in a call of the binding, or in a member of one of its
-  /// started calls.
+  /// The owner calls this instead of deleting the object. The server sees the end now. Calls that were started and not
+  /// finished end as call_failed, unless they have returned already. The memory is freed with the last of them, or when
+  /// the functions that are told of the server's end have returned. Not while other threads are in a call of the
+  /// binding, or in a member of one of its started calls.
   void let_go() noexcept;
-  /// Revokes the binding as if its server had ended, and shows the server the end. Nobody is told.
+  /// Revokes the binding as if its server had ended, and shows the server the end. Calls no functions (when_revoked()).
   void end() noexcept {
     end_watching();
     revoke();
   }
-  /// True after let_go(), while started calls are left.
+  /// True after let_go(), while some started calls are left.
   [[nodiscard]] bool has_been_let_go() const noexcept { return let_go_.load(std::memory_order_acquire); }
 
-  /// The remote bit: set, calls go over the network path (LRPC §5.1).
+  /// The remote bit: if set, calls go over the network path (LRPC §5.1).
   [[nodiscard]] bool remote() const noexcept {
     LRPC_STEP("client 1");
     return local_ != kLocal;
@@ -111,54 +111,55 @@ class BindingObject {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
-  /// Whether the binding's calls have a time limit of its own.
+  /// Whether the binding itself limits the time of its calls.
   [[nodiscard]] bool times_calls() const noexcept { return !(parts_.call_timeout == kNoLimit); }
-  /// Of the calls from now on. Not while others use the binding.
+  /// For calls from now on. Not while other threads use the binding.
   void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
-  /// How long a caller polls before it gives an exchange up.
+  /// How long a caller polls before it gives up an exchange.
   [[nodiscard]] const shim::PollPace::Limits& poll_limits() const noexcept { return poll_limits_; }
 
-  /// Null, and why: binding_revoked, no_astack (it is not to wait), call_aborted or call_cancelled (it has waited for
-  /// call_timeout, or for as long as its scope lets it).
+  /// `record` or, if that is null, `why_not`: binding_revoked, no_astack (the supply rule forbids to wait),
+  /// call_aborted or call_cancelled (it has waited for call_timeout, or for as long as its scopes allow).
   struct Taken {
     shim::LinkageRecord* record = nullptr;
     Errc why_not = Errc::ok;
   };
-  /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule.
+  /// Step 2 when no A-stack is leased to the thread: takes any other; without one, follows the supply rule.
   [[nodiscard]] Taken take_slow(AStackList& list) noexcept;
-  /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
+  /// Keeps the record of an abandoned or one-way call aside until its RETURNED(generation) is seen.
   void quarantine(shim::LinkageRecord& record) noexcept;
-  /// How many of those the server has not let go of yet.
+  /// How many of these the server has not returned yet.
   [[nodiscard]] std::size_t in_quarantine() noexcept;
-  /// One byte on the bell: "there is a call on an A-stack without E-stack". Never blocks.
+  /// Tells the clerk by one byte that there is a call on an A-stack without E-stack. Never blocks.
   void ring_bell() const noexcept;
   /// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints
-  /// in the region say: a call must not hang on a hint that its peer has rewritten.
+  /// in the region say. A call must not hang because its peer has forged a hint.
   void overrule_hints(shim::AStackHead& head) const noexcept;
-  /// Looks whether the server is gone, and revokes if so. For callers whose bounded sleep has ended.
+  /// Revokes the binding if the server is gone. For callers whose bounded sleep has ended.
   void check_server() noexcept;
   /// No more calls; outstanding ones return call-failed. Idempotent.
   void revoke() noexcept;
   /// See Binding::revocation_fd() and Binding::when_revoked().
   [[nodiscard]] Result<int> revocation_fd();
   Status when_revoked(std::function<void()> told);
-  /// Tells the watcher that tails were used, so that it gives their pages back once they are idle.
+  /// Tells the watcher that tails were used, so that it returns their pages to the system once they are idle.
   void note_tail_use() noexcept {
     if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]]
       schedule_trim(kTrimDelayMs);
   }
 
-  /// How often idle tails were given back, twice; odd: just now.
+  /// Twice the number of times that idle tails were returned; odd while that happens.
   [[nodiscard]] std::uint32_t trim_phase() const noexcept { return trim_phase_.load(std::memory_order_acquire); }
 
-  /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
+  /// For Gate::trap: whether this process runs under the filter whose listener the server has. Before that no call is
+  /// made.
   [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
   void set_sealed() noexcept { sealed_.store(true, std::memory_order_release); }
 
-  /// In a fork child: the region is not there, so every call must fail before it touches it.
+  /// In a forked child: the region is not mapped, so every call must fail before it touches the region.
   void forget_after_fork() noexcept;
-  /// True there: not even the call words are.
+  /// True in a forked child: not even the call words can be read.
   [[nodiscard]] bool forgotten() const noexcept { return forgotten_; }
 
   [[nodiscard]] const InlineServer& inline_server() const noexcept { return inline_server_; }
@@ -180,22 +181,23 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  /// Work that was posted for the binding of this number. It runs on the watcher's thread, when the binding may be
-  /// gone, and another one at its address.
+  /// Work that was posted for the binding with this number. It runs on the watcher's thread. By then the binding may be
+  /// gone, and another one may be at its address.
   static void trim(BindingObject* binding, std::uint64_t number);
   static void return_unused(BindingObject* binding, std::uint64_t number);
   [[nodiscard]] static bool is_there(const Library& library, BindingObject* binding, std::uint64_t number);
-  /// False: some A-stacks with tails were in a call and keep theirs.
+  /// False: some A-stacks were in a call and keep their tails' pages.
   [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   [[nodiscard]] bool anybody_waits_for_sent() noexcept;
-  /// Room for every record up to the last of a secondary region's place.
+  /// Allocates room for every record up to the last one of a secondary region's place.
   void make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place);
   void schedule_return() noexcept;
 
-  // Read by every call, written never or once.
-  /// Without the remote bit; with it, 0. A comparison with a number that is used nowhere else is one instruction: 0
-  /// would be loaded first, and 1 kept for where a 1 is needed.
+  // Read by every call; written at most once.
+  /// local_ of a local binding; 0 for a remote one. The comparison with a number that is used nowhere else is one
+  /// instruction. To compare with 0, the compiler would load the word first; a 1 it would keep in a register for other
+  /// uses.
   static constexpr std::uint32_t kLocal = 0x10ca1;
   const std::uint32_t local_;
   std::atomic<bool> revoked_{false};
@@ -203,7 +205,7 @@ class BindingObject {
   InlineServer inline_server_;
   std::unique_ptr<AStackList[]> lists_;
 
-  bool forgotten_ = false;  ///< Written in a fork child alone.
+  bool forgotten_ = false;  ///< Written only in a forked child.
   const shim::ProcessNumber owner_;
   const std::uint64_t number_ = ++numbers_;  ///< No other binding of this process has it.
   static inline std::atomic<std::uint64_t> numbers_{0};
@@ -213,20 +215,20 @@ class BindingObject {
   std::atomic<bool> return_scheduled_{false};    ///< The watcher will look for unused secondary regions.
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
-  std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Of the one who has set tails_used_.
+  std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Belongs to the thread that has set tails_used_.
   const shim::Watcher::Task trim_{[this, number = number_] { trim(this, number); }};
-  shim::Watcher::Task return_;                ///< None unless the supply may grow.
+  shim::Watcher::Task return_;                ///< No work unless the supply may grow.
   std::atomic<std::uint32_t> trim_phase_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};
-  std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine; under quarantine_mutex_.
+  std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine. Under quarantine_mutex_.
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
-  bool watching_ended_ = false;  ///< Its owner's, and whoever's it is at its end.
+  bool watching_ended_ = false;  ///< Used by its owner, and by the last keeper at its end.
   RevocationNews news_;
   std::atomic<bool> let_go_{false};
-  std::atomic<std::size_t> keepers_{1};  ///< The owner, or the started calls that outlive it; and who tells of the end.
+  std::atomic<std::size_t> keepers_{1};  ///< The owner, or started calls that outlive it; and who tells of the end.
 };
 
 }  // namespace lrpc::client

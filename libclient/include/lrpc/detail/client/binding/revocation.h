@@ -10,7 +10,7 @@
 
 namespace lrpc::client {
 
-/// A descriptor that becomes readable, and functions that are called, each once. Costs nothing until it is used.
+/// Makes a descriptor readable, and calls functions, each once. Costs nothing until it is used.
 /// Thread-safe, except where a comment says otherwise.
 class RevocationNews {
  public:
@@ -27,7 +27,7 @@ class RevocationNews {
   void call(std::function<void()> told);
   /// Calls the functions, each once. Prints exceptions.
   void tell() noexcept;
-  /// In a fork child, which has no other thread: gives it a readable descriptor of its own, apart from the parent's.
+  /// In a forked child, which has no other thread: makes a readable descriptor of its own, apart from the parent's.
   void forget_after_fork() noexcept;
 
  private:

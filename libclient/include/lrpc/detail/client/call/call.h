@@ -16,24 +16,25 @@
 
 namespace lrpc::client {
 
-/// Steps 4 and 5 when the exchange gate is not trusted, or did not answer. `rung`: the word already says CALLED, and of
-/// `called` only the procedure matters. Returns the call status (call_status in call_word.h).
+/// Steps 4 and 5 when the exchange gate is not trusted, or did not answer. `rung`: the word already says CALLED; then
+/// only the procedure in `called` matters. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
-/// Before step 4 of a call that a scope or its binding's call_timeout limits: what is left goes into the slot, and the
-/// word says so. Null if nothing is left, or the calls are cancelled: then it is not to be rung, and why_over() says
-/// why. The common case is in Call::limit().
+/// Before step 4 of a call that a scope or its binding's call_timeout limits: writes the time that is left into the
+/// slot, and marks the word. Null if no time is left, or the calls are cancelled: then do not ring; why_over() says
+/// why. Call::limit() has the common case.
 [[nodiscard]] shim::CallWord limit_call(const BindingObject& binding, shim::LinkageRecord& linkage,
                                         shim::CallWord called) noexcept;
-/// Why the calling thread's calls are over before they begin: call_cancelled or call_aborted.
+/// Why the calling thread's calls end before they begin: call_cancelled or call_aborted.
 [[nodiscard, gnu::cold]] Errc why_over() noexcept;
-/// What a stub returns for an argument or a result that it refuses itself: the error, with a text that says which.
-/// `what`: "Files.Open: 'name' is longer than 255 bytes", of static storage. Without memory, no text. Never blocks.
+/// What a stub returns for an argument or a result that it refuses itself: the error, and `what` as its text, for
+/// example "Files.Open: 'name' is longer than 255 bytes" (static storage). Without memory there is no text. Never
+/// blocks.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure refused(Errc code, const char* what) noexcept;
-/// The same for what get_buffer() says of a result: only result_too_long is told in `what`.
+/// The same for a result that get_buffer() has refused; `what` is the text only of result_too_long.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure not_copied(Errc code, const char* what) noexcept;
-/// Call::failure() of a call that was made. A server that returns binding_revoked, message_too_long or call_lost is not
-/// believed: it had the call. Of a remote binding it is this machine's network domain that says so.
+/// Call::failure() of a call that was made. If a local server returns binding_revoked, message_too_long or call_lost,
+/// that is not believed, because it had the call. For a remote binding these come from this machine's network domain.
 [[nodiscard, gnu::cold]] Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept;
 /// See Call::failure(). `procedure`: "Files.Open", of static storage.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const BindingObject& binding,
@@ -47,19 +48,18 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
-/// How many calls of the calling thread are outstanding, each nested in the one before (LRPC §3.2: the stack of
-/// linkages).
+/// How many calls of this thread are outstanding, each nested in the one before (LRPC §3.2: the stack of linkages).
 [[nodiscard]] inline unsigned nesting_depth() noexcept {
   unsigned depth = 0;
   for (const shim::LinkageRecord* at = shim::calling_thread.linkages; at != nullptr; at = at->below) ++depth;
   return depth;
 }
 
-/// One outstanding call: from the A-stack's being taken (constructor) to its being put back (destructor).
-/// Belongs to the thread that made it; calls of one thread nest like scopes.
+/// One outstanding call. The constructor takes the A-stack, the destructor puts it back. Belongs to the thread that
+/// made it; the calls of a thread nest like scopes.
 class Call {
  public:
-  /// 2 · take an A-stack: the one leased to this thread, else one from the procedure's LIFO.
+  /// 2 · take an A-stack: the one leased to this thread, or one from the class's LIFO.
   Call(BindingObject& binding, std::uint16_t astack_class) noexcept
       : binding_(binding),
         list_(binding.astacks(astack_class)),
@@ -94,13 +94,13 @@ class Call {
     }
   }
 
-  /// False: there was no A-stack to be had; error() says why (BindingObject::take_slow()).
+  /// False: no A-stack could be taken; error() says why (BindingObject::take_slow()).
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
   [[nodiscard]] Errc error() const noexcept { return why_not_; }
 
   /// 3 and 6 · where arguments are pushed and results copied from. The server may change it at any time.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
-  /// The out-of-band tail, for arguments and results that do not fit the image.
+  /// The tail, for arguments and results that do not fit the image.
   [[nodiscard]] std::byte* tail() const noexcept {
     binding_.note_tail_use();
     return linkage_->astack.tail;
@@ -117,19 +117,20 @@ class Call {
     return status;
   }
 
-  // The parts of transfer() at the exchange gate, for who runs the server's half in between (bench/instructions).
+  // The parts of transfer() at the exchange gate, for code that runs the server's half in between
+  // (bench/instructions).
 
   /// The word of the next call on the A-stack.
   [[nodiscard]] shim::CallWord next_call(std::uint16_t procedure) noexcept {
     return linkage_->next_call(procedure, shim::current_processor());
   }
-  /// What this thread's scopes leave goes along. False: nothing is left, and the call is not to be rung.
+  /// Sends the time along that this thread's scopes leave. False: no time is left; do not ring.
   [[nodiscard]] bool limit(shim::CallWord& called) noexcept {
     const shim::CallLimits* const limits = shim::calling_thread.limits;
     if (limits == nullptr) [[likely]]
       return true;
-    // 0, too, where there are cancellations to look at. A binding's call_timeout is for transfer_slow(), which its
-    // calls come by.
+    // Also 0 if there are cancellations to look at. A binding's call_timeout is handled by transfer_slow(), to which
+    // all its calls come.
     const std::int64_t left = limits->deadline.left_by_ticks();
     if (left == 0) [[unlikely]] {
       called = limit_call(binding_, *linkage_, called);
@@ -140,8 +141,7 @@ class Call {
     called = called.with(shim::CallWord::kLimited);
     return true;
   }
-  /// 4 · rings by the exchange gate if a poller of the server's domain is trusted to scan the word (H7); false: not
-  /// rung.
+  /// 4 · rings by the exchange gate if the server's poller is trusted to scan the word (H7). False: not rung.
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::AStackHead& head = *linkage_->astack.head;
     if (!linkage_->policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
@@ -149,7 +149,7 @@ class Call {
     shim::ring_exchange(head, called);  // T1
     return true;
   }
-  /// 5 · waits for the return of a call so rung. `procedure`: its own, so that nobody need keep its word.
+  /// 5 · waits for the return of such a call. `procedure`: the call's, so that its word need not be kept.
   [[nodiscard]] std::uint16_t wait(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 5");
     shim::LinkageRecord& linkage = *linkage_;
@@ -166,15 +166,15 @@ class Call {
   }
   [[nodiscard]] shim::LinkageRecord& linkage() const noexcept { return *linkage_; }
 
-  /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
+  /// The Errc of a status that is neither 0 nor a declared error of the procedure. A forged status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
-  /// The same, as a stub returns it: with the text of the error that the procedure returned; or one that names the
-  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw. And 7:
-  /// the call is over, out of the way of those that do not fail.
+  /// The same, as a stub returns it: with the text of the error that the procedure returned; or, if the server refused
+  /// an argument, a handle or a result, or the procedure threw, with a text that names the procedure. Also step 7, so
+  /// that the code of calls that do not fail is shorter.
   [[nodiscard, gnu::always_inline]] detail::Failure failure(std::uint16_t status,
                                                             const char* procedure) const noexcept {
     shim::LinkageRecord& linkage = *linkage_;
-    linkage_ = nullptr;  // not by a function, which would have the call in memory
+    linkage_ = nullptr;  // here, not in a function: that would force the call into memory
     shim::hand_over_call(binding_.id(), linkage.astack.image);
     return end_failed(binding_, lease_, linkage, status, procedure);
   }
@@ -196,7 +196,7 @@ class Call {
 
   BindingObject& binding_;
   AStackList& list_;
-  AStackList::Lease* lease_;              ///< That the A-stack was taken from, else null.
+  AStackList::Lease* lease_;              ///< From which the A-stack was taken, or null.
   mutable shim::LinkageRecord* linkage_;  ///< Null: there is none, or the call is over.
   Errc why_not_ = Errc::ok;
   bool put_aside_ = false;  ///< The A-stack goes to quarantine.

@@ -10,7 +10,7 @@
 
 namespace lrpc {
 
-/// Ends calls from outside. After cancel(), all present and future calls in CallScopes that were made with it end as
+/// Ends calls from outside. After cancel(), all present and future calls in CallScopes with this Cancellation end as
 /// call_cancelled. A handle: all copies are the same Cancellation. Thread-safe.
 class Cancellation {
  public:
@@ -18,7 +18,7 @@ class Cancellation {
   Cancellation() : word_(std::make_shared<shim::CancellationWord>()) {}
 
   /// Wakes every caller that sleeps in one of its scopes. Callers that poll or yield notice it within some
-  /// microseconds. A call that has returned by then keeps its result. Never blocks; may be called in a signal handler.
+  /// microseconds. A call that has returned before keeps its result. Never blocks; may be called in a signal handler.
   void cancel() const noexcept;
   [[nodiscard]] bool cancelled() const noexcept { return word_->cancelled.load(std::memory_order_acquire) != 0; }
 
@@ -27,8 +27,8 @@ class Cancellation {
   std::shared_ptr<shim::CancellationWord> word_;
 };
 
-/// A moment (of the steady clock), or a span of time from now on, or kNoLimit. Each converts implicitly. A span of zero
-/// or less is over already.
+/// A moment (of the steady clock), a span of time from now on, or kNoLimit. Each converts implicitly. A span of zero or
+/// less has passed already.
 class CallDeadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -39,7 +39,7 @@ class CallDeadline {
 
   CallDeadline(NoLimit /*tag*/) noexcept : until_(Clock::time_point::max()) {}  // NOLINT: implicit by design
 
-  /// time_point::max(): never, as kNoLimit.
+  /// time_point::max(): no limit.
   [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
 
  private:

@@ -29,10 +29,10 @@ namespace client {
 /// dropped, so the queue may end earlier.
 struct QueueLink {
   explicit QueueLink(CompletionQueue& of, shim::ProcessNumber process) noexcept : owner(process), queue(&of) {}
-  const shim::ProcessNumber owner;  ///< In another process, a fork child, nothing here is touched.
-  std::mutex mutex;                 ///< Held by whoever looks at the words: an unwatched one is not touched any more.
-  CompletionQueue* queue;           ///< Null: it has ended.
-  std::size_t holders = 1;          ///< The queue, and each call whose link this is.
+  const shim::ProcessNumber owner;  ///< In another process (a forked child) nothing here is touched.
+  std::mutex mutex;                 ///< Held while the words are looked at: an unwatched word is not touched any more.
+  CompletionQueue* queue;           ///< Null: the queue has ended.
+  std::size_t holders = 1;          ///< The queue, and each call that has this link.
 };
 
 }  // namespace client
@@ -58,20 +58,19 @@ class CompletionQueue {
   /// No peer holds it; a peer can make it readable only by returning a call.
   [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
 
-  /// Runs `then` once, in run(), when `pending` is ready(). Forgets it if `pending` is finished or destroyed before. If
-  /// `then` is empty, only fd() tells. The call may be moved meanwhile. Never blocks. Error: system_error (no thread
-  /// could be started).
+  /// Runs `then` once, in run(), when `pending` is ready(). Forgets `then` if `pending` is finished or destroyed
+  /// before. If `then` is empty, only fd() becomes readable. The call may be moved meanwhile. Never blocks. Error:
+  /// system_error (no thread could be started).
   template <class Outcome>
   // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
   Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
     return watch_call(pending.call(), std::move(then));
   }
-  /// Makes fd() unreadable, then runs what has become ready, and returns how many calls these were. Never blocks by
-  /// itself.
+  /// Makes fd() unreadable, runs the functions of calls that have become ready, and returns how many calls these were.
+  /// Never blocks by itself.
   std::size_t run();
-  /// First waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or
-  /// less: does not wait. A signal does not end the wait: to be woken otherwise, poll fd() together with other
-  /// descriptors.
+  /// Waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or less:
+  /// does not wait. A signal does not end the wait: to be woken by something else, poll fd() with other descriptors.
   std::size_t wait(std::chrono::milliseconds limit);
 
  private:
@@ -91,7 +90,7 @@ class CompletionQueue {
 
   explicit CompletionQueue(UniqueFd ready_fd);
   Status watch_call(client::PendingCall& call, std::function<void()> then);
-  /// The call that has this link is about to be finished or abandoned.
+  /// Called before the call with this link is finished or abandoned.
   static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
   static void* thread_main(void* queue);
   void sleep_on_words();
@@ -102,14 +101,14 @@ class CompletionQueue {
   client::QueueLink& link_;
   UniqueFd ready_fd_;
   shim::Thread thread_;
-  shim::SleepingWord changed_;  ///< Of the thread: raised for each call that it must look at.
+  shim::SleepingWord changed_;  ///< The thread sleeps on it; raised for each call that it must look at.
   std::map<const shim::LinkageRecord*, Watched> watched_;
   std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
-  std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
+  std::vector<shim::FutexWait> waits_;           ///< Only the thread's; has room for all.
 };
 
-/// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is
-/// resumed in the queue's run(). If it cannot be watched, the co_await blocks as finish() does.
+/// A started call for `co_await`: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The queue's run() resumes
+/// the coroutine. If the call cannot be watched, co_await blocks as finish() does.
 template <class Outcome>
 class [[nodiscard]] Finishing {
  public:

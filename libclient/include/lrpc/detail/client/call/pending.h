@@ -1,4 +1,4 @@
-// Calls that are started now and finished later, and calls that nobody finishes. The numbers are those of call.h.
+// Calls that are started now and finished later, and one-way calls. Step numbers as in call.h.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,12 @@ namespace client {
 
 struct QueueLink;
 
-/// One call between its start and its finish: owns the A-stack. What generated starters and lrpc::Pending are made of.
-/// Move-only; belongs to one thread at a time, which need not be the one that started it.
+/// One call between its start and its finish: owns the A-stack. Generated starters and lrpc::Pending use it. Move-only;
+/// belongs to one thread at a time, which need not be the one that started it.
 class PendingCall {
  public:
-  /// 2 · take an A-stack: one of this thread's spares, else one from the procedure's LIFO. May wait for one, by the
-  /// binding's supply rule; without one, taken() is false and error() says why.
+  /// 2 · take an A-stack: one of this thread's spares, or one from the class's LIFO. May wait for one, by the binding's
+  /// supply rule. Without one, taken() is false and error() says why.
   PendingCall(BindingObject& binding, std::uint16_t astack_class) noexcept
       : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
     if (linkage_ == nullptr) [[unlikely]]
@@ -36,7 +36,7 @@ class PendingCall {
   }
   /// A call that cannot be made, and why.
   explicit PendingCall(Errc error) noexcept : error_(error) {}
-  /// The same, with what refused() is to say of it.
+  /// The same, with a text for refused().
   PendingCall(Errc error, const char* what) noexcept : called_(address_of(what)), error_(error) {}
   PendingCall(PendingCall&& other) noexcept
       : binding_(other.binding_),
@@ -57,7 +57,7 @@ class PendingCall {
   }
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
-  /// A call that was not finished is abandoned (T15): its A-stack is quarantined until the server has let go of it.
+  /// Abandons a call that was not finished (T15): its A-stack stays in quarantine until the server returns it.
   ~PendingCall() {
     if (linkage_ != nullptr) [[unlikely]]
       abandon();
@@ -80,9 +80,9 @@ class PendingCall {
     return linkage_->astack.tail;
   }
 
-  /// 4 · ring. Never blocks, but for the trap gate: there until the call has returned. False, with error(): nobody
-  /// could serve it, and nothing was rung.
-  /// `may_block`: no poller serves the procedure, so it is not left to one to find somebody who does.
+  /// 4 · ring. Never blocks, except at the trap gate: there until the call has returned. False, with error(): nobody
+  /// could serve it, and nothing was rung. `may_block`: no poller serves the procedure, so do not rely on one to pass
+  /// the call on.
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
@@ -95,15 +95,15 @@ class PendingCall {
       return ring_slow(may_block);
     return ring_polled();
   }
-  /// 4 · rings by plain store: the slot says that somebody polls.
+  /// 4 · rings by a plain store: the slot says that a poller polls.
   bool ring_polled() noexcept {
     if (!shim::ring_for_poller(*linkage_->astack.head, called_)) [[unlikely]]  // T1
       look_again();                                                            // T4
     return true;
   }
 
-  /// Whether finishing would not wait: the call has returned, or never will, or its call_timeout or what it was started
-  /// within lets it wait no longer. One load of the word; no system call.
+  /// Whether finishing would not wait: the call has returned, or never will, or its call_timeout or the scopes in which
+  /// it was started allow no more waiting. One load of the word; no system call.
   [[nodiscard]] bool ready() const noexcept {
     if (linkage_ == nullptr || binding_->revoked()) [[unlikely]]
       return true;
@@ -112,10 +112,10 @@ class PendingCall {
     return answered() || (linkage_->limited && given_up(*linkage_));
   }
   static constexpr std::chrono::nanoseconds kLongestWait{shim::Deadline::kMost};
-  /// 5 · wait, at most `limit`, without giving the call up. True: ready().
+  /// 5 · wait, at most `limit`, without giving up the call. True: ready().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
-  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most what is left of the binding's
-  /// call_timeout, counted from the ring, and what CallScopes leave. Precondition: rung.
+  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most for what is left of the
+  /// binding's call_timeout (from the ring on) and of CallScopes. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
     LRPC_STEP("client 5 started");
     shim::LinkageRecord& linkage = *linkage_;
@@ -126,7 +126,7 @@ class PendingCall {
       return waited(wait_slow());
     return waited(word.status());
   }
-  /// 7 · puts the A-stack back, or in quarantine if the call did not come to its end.
+  /// 7 · puts the A-stack back, or into quarantine if the call has not ended.
   void put_back() noexcept {
     LRPC_STEP("client 7 started");
     shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
@@ -138,13 +138,13 @@ class PendingCall {
       return binding_->quarantine(linkage);
     binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
   }
-  /// For a one-way call that was rung: lets it go. Its A-stack comes back by itself, once the server has let go of it.
+  /// Leaves a one-way call that was rung. Its A-stack comes back when the server has returned it.
   void leave() noexcept {
     shim::hand_over_call(binding_->id(), linkage_->astack.image);
     leave_rung();
   }
 
-  /// All of the A-stack, for who moves packed images.
+  /// The whole A-stack, for code that moves packed images.
   [[nodiscard]] const shim::AStack& placed() const noexcept {
     if (linkage_->astack.tail != nullptr) binding_->note_tail_use();
     return linkage_->astack;
@@ -159,13 +159,13 @@ class PendingCall {
     shim::take_over_call(binding_->id(), linkage_->astack.image);
     return status;
   }
-  /// The word says that the call has returned, or that it never will.
+  /// Whether the word says that the call has returned, or never will.
   [[nodiscard]] bool answered() const noexcept {
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
     return !word.same_turn(called_.bits()) || word.revoked();
   }
-  /// A call that was never on an A-stack has no word: what refused() is to say lies there, so that no call carries a
-  /// member for it.
+  /// A call that was never on an A-stack has no word. Its place holds the text for refused(), so that calls need no
+  /// member for that.
   [[nodiscard]] static shim::CallWord address_of(const char* what) noexcept {
     return shim::CallWord(reinterpret_cast<std::uintptr_t>(what));
   }
@@ -194,10 +194,10 @@ class PendingCall {
   shim::LinkageRecord* linkage_ = nullptr;
   shim::CallWord called_;  ///< Without a binding: see address_of().
   Errc error_ = Errc::invalid_argument;
-  QueueLink* queue_ = nullptr;  ///< To the completion queue that watches it.
+  QueueLink* queue_ = nullptr;  ///< The link to the completion queue that watches it.
 };
 
-/// Puts a call's A-stack back at the end of the scope, when its results have been copied.
+/// Puts a call's A-stack back at the end of the scope, after its results have been copied.
 class PutBack {
  public:
   explicit PutBack(PendingCall& call) noexcept : call_(call) {}
@@ -213,11 +213,11 @@ class PutBack {
 
 /// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
 ///
-/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. It may
-/// outlive its binding: then it gives its results if it has returned before, and call_failed otherwise. But no thread
-/// may be inside a member of it while the binding goes. `in` arguments were copied when the call was started; what was
-/// passed by reference (inout arguments, buffers for results) must stay where it is until finish() or the destructor,
-/// and changes in finish() alone.
+/// Owns the call and its A-stack. Move-only; one thread at a time may use it, any thread may finish it. It may outlive
+/// its binding: then it gives its results if it returned before, and call_failed otherwise. But no thread may be in one
+/// of its members while the binding is destroyed. `in` arguments were copied when the call was started. What was passed
+/// by reference (inout arguments, buffers for results) must stay where it is until finish() or the destructor; only
+/// finish() changes it.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:
@@ -230,19 +230,19 @@ class [[nodiscard]] Pending {
 
   /// True once finish() would not wait. One load, no system call. Never blocks.
   [[nodiscard]] bool ready() const noexcept { return call_.ready(); }
-  /// Waits until ready(), at most `limit`; not at all if that is not over zero. The call goes on in any case. Blocks.
+  /// Waits until ready(), at most `limit`; not at all if that is zero or less. The call goes on in any case. Blocks.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> limit) noexcept {
-    // Not every span can be told in nanoseconds.
+    // Not every span fits nanoseconds.
     const std::chrono::duration<double, std::nano> about = limit;
     if (about >= client::PendingCall::kLongestWait) return call_.wait_for(client::PendingCall::kLongestWait);
     if (about.count() <= 0) return call_.wait_for(std::chrono::nanoseconds(0));
     return call_.wait_for(std::chrono::duration_cast<std::chrono::nanoseconds>(limit));
   }
-  /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
-  /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as
-  /// long as the procedure runs, at most what is left of the binding's call_timeout, counted from the start, of the
+  /// Waits for the return and gives what the synchronous stub would have returned. If the call could not be started,
+  /// gives the reason (argument_too_long, no_astack, ...). Once only: afterwards it gives invalid_argument. Blocks for
+  /// as long as the procedure runs, at most for what is left of the binding's call_timeout (from the start on), of the
   /// CallScopes in which the call was started, and of those of this thread.
   Result finish() noexcept {
     if (!call_.taken()) [[unlikely]]

@@ -8,7 +8,7 @@
 
 namespace lrpc::client {
 
-/// One outstanding call of a remote binding; otherwise as Call. Generated remote branches are made of this.
+/// One outstanding call of a remote binding; otherwise as Call. Generated remote branches use it.
 class RemoteCall : public Call {
  public:
   RemoteCall(BindingObject& binding, std::uint16_t astack_class) noexcept

@@ -29,18 +29,18 @@ struct CallSite {
   bool may_block = false;  ///< No poller serves it.
 };
 
-/// Of an argument that does not conform to its declared type: it stays here, and nothing is rung.
+/// Says that an argument does not conform to its declared type: the call is not made.
 struct Refusal {
   Errc code = Errc::ok;
-  const char* what = nullptr;  ///< Of static storage. Null: all is well.
+  const char* what = nullptr;  ///< In static storage. Null: no refusal.
 };
 
-/// How an argument goes to a function that is not inlined: so that the stub need not keep it in memory for that.
+/// How an argument goes to a function that is not inlined: small ones by value, so that they can stay in registers.
 template <class A>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<A> && sizeof(A) <= 16, A, const A&>;
 
-/// What start() and all() of a client return. For one call, and not to be kept: the client may end or be replaced
-/// meanwhile. Derived classes are generated, so it has a name that no declaration can have.
+/// What start() and all() of a client return. For one call; do not keep it, because the client may be destroyed or
+/// replaced. Derived classes are generated, so this one has a name that no declaration can have.
 class ForOneCall_ {
  public:
   explicit ForOneCall_(BindingObject& object) noexcept : object_(object) {}
@@ -52,15 +52,14 @@ class ForOneCall_ {
   BindingObject& object_;
 };
 
-/// A client of what Binding::import() returned.
+/// Makes a client from the result of Binding::import().
 template <class Client, class Bound>
 [[nodiscard]] lrpc::Result<Client> client_of(Bound bound) {
   if (!bound) return bound.error();
   return Client(std::move(*bound));
 }
 
-/// Whether P has the member is all that is asked: arguments that it does not take are to be an error of the compiler's,
-/// and not a call without a check.
+/// Asks only whether P has the member. So wrong arguments are a compiler error, and not a call without a check.
 template <class P, class... A>
 [[gnu::always_inline]] inline Refusal check_arguments(const A&... arguments) noexcept {
   if constexpr (requires { &P::check_; }) {
@@ -76,8 +75,8 @@ template <class P, class OneCall, class... A>
   if constexpr (sizeof...(A) != 0) P::push_(call.image(), P::kProcedure_.tail ? call.tail() : nullptr, arguments...);
 }
 
-/// 6 · of a call without results: an error that the procedure declares, by the codec in its place among `get`; else why
-/// there are none. Inlined as Call::failure() is.
+/// 6 · for a call without results: the declared error, by its codec in `get` (in the order of the declaration), or the
+/// failure. Inlined, as Call::failure() is.
 template <class Result, class OneCall, class... Get>
 [[gnu::always_inline]] inline Result no_results(const OneCall& call, std::uint16_t status, const char* procedure,
                                                 std::span<const ImageRange> places, Get... get) noexcept {
@@ -86,8 +85,8 @@ template <class Result, class OneCall, class... Get>
   return call.failure(status, procedure);
 }
 
-/// The remote branch (LRPC §5.1): the same moves, but the network domain takes the arguments on. Out of line, so that
-/// the local path pays for one test.
+/// The remote branch (LRPC §5.1): the same steps, but the network domain carries the arguments. Out of line, so that it
+/// costs the local path only one test.
 template <class P, class... A>
 [[gnu::cold, gnu::noinline]] typename P::Result_ invoke_remote(BindingObject& object, P results,
                                                                A... arguments) noexcept {
@@ -110,7 +109,7 @@ template <class P, class... A>
     return invoke_remote<P, Handed<A>...>(object, results, arguments...);
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr) [[unlikely]]
     return refused(refusal.code, refusal.what);
-  // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+  // 2: take an A-stack: this thread's own, or the top of the class's LIFO (§3.2).
   Call call(object, P::kProcedure_.astack_class);
   if (!call.taken()) [[unlikely]]
     return call.error();
@@ -122,7 +121,7 @@ template <class P, class... A>
   return results(status, call);
 }
 
-/// A call that is finished later: 1 and 4; 5, 6 and 7 are for Pending::finish(). Waits at most for an A-stack.
+/// A call that is finished later: Pending::finish() makes steps 5, 6 and 7. May wait for an A-stack, for nothing else.
 template <class P, class... A>
 [[gnu::always_inline]] inline Pending<P> start(BindingObject& object, P results, const A&... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr) [[unlikely]]
@@ -148,7 +147,7 @@ template <class P, class... A>
   return P{}(status, call);
 }
 
-/// A one-way call: returns when it is rung. Nobody waits for the return: the A-stack comes back by itself.
+/// A one-way call: returns after the ring. Nobody waits for the call's return; then the A-stack is reused.
 template <class P, class... A>
 [[gnu::always_inline]] inline typename P::Result_ send(BindingObject& object, const A&... arguments) noexcept {
   if (object.remote()) [[unlikely]]

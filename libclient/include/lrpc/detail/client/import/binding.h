@@ -22,26 +22,26 @@ namespace lrpc {
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever. If the nameserver goes
-  /// away meanwhile, the import waits for it, too. If it was not there at the beginning, the import fails at once
-  /// (no_nameserver). For a private binding (import_over()) this is the time that the answer may take; it must be over
-  /// zero. Unset: kDoNotWait for a name, 10 s for a private binding.
+  /// How long to wait for the name. kDoNotWait: it must exist; kNoLimit: for ever. If the nameserver ends meanwhile,
+  /// the import waits for it, too. If there is no nameserver at the beginning, the import fails at once
+  /// (no_nameserver). For a private binding (import_over()): how long to wait for the answer; it must be above zero.
+  /// Unset: kDoNotWait for a name, 10 s for a private binding.
   std::optional<std::chrono::milliseconds> timeout{};
-  /// Which gate calls go through. `adaptive` picks one for each call; exchange, handoff and sleep force one, as far as
-  /// the server plays along. `none` is for lrpc's own tests: nobody serves its calls. `trap` is for a process that is
-  /// going to seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported. It takes no
-  /// call_timeout and has no watcher. In a program that was started sealed this is ignored: it has no other gate.
+  /// The gate of calls. `adaptive` chooses one for each call; exchange, handoff and sleep force one, as far as the
+  /// server cooperates. `none` is for lrpc's own tests: nobody serves its calls. `trap` is for a process that will seal
+  /// itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported. It takes no call_timeout
+  /// and has no watcher. A program that was started sealed always uses `trap`, and ignores this.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  /// With AStackSupply::grow: how long a secondary region is kept that nobody uses; at most twice that. Over zero. More
-  /// than a day is taken as a day. kNoLimit: as long as the binding.
+  /// With AStackSupply::grow: how long an unused secondary region is kept, at least; at most twice that. Above zero.
+  /// More than a day counts as a day. kNoLimit: as long as the binding.
   std::chrono::milliseconds grown_idle{1'000};
-  /// The longest that a call may wait for an A-stack, and the longest that it may then wait for the server. After that
-  /// it returns Errc::call_aborted, and its A-stack is in quarantine until the server lets go of it. Over zero. Each
-  /// wait counts from the moment when the call would first sleep; that of a started call from its ring.
+  /// The longest that a call may wait for an A-stack, and then for the server. After that it returns
+  /// Errc::call_aborted, and its A-stack stays in quarantine until the server returns it. Above zero. Each wait counts
+  /// from the moment when the call would first sleep; for a started call, from its ring.
   std::chrono::milliseconds call_timeout = kNoLimit;
-  /// The first import starts the watcher thread, even if it fails. False: not this one; callers then notice a server's
-  /// death when they wake up, after at most 100 ms.
+  /// The first import starts the watcher thread, even if the import fails. False: this binding has no watcher; callers
+  /// notice a server's death when they wake up, after at most 100 ms.
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked, because the server is gone or has broken the
   /// protocol. Without a watcher the import is not_supported. It must not block. It may destroy or replace the Binding
@@ -84,29 +84,29 @@ class Binding {
 
   /// True once the server is gone: every further call returns Errc::binding_revoked.
   [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
-  /// A descriptor that is readable (poll(2), select(2), epoll(7)) from the moment the binding is revoked, and stays so.
-  /// Remote bindings have one, too. The first call of this makes it; later ones return the same. The Binding owns it
-  /// and closes it at its end. If started calls outlive the Binding, it is closed with the last of them, and is not
-  /// signalled meanwhile. Neither read nor write it. In a fork child it is readable, because the child's bindings are
-  /// revoked; an epoll instance that the parent made does not report that. Errors: not_supported (the watcher was
-  /// declined, or Gate::trap), system_error. Thread-safe. Does not block.
+  /// A descriptor that becomes readable (poll(2), select(2), epoll(7)) when the binding is revoked, and stays readable.
+  /// Remote bindings have one, too. The first call makes it; later calls return the same. The Binding owns it and
+  /// closes it at its end. If started calls outlive the Binding, it is closed with the last of them, and does not
+  /// become readable meanwhile. Neither read nor write it. In a forked child it is readable, because the child's
+  /// bindings are revoked; an epoll instance that the parent made does not report that. Errors: not_supported (no
+  /// watcher, or Gate::trap), system_error. Thread-safe. Does not block.
   [[nodiscard]] Result<int> revocation_fd() const { return object_->revocation_fd(); }
   /// Calls `told` once when the binding is revoked, on the watcher's thread, after the functions that were given
   /// before. If those have been called already, calls it at once, on this thread. After the Binding's end none is
   /// called; but if one of them destroys the Binding, the rest are still called. The rules of ImportOptions::on_revoked
-  /// apply. Errors: not_supported (the watcher was declined, Gate::trap, or a fork child). Thread-safe.
+  /// apply. Errors: not_supported (no watcher, Gate::trap, or a forked child). Thread-safe.
   Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
-  /// Who the server is, as the kernel says; as of the import.
+  /// The server's identity at the time of the import, as the kernel reports it.
   [[nodiscard]] const Credentials& server() const noexcept { return object_->server(); }
 
  private:
   friend struct detail::StubAccess;
   explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;
   [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
-  /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
-  /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,
-  /// at most some 10 s. Errors: binding_revoked, peer_gone (it has an offer already, or cannot take one),
-  /// not_supported (a remote binding), timed_out, system_error.
+  /// Offers the server a socket for callbacks to this client, and returns its other end; generated code
+  /// (serve_callbacks()) serves the callback interface there. Blocks until the server's clerk has accepted, at most
+  /// some 10 s. Errors: binding_revoked, peer_gone (the server has an offer already, or cannot take one), not_supported
+  /// (a remote binding), timed_out, system_error.
   [[nodiscard]] Result<UniqueFd> offer_callback();
 
   std::unique_ptr<client::BindingObject> object_;

@@ -1,5 +1,5 @@
-// Calls to a group (a binding to NAME@GROUP) that return the answer of each member: `client.all().Get(key)`. Generated
-// stubs consist of this.
+// Calls to a group (a binding to NAME@GROUP) that return each member's answer: `client.all().Get(key)`. Generated stubs
+// use this.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace lrpc {
 
-/// A host that belongs to a group.
+/// A member of a group: a host.
 struct GroupMember {
   std::uint32_t address = 0;  ///< IPv4, in host order.
   /// "10.0.0.1".
@@ -28,15 +28,15 @@ struct GroupMember {
   friend bool operator==(GroupMember, GroupMember) = default;
 };
 
-/// What comes back by reference, in the order of declaration: of one parameter its type, of several a tuple.
+/// The parameters that come back by reference, in the order of declaration: the type of one, a tuple of several.
 template <class... Passed>
 using PassedBack =
     std::conditional_t<sizeof...(Passed) == 1, std::tuple_element_t<0, std::tuple<Passed...>>, std::tuple<Passed...>>;
 
 /// One member's answer: the procedure's results, an error that it raised or returned, or why there is no answer
-/// (call_failed; message_too_long; call_lost, if it was too long for the way; limit_reached, also for a reply for which
-/// there was no room). Results of type bytes, and what the member has made of `inout` arguments, are in `passed`:
-/// empty, and value-initialised, where `result` is an error.
+/// (call_failed; message_too_long; call_lost, if a link could not carry the reply; limit_reached, also if there was no
+/// room for the reply). `passed` has the results of type bytes and the new values of `inout` arguments; if `result` is
+/// an error, they are empty or value-initialised.
 template <class Answer, class... Passed>
 struct MemberReply {
   GroupMember who;
@@ -49,12 +49,12 @@ struct MemberReply<Answer> {
   Answer result;
 };
 
-/// The members' answers at the moment when as many have answered as the group needs: in any order, each member at most
-/// once. Members that had neither answered nor failed by then are missing.
+/// The members' answers when as many have answered as the group needs: in any order, each member at most once. Members
+/// that had neither answered nor failed by then are missing.
 template <class Answer, class... Passed>
 struct MemberReplies {
   std::vector<MemberReply<Answer, Passed...>> replies;
-  std::size_t members = 0;  ///< That the group has.
+  std::size_t members = 0;  ///< How many the group has.
 
   [[nodiscard]] auto begin() const noexcept { return replies.begin(); }
   [[nodiscard]] auto end() const noexcept { return replies.end(); }
@@ -67,7 +67,7 @@ using Replies = Result<MemberReplies<Answer, Passed...>>;
 
 namespace lrpc::client {
 
-/// A member's reply on the A-stack, as what takes results sees it. Unlike a Call's, its failure is not the call's end.
+/// A member's reply on the A-stack, in place of a Call for code that takes results. Its failure does not end the call.
 class CollatedReply {
  public:
   CollatedReply(const BindingObject& binding, Call& call) noexcept : binding_(binding), call_(call) {}
@@ -82,7 +82,7 @@ class CollatedReply {
   Call& call_;
 };
 
-/// Where one parameter's part of a member's reply goes: bytes, of which there are at most `most`, or a value.
+/// The destination of one parameter of a member's reply: at most `most` bytes, or a value.
 template <class T>
 struct Destination {
   explicit Destination(std::size_t /*most*/) noexcept {}
@@ -101,7 +101,7 @@ struct Destination<std::vector<std::byte>> {
   Buffer buffer;
 };
 
-/// What a member has answered to a procedure P; what it passes back has at most `most` bytes.
+/// Takes a member's answer to procedure P. What it passes back has at most `most` bytes.
 template <class P, class... Passed>
 [[nodiscard]] MemberReply<typename P::Result_, Passed...> take_reply(GroupMember who, std::uint16_t status,
                                                                      const CollatedReply& reply,
@@ -117,13 +117,13 @@ template <class P, class... Passed>
   return take(Destination<Passed>(most)...);
 }
 
-/// Does `work(of)`, and says whether there was the memory for it. A function of the library catches what is thrown, so
-/// that programs can be compiled without exceptions.
+/// Calls `work(of)`; false if there was no memory for it. The library catches the exception, so that programs can be
+/// compiled without exceptions.
 [[nodiscard]] bool had_memory(void (*work)(void* of), void* of) noexcept;
 
-/// A call to all members of a group, from its arguments to what each has answered. Blocks and ends as invoke().
-/// Errors: those of invoke(), where too few answers give the error of one member, or call_failed; not_supported (the
-/// binding is not to a group); system_error (no memory for the replies; the call may have been executed).
+/// A call to all members of a group, from its arguments to their answers. Blocks and ends as invoke(). Errors: those of
+/// invoke() (if too few answered, one member's error, or call_failed); not_supported (the binding is not to a group);
+/// system_error (no memory for the replies; the call may have been executed).
 template <class P, class... Passed, class... A>
 [[gnu::cold, gnu::noinline]] Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object,
                                                                                 A... arguments) noexcept {
