@@ -83,6 +83,7 @@ int main() {
   auto ends = lrpc::make_socket_pair();
   if (!ends) return report(ends.error());
   const pid_t server = fork();
+  if (server < 0) return std::perror("fork"), 1;
   if (server == 0) {
     ends->second.reset();
     WordCounter counter;
