@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     if (put.parsed()) fmt::print("{} files\n", files::put(*client, local, remote));
     if (sum.parsed()) files::sum(*client, remote);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "lrpc-files: {}\n", error.what());
+    fmt::print(stderr, "lrpc-files: {}\n", files::printable(error.what()));
     return 1;
   }
   return 0;

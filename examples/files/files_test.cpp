@@ -14,9 +14,11 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "file_service.h"
 #include "length.h"
 #include "lrpc/nameserver.h"
 
@@ -45,6 +47,26 @@ std::string slurp(const fs::path& path) {
   std::ifstream(path, std::ios::binary).read(content.data(), static_cast<std::streamsize>(content.size()));
   return content;
 }
+
+/// A hostile server: all that its directories have is one name so many times.
+class RepetitiveService : public files::FileService {
+ public:
+  RepetitiveService(files::ConfinedDirectory directory, std::string_view name, std::size_t times)
+      : FileService(std::move(directory), true), name_(name), left_(times) {}
+
+  lrpc::Result<::Files::NextResults, ::Files::Refused> Next(lrpc::CallContext& /*call*/, Listing& /*listing*/) {
+    ::Files::NextResults found{};
+    for (; found.count < found.entries.size() && left_ > 0; --left_) {
+      found.entries[found.count].name = name_;
+      found.entries[found.count++].stat.kind = ::Files::Kind::Directory;
+    }
+    return found;
+  }
+
+ private:
+  std::string_view name_;
+  std::size_t left_;
+};
 
 class Files : public testing::Test {
  protected:
@@ -90,6 +112,20 @@ class Files : public testing::Test {
     return run(std::string(FILES_CLIENT) + " --wait 240000 --nameserver " + socket_ + " " + arguments);
   }
 
+  /// Runs the client with a server that names `name` so many times.
+  Ran client_of_repetitive(const std::string& arguments, std::string_view name, std::size_t times) {
+    auto directory = files::ConfinedDirectory::open((root_ / "exported").string());
+    if (!directory) return {.status = -1, .output = directory.error().message()};
+    RepetitiveService service(*std::move(directory), name, times);
+    lrpc::ServerOptions options;
+    options.nameserver = socket_;
+    lrpc::Server server(options);
+    const std::string server_name = "repetitive-" + std::to_string(++repetitive_);
+    if (auto exported = ::Files::export_to(server, server_name, service); !exported)
+      return {.status = -1, .output = exported.error().message()};
+    return client("--name " + server_name + " " + arguments);
+  }
+
   /// Files of every size from nothing to the largest, some directories deep. Deterministic content.
   std::map<std::string, std::size_t> make_tree(const fs::path& top) const {
     std::map<std::string, std::size_t> made;
@@ -130,6 +166,7 @@ class Files : public testing::Test {
   std::string socket_;
   std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
   pid_t server_ = 0;
+  int repetitive_ = 0;  ///< Servers of client_of_repetitive() so far: each has a name of its own.
 };
 
 TEST_F(Files, a_tree_of_every_size_goes_in_and_out_unchanged_for_two_clients_at_once) {
@@ -202,6 +239,49 @@ TEST_F(Files, a_read_only_export_refuses_changes_with_a_reason) {
   EXPECT_EQ(put.status, 1);
   EXPECT_NE(put.output.find("Read-only file system"), std::string::npos) << put.output;
   EXPECT_FALSE(fs::exists(root_ / "exported" / "x"));
+}
+
+TEST_F(Files, no_name_that_the_server_sends_controls_the_terminal) {
+  const std::string name = "\x1b[31mred\n\xc2\x9bm caf\xc3\xa9";
+  const std::string shown = "?[31mred?\xc2?m caf\xc3\xa9";
+  std::ofstream(root_ / "exported" / name) << "x";
+  for (const char* const command : {"ls", "sum"}) {
+    const Ran listed = client(command);
+    EXPECT_EQ(listed.status, 0);
+    EXPECT_TRUE(listed.output.ends_with(" " + shown + "\n")) << listed.output;
+  }
+  fs::remove(root_ / "exported" / name);
+  fs::create_symlink("nowhere", root_ / "exported" / name);
+  const Ran got = client("get . " + (root_ / "out").string());
+  EXPECT_EQ(got.output, shown + ": neither file nor directory, left out\n0 files\n");
+}
+
+TEST_F(Files, a_directory_has_at_most_65536_entries) {
+  EXPECT_EQ(client_of_repetitive("ls", "name", 65'536).status, 0);
+  const Ran listed = client_of_repetitive("ls", "name", 65'537);
+  EXPECT_EQ(listed.status, 1);
+  EXPECT_EQ(listed.output, "lrpc-files: : more than 65536 entries\n");
+}
+
+TEST_F(Files, directories_lie_at_most_32_deep_within_each_other) {
+  fs::path deep = root_ / "exported";
+  for (int depth = 0; depth < 33; ++depth) deep /= "d";
+  fs::create_directories(deep.parent_path());
+  EXPECT_EQ(client("sum").status, 0);
+  fs::create_directory(deep);
+  for (const std::string& command : {std::string("sum"), "get . " + (root_ / "out").string()}) {
+    const Ran refused = client(command);
+    EXPECT_EQ(refused.status, 1) << command;
+    EXPECT_NE(refused.output.find("more than 32 directories within each other"), std::string::npos) << refused.output;
+  }
+}
+
+TEST_F(Files, a_name_that_leads_back_to_its_directory_is_refused) {
+  for (const std::string_view name : {".", "", "..", "a/b"}) {
+    const Ran summed = client_of_repetitive("sum", name, 1);
+    EXPECT_EQ(summed.status, 1) << name;
+    EXPECT_NE(summed.output.find("the server sent a bad name"), std::string::npos) << summed.output;
+  }
 }
 
 TEST_F(Files, missing_files_names_and_nameservers_are_clear_errors) {

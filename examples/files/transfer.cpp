@@ -18,6 +18,9 @@ namespace files {
 namespace {
 
 constexpr std::size_t kChunk = 8 * 1024;
+// A server may name entries without end, and directories within directories. Together they take some 600 MB at most.
+constexpr std::size_t kMostEntries = 64 * 1024;  // of one directory
+constexpr std::ptrdiff_t kDeepest = 32;          // directories within each other
 
 /// The value, or a TransferError that says what the server refused or why the call failed.
 template <class T>
@@ -38,23 +41,30 @@ std::string join(const std::string& directory, std::string_view name) {
   return directory.empty() || directory == "." ? std::string(name) : fmt::format("{}/{}", directory, name);
 }
 
+/// A name that a server sent and that is to become part of a path, also of a local one: it must be a single component.
+bool safe_component(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
+}
+
+/// Sorted by name. Each name is a safe component, so each directory adds a '/' to the path.
 std::vector<Files::DirectoryEntry> entries_of(Files::Client& client, const std::string& remote) {
+  if (std::ranges::count(remote, '/') >= kDeepest)
+    throw TransferError(fmt::format("{}: more than {} directories within each other", remote, kDeepest));
   const Files::Listing listing = need(client.List(remote), remote);
   std::vector<Files::DirectoryEntry> all;
   for (;;) {
     const Files::NextResults some = need(client.Next(listing), remote);
     const std::size_t count = std::min<std::size_t>(some.count, some.entries.size());  // the server's word, so: checked
     if (count == 0) break;
+    if (all.size() + count > kMostEntries)
+      throw TransferError(fmt::format("{}: more than {} entries", remote, kMostEntries));
     all.insert(all.end(), some.entries.begin(), some.entries.begin() + static_cast<std::ptrdiff_t>(count));
   }
   (void)client.CloseListing(listing);
+  if (!std::ranges::all_of(all, safe_component, [](const auto& entry) { return entry.name.view(); }))
+    throw TransferError(fmt::format("{}: the server sent a bad name", remote));
   std::ranges::sort(all, {}, [](const Files::DirectoryEntry& entry) { return entry.name.view(); });
   return all;
-}
-
-/// A name that a server sent and that is to become a local one: it must be a single component.
-bool safe_component(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
 void read_file(Files::Client& client, const std::string& remote,
@@ -107,6 +117,17 @@ void put_file(Files::Client& client, const std::filesystem::path& local, const s
 
 }  // namespace
 
+std::string printable(std::string_view text) {
+  std::string shown(text);
+  unsigned char before = 0;
+  for (char& c : shown) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte < 0xa0)) c = '?';
+    before = byte;
+  }
+  return shown;
+}
+
 std::size_t get(Files::Client& client, const std::string& remote, const std::filesystem::path& local) {
   const Files::Stat status = need(client.StatPath(remote), remote);
   if (status.kind != Files::Kind::Directory) {
@@ -116,9 +137,8 @@ std::size_t get(Files::Client& client, const std::string& remote, const std::fil
   std::filesystem::create_directories(local);
   std::size_t copied = 0;
   for (const Files::DirectoryEntry& entry : entries_of(client, remote)) {
-    if (!safe_component(entry.name.view())) throw TransferError(fmt::format("{}: the server sent a bad name", remote));
     if (entry.stat.kind == Files::Kind::Other) {
-      fmt::print(stderr, "{}: neither file nor directory, left out\n", join(remote, entry.name));
+      fmt::print(stderr, "{}: neither file nor directory, left out\n", printable(join(remote, entry.name)));
       continue;
     }
     copied += get(client, join(remote, entry.name), local / entry.name.view());
@@ -146,7 +166,7 @@ std::size_t put(Files::Client& client, const std::filesystem::path& local, const
 void list(Files::Client& client, const std::string& remote) {
   const auto line = [](std::string_view name, const Files::Stat& stat) {
     const char kind = stat.kind == Files::Kind::Directory ? 'd' : stat.kind == Files::Kind::Regular ? '-' : '?';
-    fmt::print("{}{:04o} {:>12} {}\n", kind, stat.permissions, stat.size, name);
+    fmt::print("{}{:04o} {:>12} {}\n", kind, stat.permissions, stat.size, printable(name));
   };
   const Files::Stat status = need(client.StatPath(remote), remote);
   if (status.kind != Files::Kind::Directory) return line(remote, status);
@@ -168,7 +188,7 @@ void sum(Files::Client& client, const std::string& remote) {
   });
   std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
   crypto_hash_sha256_final(&state, digest.data());
-  fmt::print("{:02x}  {}\n", fmt::join(digest, ""), remote);
+  fmt::print("{:02x}  {}\n", fmt::join(digest, ""), printable(remote));
 }
 
 }  // namespace files
