@@ -36,12 +36,19 @@ on() {
   exec ip netns exec "$wire-$1" env HOME="$home" LRPC_SOCKET="$home/lrpcd.sock" "${@:2}"
 }
 
-remove() {
-  local host
+send() { # send SIGNAL: to all that runs on the hosts; what has ended by itself meanwhile is no error
+  local host process
   for host in $(made); do
-    ip netns pids "$host" | xargs -r kill
-    ip netns delete "$host"
+    for process in $(ip netns pids "$host"); do kill -s "$1" "$process" 2>/dev/null || true; done
   done
+}
+
+remove() {
+  send TERM
+  sleep 1
+  send KILL # An interactive shell ignores SIGTERM.
+  local host
+  for host in $(made); do ip netns delete "$host"; done
   rm -rf "$homes"
 }
 
