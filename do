@@ -56,7 +56,8 @@ coverage_packages=(gcovr)
 missing_of() { # missing_of PACKAGE...: prints those that are not installed
   local package
   for package in "$@"; do
-    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+    # A line for each architecture.
+    dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
   done
 }
 
