@@ -29,13 +29,7 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
   __u32 number = bpf_get_smp_processor_id();
   struct idle_processor *processor = bpf_map_lookup_elem(&processors, &number);
   if (processor == 0) return 0;
-  const __u64 now = bpf_ktime_get_ns();
-  if (is_idle) {
-    processor->idle_since = now;
-  } else if (processor->idle_since != 0) {
-    processor->idle_ns += now - processor->idle_since;
-    processor->idle_since = 0;
-  }
+  processor->state = state_after_switch(bpf_ktime_get_ns(), processor->state, is_idle);
   return 0;
 }
 

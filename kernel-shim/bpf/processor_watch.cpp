@@ -34,7 +34,7 @@ struct SkeletonDeleter {
   void operator()(idle_processors_bpf* skeleton) const noexcept { idle_processors_bpf__destroy(skeleton); }
 };
 
-std::uint64_t load(const __u64& shared) noexcept { return __atomic_load_n(&shared, __ATOMIC_ACQUIRE); }
+std::uint64_t state_of(const idle_processor& slot) noexcept { return __atomic_load_n(&slot.state, __ATOMIC_RELAXED); }
 
 }  // namespace
 
@@ -50,19 +50,10 @@ struct ProcessorWatch::Impl {
     if (slots != nullptr) ::munmap(const_cast<idle_processor*>(slots), mapped);
   }
 
-  /// The processor's idle time until `now`.
-  [[nodiscard]] std::uint64_t idle_of(unsigned processor, std::uint64_t now) const noexcept {
-    const idle_processor& slot = slots[processor];
-    for (;;) {
-      const std::uint64_t since = load(slot.idle_since);
-      const std::uint64_t before = load(slot.idle_ns);
-      // It may have switched between the two loads; it does so far more rarely than we look.
-      if (since == load(slot.idle_since)) return before + (since != 0 && since < now ? now - since : 0);
-    }
-  }
+  /// Of all processors together, modulo 2^63.
   [[nodiscard]] std::uint64_t idle_until(std::uint64_t now) const noexcept {
     std::uint64_t sum = 0;
-    for (unsigned i = 0; i < count; ++i) sum += idle_of(i, now);
+    for (unsigned i = 0; i < count; ++i) sum += idle_ns_until(now, state_of(slots[i]));
     return sum;
   }
 };
@@ -97,13 +88,14 @@ Result<std::unique_ptr<ProcessorWatch>> ProcessorWatch::attach() {
 double ProcessorWatch::idle() {
   const std::uint64_t now = now_ns();
   const std::uint64_t idle = impl_->idle_until(now);
-  const std::uint64_t before = std::exchange(impl_->idle_then, idle);
+  // A processor that became idle after `now` was read makes the difference a little less, perhaps than nothing.
+  const auto more = static_cast<std::int64_t>((idle - std::exchange(impl_->idle_then, idle)) << 1) / 2;
   const std::uint64_t passed = now - std::exchange(impl_->looked_at, now);
-  return passed > 0 && idle > before ? static_cast<double>(idle - before) / static_cast<double>(passed) : 0;
+  return passed > 0 && more > 0 ? static_cast<double>(more) / static_cast<double>(passed) : 0;
 }
 
 bool ProcessorWatch::idle_now(unsigned processor) const noexcept {
-  return processor < impl_->count && load(impl_->slots[processor].idle_since) != 0;
+  return processor < impl_->count && (state_of(impl_->slots[processor]) & 1) != 0;
 }
 
 unsigned ProcessorWatch::processors() const noexcept { return impl_->count; }

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <thread>
 
+#include "idle_processors.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -26,6 +28,25 @@ void switch_around() {
   }                                                          \
   ASSERT_TRUE(attached) << attached.error().message();       \
   ProcessorWatch& watch = **attached /* NOLINT(bugprone-macro-parentheses): a name to declare */
+
+TEST(IdleProcessors, counts_each_span_once_whenever_a_reader_looks) {
+  const __u64 never_seen = 0;
+  EXPECT_EQ(idle_ns_until(5'000, never_seen), 0U);
+  const __u64 idle = state_after_switch(10'000, never_seen, 1);
+  const __u64 busy = state_after_switch(13'000, idle, 0);
+  const __u64 idle_again = state_after_switch(20'000, busy, 1);
+  constexpr __u64 kWhole = (__u64{1} << 63) - 1;
+  const auto at = [](__u64 now, __u64 state) { return idle_ns_until(now, state) & kWhole; };
+  EXPECT_EQ(at(10'000, idle), 0U);
+  EXPECT_EQ(at(12'000, idle), 2'000U);
+  EXPECT_EQ(at(13'000, idle), 3'000U);
+  EXPECT_EQ(at(13'000, busy), 3'000U);
+  EXPECT_EQ(at(19'000, busy), 3'000U);
+  EXPECT_EQ(at(20'000, idle_again), 3'000U);
+  EXPECT_EQ(at(20'500, idle_again), 3'500U);
+  EXPECT_EQ(idle & 1, 1U);
+  EXPECT_EQ(busy & 1, 0U);
+}
 
 TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {
   auto attached = ProcessorWatch::attach();
