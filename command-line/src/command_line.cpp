@@ -213,7 +213,7 @@ std::optional<int> Program::parse(int argc, const char* const* argv) {
     std::string text = complaint.str();
     std::erase(text, kMark);
     std::cerr << text;
-    return status;
+    return printed(status);
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // Arguments that a parser may take for something else, values that may not be, and output that cannot be written.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -60,6 +61,22 @@ TEST(CommandLine, refuses_what_is_not_to_be_empty) {
   const Program program("For tests.", "tested");
   std::puts("a line");
   std::_Exit(program.printed(status));
+}
+
+/// In a child process: is asked for what a disk that is full does not take.
+[[noreturn]] void parse_on_a_full_disk(const char* argument) {
+  if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(99);
+  Program program("For tests.", "tested");
+  program.version("tested 1");
+  const std::array<const char*, 2> arguments{"tested", argument};
+  std::_Exit(program.parse(2, arguments.data()).value_or(98));
+}
+
+TEST(CommandLine, ends_with_1_if_the_help_or_the_version_could_not_be_written) {
+  for (const char* const argument : {"--help", "--version"})
+    EXPECT_EXIT(parse_on_a_full_disk(argument), testing::ExitedWithCode(1),
+                "^tested: the standard output could not be written\n$");
+  EXPECT_EXIT(parse_on_a_full_disk("--unknown"), testing::ExitedWithCode(kExtrasError), "--unknown");
 }
 
 TEST(CommandLine, ends_with_1_if_what_was_printed_could_not_be_written) {

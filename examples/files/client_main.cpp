@@ -52,5 +52,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "lrpc-files: {}\n", files::printable(error.what()));
     return 1;
   }
-  return 0;
+  return program.printed(0);
 }

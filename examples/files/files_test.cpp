@@ -284,6 +284,11 @@ TEST_F(Files, a_name_that_leads_back_to_its_directory_is_refused) {
   }
 }
 
+TEST_F(Files, a_listing_that_cannot_be_printed_ends_with_1) {
+  std::ofstream(root_ / "exported" / "some-file") << "12345";
+  EXPECT_EQ(client("ls >/dev/full").status, 1);
+}
+
 TEST_F(Files, missing_files_names_and_nameservers_are_clear_errors) {
   EXPECT_NE(client("get nothing " + (root_ / "x").string()).output.find("No such file or directory"),
             std::string::npos);

@@ -51,12 +51,12 @@ int main(int argc, char** argv) {
     if (!stored) return failed(stored.error());
     if (!*stored) return failed({lrpc::Errc::name_unknown, "no value has the key '" + key + "'"});
     fmt::print("{}\n", **stored);
-    return 0;
+    return program.printed(0);
   }
   auto counter = replicas::ReplicatedCounter::import("counter@" + group, static_cast<std::size_t>(place), options);
   if (!counter) return failed(counter.error());
   const auto sum = add.parsed() ? counter->add(static_cast<std::uint64_t>(number)) : counter->value();
   if (!sum) return failed(sum.error());
   fmt::print("{}\n", *sum);
-  return 0;
+  return program.printed(0);
 }

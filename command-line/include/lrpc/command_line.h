@@ -142,6 +142,7 @@ class Program : public Command {
   /// Writes the bound variables and calls the actions of the named subcommands. Returns nothing if the program goes on,
   /// else the exit status that it must end with:
   ///   0          the help or the version was asked for; it is on the standard output
+  ///   1          it was, but the standard output could not be written, as printed() says
   ///   100 to 127 the command line is wrong (CLI11's number of the error); the message is on the standard error. Some
   ///              bound variables may have been written.
   [[nodiscard]] std::optional<int> parse(int argc, const char* const* argv);
