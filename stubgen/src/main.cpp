@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -161,5 +162,11 @@ int main(int argc, char** argv) {
   program.footer(
       "Exit status: 0 done, 1 errors in FILE, 2 wrong command line or a file that cannot be read or written.");
   if (const auto status = program.parse(argc, argv)) return *status == 0 ? kGood : kWrongUse;
-  return run(options);
+  try {
+    const int status = run(options);
+    return program.printed(status) == status ? status : kWrongUse;
+  } catch (const std::exception& error) {  // fmt::print()'s, if it cannot
+    std::fprintf(stderr, "lrpc-stubgen: %s\n", error.what());
+    return kWrongUse;
+  }
 }

@@ -125,6 +125,14 @@ TEST_F(Command, exits_2_if_it_is_used_wrongly_or_a_file_cannot_be_read_or_writte
   }
 }
 
+TEST_F(Command, exits_2_if_it_cannot_print) {
+  const std::string wrong = write("wrong.idl", "");
+  for (const std::string& arguments : {golden("files.lrpc") + " --print-pdl", golden("files.lrpc") + " --list-outputs",
+                                       wrong + " --check", std::string("--help")}) {
+    EXPECT_EQ(run(arguments + " >/dev/full").status, 2) << arguments;  // the standard error, too: see run()
+  }
+}
+
 TEST_F(Command, says_its_version_and_how_it_is_used) {
   EXPECT_EQ(run("--version").text.find("lrpc-stubgen "), 0U);
   EXPECT_EQ(run("--version").status, 0);

@@ -31,7 +31,7 @@ std::string version_of(const shim::OwnedInterfaceId& interface) {
 }  // namespace
 
 int complain(const Error& error, int status) {
-  fmt::print(stderr, "lrpc: {}\n", error.message());
+  std::fprintf(stderr, "lrpc: %s\n", error.message().c_str());  // fmt::print() throws if it cannot
   return status;
 }
 

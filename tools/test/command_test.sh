@@ -37,6 +37,9 @@ for command in list "describe host"; do
   "$lrpc" $command >/dev/full 2>"$work/err" || status=$?
   [[ $status == 1 ]] || fail "$command fails where it cannot print ($status)"
 done
+status=0
+"$lrpc" run --sealed --bind nobody -- "$sealed" status 0 2>/dev/full || status=$?
+[[ $status == 125 ]] || fail "run that cannot say why it did not start the program ends with 125, too ($status)"
 
 status=$(status_of "$lrpc" run --sealed --bind host -- "$sealed" status 7)
 if [[ $status == 125 ]] && grep -Eq 'ptrace|kernel|in place' "$work/err"; then
