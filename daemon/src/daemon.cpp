@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "log_stream.h"
@@ -100,7 +101,12 @@ bool told_to_end(std::chrono::milliseconds longest) {
 }
 
 Status do_unless_told_to_end(const std::function<Status()>& work) {
-  auto done = std::async(std::launch::async, work);
+  std::future<Status> done;
+  try {
+    done = std::async(std::launch::async, work);
+  } catch (const std::system_error& error) {
+    return system_error("pthread_create", error.code().value());
+  }
   while (done.wait_for(kBetweenLooks) != std::future_status::ready)
     if (told_to_end({})) std::_Exit(0);
   return done.get();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
@@ -261,6 +262,22 @@ TEST(Daemon, that_is_told_to_end_does_not_wait_for_another_process) {
   const lrpc::Status refused = lrpc::daemon::do_unless_told_to_end([] { return lrpc::Status(lrpc::Errc::timed_out); });
   EXPECT_EQ(refused.code(), lrpc::Errc::timed_out);
   EXPECT_TRUE(lrpc::daemon::do_unless_told_to_end([] { return lrpc::Status(); }));
+}
+
+/// In a child process: no thread can be started, because none has room for its stack.
+[[noreturn]] void do_without_threads() {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, std::size_t{1} << 50);
+  ::pthread_setattr_default_np(&attributes);
+  const lrpc::Status done = lrpc::daemon::do_unless_told_to_end([] { return lrpc::Status(); });
+  if (done) std::_Exit(2);
+  std::fputs(done.error().message().c_str(), stderr);
+  std::_Exit(1);
+}
+
+TEST(Daemon, says_that_it_lacks_a_thread) {
+  EXPECT_EXIT(do_without_threads(), testing::ExitedWithCode(1), "pthread_create: Resource temporarily unavailable");
 }
 
 TEST(Daemon, does_not_start_if_nobody_can_wait_for_it_at_the_descriptor_that_it_is_given) {

@@ -38,6 +38,7 @@ void write_line(std::string_view line) noexcept;
 [[nodiscard]] bool told_to_end(std::chrono::milliseconds longest);
 /// Does `work`, which waits for another process, in a thread of its own. If told_to_end() meanwhile, ends this process
 /// at once, with status 0: `work` must leave nothing outside of this process that its death does not undo.
+/// Errors: those of `work`; system_error if no thread can be started.
 Status do_unless_told_to_end(const std::function<Status()>& work);
 /// From here on SIGTERM and SIGINT kill: what is under way may take its time, and who asks twice does not want to wait.
 void let_signals_kill();
