@@ -48,7 +48,7 @@ awk -v to="$work/readme/" '
 ' "$readme"
 cd "$work/readme"
 # Changed are the places, and how patient lrpcd and the client are: this machine may be busy.
-sed -i -e "s|^P=.*|P=$work/moved|" -e "s|/tmp/lrpcd.sock|$work/lrpcd.sock|" \
+sed -i -e "s|P=[^ ]*|P=$work/moved|" -e "s|/tmp/lrpcd.sock|$work/lrpcd.sock|" \
   -e 's|/bin/lrpcd |&--bind-timeout-ms 240000 |' run
 sed -i 's|seconds(5)|seconds(240)|' client.cpp
 export CXX=$compiler CMAKE_GENERATOR=$generator PATH=${cmake%/*}:$PATH
