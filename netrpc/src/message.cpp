@@ -146,6 +146,15 @@ std::size_t Message::footprint() const noexcept {
   return bytes;
 }
 
+void Message::fit() noexcept {
+  const std::size_t enough = BufferPool::capacity_for((contiguous() ? first_.offset : kHeadroom) + size_);
+  if (enough == 0 || footprint() <= enough) return;
+  Message own = make(*pool_, size_);
+  if (!own.allocated()) return;
+  copy_to(own.bytes());
+  *this = std::move(own);
+}
+
 bool Message::append(Message&& tail) noexcept {
   if (tail.size_ == 0) {
     tail.clear();

@@ -119,6 +119,44 @@ TEST(Message, a_header_that_lies_in_two_slices_is_copied) {
   EXPECT_EQ(all(message), characters("f"));
 }
 
+TEST(Message, what_is_left_of_large_buffers_is_fitted_into_a_small_one) {
+  BufferPool pool;
+  Message cut = message_of(pool, "data" + std::string(3000, 'p'));
+  cut.truncate(4);
+  EXPECT_EQ(cut.footprint(), BufferPool::kSizes[2]);
+  cut.fit();
+  EXPECT_EQ(cut.footprint(), BufferPool::kSizes[0]);
+  EXPECT_EQ(all(cut), characters("data"));
+  Message pieces = message_of(pool, "abc");
+  for (const std::string_view more : {"def", "ghi"}) ASSERT_TRUE(pieces.append(message_of(pool, more)));
+  pieces.fit();
+  EXPECT_EQ(pieces.footprint(), BufferPool::kSizes[0]);
+  EXPECT_EQ(all(pieces), characters("abcdefghi"));
+}
+
+TEST(Message, a_message_whose_buffer_its_headers_have_needed_stays_where_it_is) {
+  BufferPool pool;
+  Message message = message_of(pool, std::string(BufferPool::kSizes[0] - Message::kHeadroom + 1, 'h'));
+  std::byte scratch[10];
+  ASSERT_NE(message.pop(sizeof scratch, scratch), nullptr);
+  const std::byte* const before = message.bytes().data();
+  message.fit();
+  EXPECT_EQ(message.bytes().data(), before);
+  EXPECT_EQ(pool.allocations(), 1U);
+  Message nothing;
+  nothing.fit();
+  EXPECT_FALSE(nothing.allocated());
+}
+
+TEST(Message, a_message_that_finds_no_smaller_buffer_stays_where_it_is) {
+  BufferPool pool(BufferPool::kSizes[2]);
+  Message message = message_of(pool, std::string(3000, 'x'));
+  message.truncate(4);
+  message.fit();
+  EXPECT_EQ(message.footprint(), BufferPool::kSizes[2]);
+  EXPECT_EQ(all(message), characters("xxxx"));
+}
+
 TEST(Message, padding_is_cut_off_across_slices) {
   BufferPool pool;
   Message message = message_of(pool, "abc");

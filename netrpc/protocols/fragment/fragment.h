@@ -17,10 +17,11 @@ struct FragmentOptions {
   std::size_t fragments = 16;                      ///< Of one message at most: 1 to 16, the bits of frag_mask.
   std::size_t fragment_size = 0;                   ///< Bytes of data in one; 0: what the protocol below carries uncut.
   std::size_t saved = 32;                          ///< Messages kept for each session, in case a fragment is asked for.
-  std::size_t saved_bytes = std::size_t{8} << 20;  ///< Bytes kept by all sessions together.
+  std::size_t saved_bytes = std::size_t{8} << 20;  ///< Bytes of buffers kept by all sessions together.
   std::size_t reassemblies = 16;                   ///< Incomplete messages of one peer and protocol.
   std::size_t all_reassemblies = 256;              ///< Incomplete messages of all peers together.
-  std::size_t incomplete_bytes = std::size_t{8} << 20;  ///< Bytes of all incomplete messages together.
+  /// Bytes of the buffers of all incomplete messages together. Each session has its fair share, or one message.
+  std::size_t incomplete_bytes = std::size_t{8} << 20;
   unsigned requests = 20;                    ///< Times that missing fragments of one message are asked for in vain.
   std::size_t sessions = 4096;               ///< Sessions at once.
   Duration idle = std::chrono::seconds(60);  ///< After which an unused session is dropped.

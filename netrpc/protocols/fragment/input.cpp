@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/fragment/protocol.h"
 #include "netrpc/src/dropped.h"
 
@@ -138,10 +139,13 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
       is_last ? reassembly->fragment_size == 0 || size <= reassembly->fragment_size
               : (reassembly->fragment_size == 0 || size == reassembly->fragment_size) && size >= reassembly->last_size;
   if (!fits) return dropped(all.counted.malformed);
-  if (!all.make_room(*reassembly, size)) return dropped(all.counted.refused);
+  message.fit();
+  const std::size_t cost = message.footprint();
+  if (!all.make_room(*reassembly, cost)) return dropped(all.counted.refused);
   (is_last ? reassembly->last_size : reassembly->fragment_size) = size;
-  reassembly->bytes += size;
-  all.incomplete_bytes_ += size;
+  reassembly->bytes += cost;
+  incomplete_bytes_ += cost;
+  all.incomplete_bytes_ += cost;
   reassembly->fragments[index] = std::move(message);
   reassembly->received |= header.frag_mask;
   const auto wanted = static_cast<std::uint16_t>((1U << header.num_frag) - 1);
@@ -264,6 +268,7 @@ Reassembly* FragmentProtocol::begin(FragmentSession& session, const Header& head
 
 void FragmentProtocol::finish(Reassembly& reassembly) noexcept {
   FragmentSession& session = *reassembly.session;
+  session.incomplete_bytes_ -= reassembly.bytes;
   incomplete_bytes_ -= reassembly.bytes;
   session.incomplete_.remove(reassembly);
   incomplete_.remove(reassembly);
@@ -271,14 +276,20 @@ void FragmentProtocol::finish(Reassembly& reassembly) noexcept {
   reassembly_records_.destroy(reassembly);
 }
 
-/// For `size` bytes more of `reassembly`: the oldest give way. False: it was one of them, and is gone.
+/// For `size` bytes more of `reassembly`: the oldest give way, those of its own session where that has several messages
+/// and would have more than its fair share. False: `reassembly` was one of them, and is gone.
 bool FragmentProtocol::make_room(const Reassembly& reassembly, std::size_t size) noexcept {
-  while (incomplete_bytes_ + size > options_.incomplete_bytes && !incomplete_.empty()) {
-    Reassembly& oldest = *incomplete_.first();
+  const FragmentSession& session = *reassembly.session;
+  for (;;) {
+    const std::size_t has = session.incomplete_bytes_;
+    const bool too_much = session.incomplete_.size() > 1 &&
+                          has + size > shim::most_of_one(has, incomplete_bytes_, options_.incomplete_bytes);
+    if (!too_much && incomplete_bytes_ + size <= options_.incomplete_bytes) return true;
+    Reassembly& oldest = too_much ? *session.incomplete_.first() : *incomplete_.first();
+    const bool itself = &oldest == &reassembly;
     finish(oldest);
-    if (&oldest == &reassembly) return false;
+    if (itself) return false;
   }
-  return true;
 }
 
 /// Nothing has arrived for as long as it should take, or a gap has not closed by itself.

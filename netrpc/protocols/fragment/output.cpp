@@ -84,11 +84,12 @@ Errc FragmentSession::push_large(Message message) noexcept {
 
 bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::uint16_t num_frag) {
   FragmentProtocol& all = fragments();
-  if (all.options_.saved == 0 || message.size() > all.options_.saved_bytes) return false;
+  const std::size_t cost = message.footprint();
+  if (all.options_.saved == 0 || cost > all.options_.saved_bytes) return false;
   Message copy = message.share();
   if (!copy.allocated()) return false;
   if (saved_.size() >= all.options_.saved) all.discard(*saved_.first());
-  while (all.saved_bytes_ + copy.size() > all.options_.saved_bytes) all.discard(*all.saved_.first());
+  while (all.saved_bytes_ + cost > all.options_.saved_bytes) all.discard(*all.saved_.first());
   SavedMessage* const record = all.saved_records_.make();
   if (record == nullptr) return false;
   SavedMessage& saved = *record;
@@ -100,7 +101,7 @@ bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::
   saved.message = std::move(copy);
   saved.sent_at = all.host().now();
   saved.expires = saved.sent_at + patience;
-  all.saved_bytes_ += saved.message.size();
+  all.saved_bytes_ += cost;
   saved_.push_back(saved);
   all.saved_.push_back(saved);
   if (!expiry_.waiting()) all.host().events().schedule(expiry_, patience);
@@ -110,7 +111,7 @@ bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::
 void FragmentProtocol::discard(SavedMessage& saved) noexcept {
   saved.session->saved_.remove(saved);
   saved_.remove(saved);
-  saved_bytes_ -= saved.message.size();
+  saved_bytes_ -= saved.message.footprint();
   saved_records_.destroy(saved);
 }
 

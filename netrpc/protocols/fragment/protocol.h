@@ -50,7 +50,7 @@ struct Reassembly {
   std::uint16_t asked_last = 0;   ///< Mask: by the last request.
   std::size_t fragment_size = 0;  ///< Of all but the last; 0: only the last has been seen.
   std::size_t last_size = 0;      ///< Of the last; 0: not seen.
-  std::size_t bytes = 0;          ///< Of what has arrived.
+  std::size_t bytes = 0;          ///< Of the buffers of what has arrived.
   unsigned requests = 0;          ///< Since something new has arrived.
   Time asked_at{};                ///< Zero: not asked, or answered.
   Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
@@ -116,6 +116,7 @@ class FragmentSession final : public CachedSession {
 
   Queue<SavedMessage, &SavedMessage::of_session> saved_;
   Queue<Reassembly, &Reassembly::of_session> incomplete_;
+  std::size_t incomplete_bytes_ = 0;
   /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
   std::array<std::uint32_t, 32> finished_{};
   std::size_t finished_count_ = 0;

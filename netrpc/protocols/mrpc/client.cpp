@@ -196,6 +196,7 @@ void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
 }
 
 void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Message&& message, Time now) noexcept {
+  message.fit();
   switch (channel.reply.add(header, std::move(message))) {
     case Incoming::Added::contradiction: ++mrpc_.counters().malformed; return;
     case Incoming::Added::duplicate: ++mrpc_.counters().duplicates; break;

@@ -10,8 +10,7 @@
 namespace lrpc::netrpc::mrpc {
 
 namespace {
-/// What a fragment or a saved reply counts for at least: the buffer it keeps.
-constexpr std::size_t kFragmentCost = BufferPool::kSizes[1];
+/// What a saved reply counts for at least.
 constexpr std::size_t kLeastCost = BufferPool::kSizes[0];
 
 std::uint16_t last_bit(std::uint16_t mask) noexcept { return std::bit_floor(mask); }
@@ -171,7 +170,9 @@ bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
 }
 
 void Server::on_fragment(ServerChannel& channel, const Header& header, Message&& message) noexcept {
-  if (!has_room(channel.client, kFragmentCost)) return dropped(mrpc_.counters().refused);
+  message.fit();
+  const std::size_t cost = message.footprint();
+  if (!has_room(channel.client, cost)) return dropped(mrpc_.counters().refused);
   switch (channel.request.add(header, std::move(message))) {
     case Incoming::Added::contradiction: ++mrpc_.counters().malformed; return;
     case Incoming::Added::duplicate:
@@ -179,7 +180,7 @@ void Server::on_fragment(ServerChannel& channel, const Header& header, Message&&
       if ((header.bits & kPleaseAck) != 0) acknowledge_request(channel, channel.request.mask());
       return;
     case Incoming::Added::part:
-      hold(channel, kFragmentCost);
+      hold(channel, cost);
       // The ones before it should be here.
       if (header.mask == 1U << (header.fragments - 1) || (header.bits & kPleaseAck) != 0)
         acknowledge_request(channel, channel.request.mask());

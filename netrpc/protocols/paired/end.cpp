@@ -120,6 +120,7 @@ void End::data(const Header& header, Message&& message) noexcept {
   const Receiving::Verdict verdict = receiving_.arrived(header, full_);
   if (verdict.take) {
     buffer_ = std::move(message);
+    buffer_.fit();
     full_ = true;
     turn_ = ++paired().turns_;
     expecting_ = !receiving_.complete();

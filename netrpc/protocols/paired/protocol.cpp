@@ -170,7 +170,7 @@ std::shared_ptr<OfHost> PairedProtocol::of(HostAddress peer) {
   return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
 }
 
-/// For one more segment. Without room it stays in its receive buffer: its sender is held up, and neither fails. One
+/// For the segment in the receive buffer. Without room it stays in its receive buffer: its sender is held up, and neither fails. One
 /// message of each host is finished however much its others have, and one in any case.
 bool PairedProtocol::take_room(End& end) noexcept {
   OfHost& of_host = *end.of_host_;
@@ -180,13 +180,14 @@ bool PairedProtocol::take_room(End& end) noexcept {
     waiting = waiting || !goes;
     return goes;
   };
+  const std::size_t cost = end.buffer_.footprint();
   const std::size_t most = shim::most_of_one(of_host.received, received_bytes_, options_.memory);
-  if (!goes_on(of_host.received + kCost <= most, of_host.beyond, of_host.waiting) ||
-      !goes_on(received_bytes_ + kCost <= options_.memory, beyond_, waiting_for_room_))
+  if (!goes_on(of_host.received + cost <= most, of_host.beyond, of_host.waiting) ||
+      !goes_on(received_bytes_ + cost <= options_.memory, beyond_, waiting_for_room_))
     return false;
-  received_bytes_ += kCost;
-  of_host.received += kCost;
-  end.cost_ += kCost;
+  received_bytes_ += cost;
+  of_host.received += cost;
+  end.cost_ += cost;
   return true;
 }
 

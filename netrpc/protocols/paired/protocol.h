@@ -31,7 +31,7 @@ struct ChannelKey {
 /// What the channels of one host have together.
 struct OfHost {
   std::size_t sessions = 0;           ///< At this server.
-  std::size_t received = 0;           ///< Bytes of what is being received,
+  std::size_t received = 0;           ///< Bytes of the buffers of what is being received,
   const class End* beyond = nullptr;  ///< and who may go beyond the host's part of the memory,
   bool waiting = false;               ///< for which somebody's receive buffer is full.
   std::size_t kept = 0;               ///< Bytes of the buffers of replies, and of those that will be,
@@ -203,7 +203,7 @@ class PairedProtocol final : public Protocol {
   friend class End;
   friend class ClientEnd;
   friend class ServerEnd;
-  /// What a segment takes of the pool, at most.
+  /// What the least reply is taken to need of the pool.
   static constexpr std::size_t kCost = BufferPool::kSizes[1];
 
   /// For how long a request is sent again at most: its server remembers it for longer.

@@ -41,6 +41,12 @@ class BufferPool {
  public:
   /// Sizes of buffers: a header or a null call; an Ethernet frame with room for headers; a whole 16 k message.
   static constexpr std::array<std::uint32_t, 3> kSizes{512, 2304, 20480};
+  /// Bytes of the smallest buffer that holds `size` bytes. 0: none does.
+  [[nodiscard]] static constexpr std::uint32_t capacity_for(std::size_t size) noexcept {
+    for (const std::uint32_t one : kSizes)
+      if (size <= one) return one;
+    return 0;
+  }
 
   /// `limit`: the most bytes of all buffers together. Beyond it take() fails, so a peer that makes this host keep
   /// messages cannot take more.

@@ -101,6 +101,10 @@ class Message {
   [[nodiscard]] bool append(Message&& tail) noexcept;
   /// Drops everything behind the first `size` bytes, such as padding. No effect on a shorter message.
   void truncate(std::size_t size) noexcept;
+  /// Before a message that has arrived is kept: copies it into one smaller buffer if it lies in larger ones than its
+  /// bytes and the headers popped off them need, because padding was cut off or its sender has cut it small. Without
+  /// memory it stays where it is: count its footprint() afterwards.
+  void fit() noexcept;
   /// Releases all bytes; the message is as after Message(pool).
   void clear() noexcept;
 

@@ -145,13 +145,13 @@ TEST_F(Fragment, saved_copies_are_discarded_when_their_time_has_passed) {
 }
 
 TEST_F(Fragment, the_oldest_saved_copies_give_way) {
-  FragmentHost a(net[0], {.saved = 3, .saved_bytes = 40000});
+  FragmentHost a(net[0], {.saved = 3, .saved_bytes = 4 * BufferPool::kSizes[2]});
   const SessionRef one = open(a, 1);
   const SessionRef two = open(a, 2);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(push(a, one, text(3000)), Errc::ok);
   EXPECT_EQ(a.statistics().state, 3U);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(push(a, two, text(16000)), Errc::ok);
-  EXPECT_EQ(a.statistics().state, 2U) << "two of 16,000 bytes in 40,000; the others were older";
+  EXPECT_EQ(a.statistics().state, 4U) << "four buffers of the largest size; the others were older";
 }
 
 TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_and_real_messages_get_through) {
@@ -214,7 +214,7 @@ TEST_F(Fragment, one_peer_has_a_bounded_number_of_incomplete_messages) {
 }
 
 TEST_F(Fragment, incomplete_messages_take_a_bounded_number_of_bytes_and_the_oldest_give_way) {
-  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 10000});
+  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 23 * BufferPool::kSizes[1]});  // a host's share: ten
   b.enable();
   for (std::uint32_t i = 0; i < 15; ++i) {
     Header first = data(12, 1, 1000);
@@ -232,7 +232,11 @@ TEST_F(Fragment, incomplete_messages_take_a_bounded_number_of_bytes_and_the_olde
   net.world.run_for(1ms);
   EXPECT_EQ(b.statistics().duplicates, 1U) << "what has given way is not begun again";
   EXPECT_EQ(b.statistics().state, 9U);
-  // One that does not fit alone gives way to itself.
+}
+
+TEST_F(Fragment, an_incomplete_message_that_does_not_fit_alone_gives_way_to_itself) {
+  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 10 * BufferPool::kSizes[1]});
+  b.enable();
   for (std::uint16_t i = 0; i < 11; ++i) {
     Header more = data(12, static_cast<std::uint16_t>(1U << i), 1000);
     more.sequence_num = 2000;
@@ -245,6 +249,49 @@ TEST_F(Fragment, incomplete_messages_take_a_bounded_number_of_bytes_and_the_olde
   EXPECT_EQ(push(a, open(a, 1), text(9000)), Errc::ok);
   net.world.run_for(1ms);
   EXPECT_EQ(b.sink->received, std::vector<std::string>{text(9000)}) << "the count is right again";
+}
+
+TEST_F(Fragment, hosts_that_finish_no_message_do_not_make_the_messages_of_others_give_way) {
+  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 100 * BufferPool::kSizes[1]}), c(net[2]), d(net[3]);
+  b.enable();
+  inject(a, 1, data(2, 1, 1000), text(1000));
+  const auto flood = [&](FragmentHost& from) {
+    for (std::uint32_t i = 0; i < 16 * 15; ++i) {
+      Header part = data(16, static_cast<std::uint16_t>(1U << i % 15), 1000);
+      part.clnt_host = from.machine.address();
+      part.sequence_num = 1000 + i / 15;
+      inject(from, 1, part, text(1000));
+    }
+  };
+  flood(c);
+  flood(d);
+  net.world.run_for(1ms);
+  inject(a, 1, data(2, 2, 500), text(500));
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{text(1000) + text(500)});
+}
+
+TEST_F(Fragment, fragments_in_buffers_of_the_largest_size_leave_memory_to_others) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  FakePeers fakes(b.tap);
+  for (const std::size_t len : {std::size_t{1}, std::size_t{2300}}) {  // of one byte: the rest is padding
+    for (std::uint32_t i = 0; i < 16 * 16 * 15; ++i) {
+      const Shepherd inside(net[1].monitor());
+      Header part = data(16, static_cast<std::uint16_t>(1U << i % 15), len);
+      part.clnt_host = {0xac100000 + i / 15 % 16};
+      part.sequence_num = static_cast<std::uint32_t>(len) + i / 240;
+      Message message = net.message(1, std::string(2300, 'x'));
+      ASSERT_TRUE(message.allocated());
+      part.encode(message.push(Header::kSize));
+      fakes.deliver(*b.fragment, part.clnt_host, net.address(1), std::move(message));
+    }
+    const Shepherd inside(net[1].monitor());
+    EXPECT_TRUE(Message::make(net[1].pool(), 16384).allocated());
+  }
+  EXPECT_EQ(push(a, open(a, 1), text(9000)), Errc::ok);
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{text(9000)});
 }
 
 TEST_F(Fragment, nothing_is_left_after_idle_state_was_dropped) {

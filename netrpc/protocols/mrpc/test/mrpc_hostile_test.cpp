@@ -157,13 +157,14 @@ TEST_F(MrpcHostileTest, short_replies_in_large_buffers_count_for_what_they_take)
   EXPECT_LE(net[1].pool().in_use() * BufferPool::kSizes[2], 256U << 10);
 }
 
-TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
+/// Host 2 sends parts of 64 requests to host 1, with `padding` behind each; then a large call of host 0 succeeds.
+void expect_room_beside_partial_requests(SimHosts& net, Protocol& (SimHost::*device)(), std::size_t memory,
+                                         std::size_t padding) {
   constexpr std::size_t kHonest = 0;
   constexpr std::size_t kServer = 1;
   constexpr std::size_t kGreedy = 2;
-  SimHosts net(3);
   Settings settings;
-  settings.memory = 256 << 10;
+  settings.memory = memory;
   const auto on = [&net](std::size_t host, auto act) {
     const Shepherd inside(net[host].monitor());
     return act(net[host]);
@@ -171,17 +172,17 @@ TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
   on(kServer, [&](SimHost& host) {
     ParticipantSet enabled;
     enabled.local.command = 7;
-    auto& served = host.add<Monolithic>("mrpc", host.ethernet(), settings);
+    auto& served = host.add<Monolithic>("mrpc", (host.*device)(), settings);
     EXPECT_TRUE(served.open_enable(host.add<TestServer>(), enabled));
   });
   SessionRef session = on(kHonest, [&](SimHost& host) {
     ParticipantSet participants = net.to(kServer);
     participants.remote.command = 7;
-    return *host.add<Monolithic>("mrpc", host.ethernet(), settings).open(host.add<SinkProtocol>("user"), participants);
+    return *host.add<Monolithic>("mrpc", (host.*device)(), settings).open(host.add<SinkProtocol>("user"), participants);
   });
   SessionRef hostile = on(kGreedy, [&](SimHost& host) {
-    auto& tap = host.add<Tap>(host.ethernet());
-    return *host.ethernet().open(tap, net.to(kServer, protocol_numbers::kMonolithic));
+    auto& tap = host.add<Tap>((host.*device)());
+    return *(host.*device)().open(tap, net.to(kServer, protocol_numbers::kMonolithic));
   });
   for (std::uint16_t channel = 0; channel < 64; ++channel)
     for (unsigned i = 0; i < 15; ++i) {
@@ -198,7 +199,7 @@ TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
       header.size = 1000;
       header.offset = static_cast<std::uint16_t>(1000 * i);
       on(kGreedy, [&](SimHost&) {
-        Message message = net.message(kGreedy, std::string(1000, 'x'));
+        Message message = net.message(kGreedy, std::string(1000 + padding, 'x'));
         encode(header, message.push(Header::kSize));
         return hostile->push(std::move(message));
       });
@@ -212,6 +213,18 @@ TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
   EXPECT_EQ(call.reply, large);
   on(kHonest, [&](SimHost&) { session = {}; });
   on(kGreedy, [&](SimHost&) { hostile = {}; });
+}
+
+TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_finishes_no_request) {
+  SimHosts net(3);
+  expect_room_beside_partial_requests(net, &SimHost::ethernet, 256 << 10, 0);
+}
+
+TEST(MrpcMemory, is_left_to_other_hosts_by_one_that_pads_what_it_sends) {
+  SimHosts net(1);
+  net.world.add_host({.name = {}, .address = {}, .buffer_limit = 4 << 20});
+  net.world.add_host();
+  expect_room_beside_partial_requests(net, &SimHost::ip, 2 << 20, 2000);
 }
 
 TEST_F(MrpcHostileTest, requests_given_up_again_and_again_do_not_pile_up_at_a_server_that_is_slow) {

@@ -180,6 +180,33 @@ TEST(SharesOfMemory, count_short_replies_in_large_buffers_for_what_they_take) {
   EXPECT_EQ(pair.server->executed.size(), 5U) << "more than that is more than the host's part";
 }
 
+TEST(SharesOfMemory, count_short_segments_in_large_buffers_for_what_they_take) {
+  constexpr std::uint16_t kMany = 300;
+  PairedPair pair({}, 4);
+  std::vector<std::uint64_t> conversations;
+  for (std::uint16_t channel = 1; channel <= kMany; ++channel) conversations.push_back(pair.meet(kGreedy, channel));
+  const std::string padded(3000, 'x');
+  // As much as the host's share; then first segments, which wait in receive buffers.
+  for (std::uint16_t channel = 1; channel <= kMany; ++channel) {
+    for (std::uint16_t segment = 1; segment <= (channel <= 15 ? 250 : 1); ++segment)
+      pair.forge({.control = bits::kPleaseAck,
+                  .segment = segment,
+                  .call_number = 1,
+                  .conversation = conversations[channel - 1U],
+                  .channel = channel,
+                  .length = kLeastSegment},
+                 padded, kGreedy);
+    pair.wire.packets.clear();
+  }
+  EXPECT_TRUE(Message::make(pair.wire[1].host.pool(), 16'000).allocated());
+  const SessionRef session = pair.open(kHonest);
+  TestCall call;
+  pair.call(*session, call, std::string(10'000, 'y'));
+  pair.wire.deliver_all();
+  EXPECT_TRUE(call.done());
+  EXPECT_EQ(call.reply, std::string(10'000, 'y'));
+}
+
 TEST(SharesOfSessions, are_left_to_the_next_host_by_those_that_have_many) {
   PairedPair few({.sessions = 8}, 7);
   for (const std::size_t from : {2U, 3U, 4U, 5U, 6U}) {
