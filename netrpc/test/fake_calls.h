@@ -40,6 +40,7 @@ class FakeCalls final : public Protocol {
 
    private:
     void answer() noexcept {
+      if (calls_.before_answer) calls_.before_answer();
       Transaction& transaction = *std::exchange(transaction_, nullptr);
       transaction.completed(calls_.outcome, calls_.outcome == Errc::ok ? std::move(request_) : Message());
     }
@@ -70,6 +71,7 @@ class FakeCalls final : public Protocol {
   Errc outcome = Errc::ok;
   int cancelled = 0;
   std::function<void()> when_cancelled;
+  std::function<void()> before_answer;
   Protocol* enabled = nullptr;
   ParticipantSet enabled_for;
   std::vector<std::string> replies;

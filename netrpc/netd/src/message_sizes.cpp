@@ -41,7 +41,12 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
   };
   const auto left = [&] { return timeout == kNoLimit ? timeout : timeout - took(); };
   const std::uint32_t mtu = mtu_towards({to});
-  if (const Errc outcome = agree_on(mtu, to, sizes, timeout); outcome != Errc::ok) return outcome;
+  const netrpc::BootId life = life_of({to});
+  Errc outcome = agree_on(mtu, to, sizes, timeout);
+  // It has restarted since it was last heard: the question was meant for the life before, and may be put twice.
+  if (outcome == Errc::peer_gone && life_of({to}) != life && left().count() > 0)
+    outcome = agree_on(mtu, to, sizes, left());
+  if (outcome != Errc::ok) return outcome;
   ask_path(to, took(), left());
   const std::uint32_t learnt = mtu_towards({to});
   if (learnt == 0 || learnt >= mtu) return Errc::ok;
@@ -52,9 +57,14 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
     return Errc::ok;
   }
   // The other host does not know it, and routers cut what it sends: what was agreed on holds, less what is known here.
-  if (const Errc outcome = take_mtu(learnt, to, sizes.request); outcome != Errc::ok) return outcome;
-  sizes.reply = std::min(sizes.reply, sizes.request);
-  return Errc::ok;
+  outcome = take_mtu(learnt, to, sizes.request);
+  if (outcome == Errc::ok) sizes.reply = std::min(sizes.reply, sizes.request);
+  return outcome;
+}
+
+netrpc::BootId NetworkService::life_of(netrpc::HostAddress host) noexcept {
+  const Shepherd inside(this->host().monitor());
+  return this->host().peers().boot_id(host);
 }
 
 /// Only of a host that has answered, and has shown its key if the graph has AUTH: it knows that somebody speaks to it.

@@ -97,6 +97,8 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   [[nodiscard]] static Errc transport_outcome(Errc outcome) noexcept;
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
+  /// The one that was heard last; 0: none.
+  [[nodiscard]] netrpc::BootId life_of(netrpc::HostAddress host) noexcept;
   /// As agree(), having said that packets of `own_mtu` bytes come through.
   [[nodiscard]] Errc agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
                               std::chrono::milliseconds timeout) noexcept;

@@ -73,5 +73,37 @@ TEST_F(SlowCalls, are_waited_for_as_long_as_their_callers_are_there) {
   EXPECT_EQ(calls_.cancelled, 0);
 }
 
+/// A host whose lrpc-netd has restarted is heard of when the first question to it fails.
+class RestartedHost : public SlowCalls {
+ protected:
+  static constexpr netpath::HostAddress kHost = 0x0a000009;
+  RestartedHost() {
+    calls_.takes = 10ms;
+    const Shepherd inside(host_.monitor());
+    host_.peers().heard({kHost}, 1);
+  }
+  /// Its first answer is a failure, in which `life` is heard; the next one is no answer to this question.
+  Errc agree(netrpc::BootId life) {
+    calls_.before_answer = [this, life] {
+      const bool first = calls_.timeouts.size() == 1;
+      calls_.outcome = first ? Errc::call_failed : Errc::not_permitted;
+      host_.peers().heard({kHost}, life);
+    };
+    netpath::MessageSizes sizes;
+    return service_->agree(kHost, sizes, 5s);
+  }
+};
+
+TEST_F(RestartedHost, is_asked_again_when_an_import_agrees_with_it_on_sizes) {
+  EXPECT_EQ(agree(2), Errc::not_permitted);
+  ASSERT_EQ(calls_.timeouts.size(), 2U);
+  EXPECT_LE(calls_.timeouts[1], calls_.timeouts[0]);
+}
+
+TEST_F(RestartedHost, is_not_asked_again_if_it_is_still_in_the_life_that_was_asked) {
+  EXPECT_EQ(agree(1), Errc::peer_gone);
+  EXPECT_EQ(calls_.timeouts.size(), 1U);
+}
+
 }  // namespace
 }  // namespace lrpc::netd::test

@@ -142,6 +142,21 @@ TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_
   }));
 }
 
+TEST_F(TwoMachines, the_first_import_from_a_machine_whose_netd_has_restarted_succeeds) {
+  const Process server = start_exported_server();
+  here->start_with_keys();
+  ASSERT_TRUE(import_patiently());
+  there->netd().kill_and_wait();
+  there->start_with_keys({"--export", "conformance"});
+  const auto from_itself = [this] {
+    return Conformance::Client::import("conformance@10.7.0.2", {.nameserver = there->socket()}).code();
+  };
+  ASSERT_TRUE(eventually([&] { return from_itself() == Errc::invalid_argument; })) << "it is not there yet";
+  const auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+}
+
 TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
   const Process server = start_exported_server();
   here->start_with_keys();
