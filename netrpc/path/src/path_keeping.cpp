@@ -127,6 +127,7 @@ void PathService::ping() {
     std::stable_partition(by_host.begin(), by_host.end(),
                           [&](const auto& one) { return !silence_.suspected(one.first); });
   }
+  ++rounds_;
   const milliseconds usual = patience(kPingPatience, options_.keepalive, by_host.size());
   for_each_host(by_host.size(), [&](std::size_t i) {
     const auto [host, paths] = std::move(by_host[i]);
@@ -138,8 +139,14 @@ void PathService::ping() {
 
 void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, milliseconds usual) {
   std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
-  if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
+  if (const std::size_t most = std::clamp<std::size_t>(options_.named, 1, kMaxPinged); paths.size() > most) {
+    // The others are kept alive by these, and asked about next: whose turn has not been for longest comes first.
+    const auto end = paths.begin() + static_cast<std::ptrdiff_t>(most);
+    std::ranges::nth_element(paths, end, {}, [](const auto& path) { return path->asked_; });
+    paths.erase(end, paths.end());
+  }
   if (paths.empty()) return;
+  for (const auto& path : paths) path->asked_ = rounds_;
   PingMessage message{boot_, {}};
   for (const auto& path : paths) message.bindings.push_back(path->key().id);
   std::array<std::byte, 16 + kMaxPinged> reply;

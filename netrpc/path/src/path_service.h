@@ -69,7 +69,8 @@ class PathService {
     friend class PathService;
     PathService& service_;
     std::unique_ptr<Claim> claim_;
-    Unbinds unbind_;  ///< One, made with the path, so that its end needs no memory.
+    std::uint64_t asked_ = 0;  ///< The last round of ping() that has asked about it.
+    Unbinds unbind_;           ///< One, made with the path, so that its end needs no memory.
   };
 
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
@@ -199,6 +200,7 @@ class PathService {
   }
 
   Transport& transport_;
+  std::uint64_t rounds_ = 0;  ///< Of ping(), whose thread alone uses it.
   const BrokerOptions& options_;
   const std::uint64_t boot_;
   Accounts accounts_;

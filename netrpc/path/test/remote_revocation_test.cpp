@@ -84,6 +84,19 @@ TEST_F(RemoteRevocation, comes_when_the_server_dies) {
   expect_alive(other);
 }
 
+TEST_F(RemoteRevocation, comes_for_each_of_more_bindings_than_one_keepalive_names) {
+  here_->stop_broker();
+  here_->start_broker({.keepalive = kKeepalive, .named = 2, .boot_id = 0});
+  testing_lrpc::Process process({NETPATH_TEST_SERVER, "--nameserver", there_->socket(), "mortal"});
+  std::array<Watched, 5> first;
+  for (Watched& watched : first) ASSERT_NO_FATAL_FAILURE(watch(watched, "files@10.0.0.2"));
+  Watched last;
+  ASSERT_NO_FATAL_FAILURE(watch(last, "mortal@10.0.0.2"));
+  process.kill_and_wait();
+  expect_revoked(last);
+  expect_alive(first[0]);
+}
+
 TEST_F(RemoteRevocation, comes_when_the_server_dies_in_a_call) {
   testing_lrpc::Process process({NETPATH_TEST_SERVER, "--nameserver", there_->socket(), "mortal"});
   Watched mortal;
