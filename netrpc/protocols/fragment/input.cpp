@@ -17,6 +17,10 @@ constexpr int kLate = 2;
 constexpr Duration kShortest = std::chrono::microseconds(1);
 /// The next fragment is given at least so long: a scheduler's hiccup is no loss.
 constexpr Duration kLeastLate = std::chrono::microseconds(20);
+/// Requests for each fragment that has arrived, where only the peer has spoken: if somebody has forged its address, so
+/// many packets go there. And how many may be saved up.
+constexpr unsigned kRequestsForEach = 3;
+constexpr unsigned kMostRequests = 64;
 }  // namespace
 
 Reassembly::Reassembly(FragmentProtocol& protocol, FragmentSession& its_session, const Header& header)
@@ -123,6 +127,7 @@ bool FragmentSession::finished_before(std::uint32_t sequence) const noexcept {
 
 void FragmentSession::fragment_arrived(const Header& header, Message message) noexcept {
   FragmentProtocol& all = fragments();
+  may_ask_ = std::min(may_ask_ + kRequestsForEach, kMostRequests);
   Reassembly* reassembly = find_incomplete(header.sequence_num);
   if (reassembly == nullptr) {
     if (finished_before(header.sequence_num)) return duplicate_arrived(header);
@@ -232,11 +237,15 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly, const Header& header
 void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept {
   FragmentProtocol& all = fragments();
   ++reassembly.requests;
+  reassembly.gap_since = Time::zero();
+  if (!opened_) {
+    if (may_ask_ == 0) return;
+    --may_ask_;
+  }
   reassembly.asked_twice |= reassembly.asked & missing;
   reassembly.asked |= missing;
   reassembly.asked_last = missing;
   reassembly.asked_at = all.host().now();
-  reassembly.gap_since = Time::zero();
   Header header;
   header.type = kRequest;
   header.clnt_host = local_;

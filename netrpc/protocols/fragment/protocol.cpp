@@ -35,6 +35,7 @@ FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, con
       local_(local),
       remote_(remote),
       sequence_(static_cast<std::uint32_t>(protocol.host().random())),
+      opened_(!heard),
       answer_time_(kAnswerTime),
       request_time_(kRequestTime),
       expiry_([this] { discard_expired(); }) {
@@ -121,6 +122,7 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
   if (CachedSession* const known = sessions_.find(key)) {
     if (&known->high() != &high) return Error{Errc::name_taken, name() + ": another protocol uses this number"};
     known->used = true;
+    static_cast<FragmentSession*>(known)->opened_ = true;
     return SessionRef(known);
   }
   static_cast<void>(

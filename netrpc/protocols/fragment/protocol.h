@@ -117,6 +117,8 @@ class FragmentSession final : public CachedSession {
   Queue<SavedMessage, &SavedMessage::of_session> saved_;
   Queue<Reassembly, &Reassembly::of_session> incomplete_;
   std::size_t incomplete_bytes_ = 0;
+  bool opened_;           ///< By a protocol of this host: it does not only hear of the peer.
+  unsigned may_ask_ = 0;  ///< Requests that may be sent if it is not.
   /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
   std::array<std::uint32_t, 32> finished_{};
   std::size_t finished_count_ = 0;

@@ -101,6 +101,11 @@ TEST(FragmentAnswersTest, answers_that_come_most_of_a_round_trip_after_each_othe
 /// The receiver has given up meanwhile, and would begin anew with what it gets: those above may have had another copy.
 TEST(FragmentAnswersTest, requests_that_have_waited_while_the_sender_stood_still_are_not_answered) {
   HeldAnswers hosts;
+  SessionRef opened;  // else only two fragments would be worth requests
+  {
+    const Shepherd inside(hosts.pair[1].monitor());
+    opened = *hosts.b.fragment->open(*hosts.b.sink, hosts.pair.to(0));
+  }
   hosts.push(3, [](unsigned at) { return at != 1; });
   hosts.pair[0].pause(10min);
   hosts.pair.world.run_for(20min);

@@ -120,6 +120,7 @@ TEST_F(Fragment, one_message_answers_a_bounded_number_of_requests) {
 TEST_F(Fragment, a_sender_that_is_gone_is_asked_a_bounded_number_of_times_and_its_message_given_up) {
   FragmentHost a(net[0]), b(net[1]);
   b.enable();
+  const SessionRef opened = open(b, 0);
   inject(a, 1, data(12, 1, 1000), text(1000));
   net.world.run_for(60s);
   EXPECT_EQ(b.statistics().sent, 20U);
@@ -128,6 +129,29 @@ TEST_F(Fragment, a_sender_that_is_gone_is_asked_a_bounded_number_of_times_and_it
   inject(a, 1, data(12, 2, 1000), text(1000));
   net.world.run_for(1ms);
   EXPECT_EQ(b.statistics().state, 0U) << "a fragment that comes late begins nothing";
+}
+
+/// Whoever writes another host's address into fragments makes this host send to that one.
+TEST_F(Fragment, a_sender_that_was_only_heard_is_sent_three_requests_for_each_of_its_fragments) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  inject(a, 1, data(2, 1, 1), "x");
+  net.world.run_for(60s);
+  EXPECT_EQ(b.statistics().sent, 3U);
+  EXPECT_EQ(b.statistics().failed, 1U);
+  EXPECT_EQ(b.statistics().state, 0U);
+  for (std::uint32_t i = 0; i < 100; ++i) {  // all at once: no more than some are saved up
+    Header whole = data(1, 1, 1);
+    whole.sequence_num = 1000 + i;
+    inject(a, 1, whole, "x");
+    Header part = data(2, 1, 1);
+    part.sequence_num = 2000 + i;
+    inject(a, 1, part, "x");
+  }
+  net.world.run_for(60s);
+  EXPECT_EQ(b.sink->received.size(), 100U);
+  EXPECT_EQ(b.statistics().sent, 3U + 64U);
+  EXPECT_EQ(b.statistics().state, 0U);
 }
 
 TEST_F(Fragment, saved_copies_are_discarded_when_their_time_has_passed) {
