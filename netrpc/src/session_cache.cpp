@@ -23,9 +23,9 @@ CachedSession* SessionCache::find(const PeerKey& key) noexcept {
   return found == nullptr ? nullptr : static_cast<CachedSession*>(found->get());
 }
 
-bool SessionCache::add(CachedSession& session) {
+bool SessionCache::add(CachedSession& session, Origin origin) {
   const SessionRef keep(&session);
-  if (host_.short_of_memory() || (order_.size() >= limit_ && !evict())) return false;
+  if (host_.short_of_memory() || !make_room(origin)) return false;
   session.slot_ = order_.size();
   order_.push_back(&session);
   try {
@@ -50,6 +50,17 @@ void SessionCache::rekey(CachedSession& session, const PeerKey& key) {
   sessions_.unbind(PeerKey(session.key_));
   session.key_ = key;
   sessions_.bind(key, keep);
+}
+
+/// Strangers that go on sending are all used. What is opened drops no others: some of them may be at work just now.
+bool SessionCache::make_room(Origin origin) noexcept {
+  constexpr Duration kPause = std::chrono::milliseconds(10);
+  const std::size_t limit = origin == Origin::of_peer ? limit_ - limit_ / 4 : limit_;
+  if (order_.size() < limit || evict()) return true;
+  if (origin == Origin::opened || host_.now() < may_drop_all_) return false;
+  may_drop_all_ = host_.now() + kPause;
+  drop_idle();
+  return order_.size() < limit;
 }
 
 /// A clock's hand goes round: who has been used since it last came by is spared once.

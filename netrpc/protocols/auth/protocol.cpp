@@ -115,7 +115,8 @@ Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& part
     return Error{Errc::host_unreachable, fmt::format("{}: host {} cannot be reached", name(), to_string(remote))};
   auto* const session = new AuthSession(*this, high, participants, session_key, *peer);
   const SessionRef keep(session);
-  if (!sessions_.add(*session)) return Error{Errc::limit_reached, name() + ": too many sessions"};
+  if (!sessions_.add(*session, SessionCache::Origin::opened))
+    return Error{Errc::limit_reached, name() + ": too many sessions"};
   return keep;
 }
 
@@ -277,7 +278,7 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
     Protocol& invited = **high;
     auto* const made = new AuthSession(*this, invited, participants, key, peer);
     session = SessionRef(made);
-    if (!sessions_.add(*made)) return dropped(counted.refused);
+    if (!sessions_.add(*made, SessionCache::Origin::of_peer)) return dropped(counted.refused);
     if (invited.open_done(*made, participants) != Errc::ok) {
       sessions_.remove(*made);
       return dropped(counted.refused);

@@ -110,7 +110,8 @@ Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const Pa
   if (control::ask(*lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
   auto* const session =
       new FragmentSession(*this, high, participants, key, std::move(lower), heard, local.host, remote);
-  if (!sessions_.add(*session)) return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
+  if (!sessions_.add(*session, heard ? SessionCache::Origin::of_peer : SessionCache::Origin::opened))
+    return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
   return session;
 }
 

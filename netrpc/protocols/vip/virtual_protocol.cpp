@@ -44,7 +44,8 @@ Result<SessionRef> VirtualProtocol::open(Protocol& high, const ParticipantSet& p
   SessionRef session(made);
   if (const Errc outcome = made->choose(); outcome != Errc::ok)
     return Error{outcome, name() + ": " + to_string(participants.remote.host) + " cannot be reached"};
-  if (!sessions_.add(*made)) return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
+  if (!sessions_.add(*made, SessionCache::Origin::opened))
+    return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
   return session;
 }
 
@@ -118,7 +119,7 @@ VirtualSession* VirtualProtocol::session_of(Session& lower, const ParticipantSet
   VirtualSession* const made = make_session(high, participants, key);
   const SessionRef session(made);
   refusal = Errc::limit_reached;
-  if (sessions_.add(*made)) {
+  if (sessions_.add(*made, SessionCache::Origin::of_peer)) {
     made->attach(lower);
     static_cast<void>(made->choose());  // there is one way at least: a message has come by it
     refusal = high.open_done(*made, participants);

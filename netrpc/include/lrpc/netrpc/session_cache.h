@@ -83,10 +83,17 @@ class SessionCache {
   /// for between half of this time and all of it. A sweep looks for such sessions, as long as there are sessions.
   SessionCache(Host& host, std::size_t limit, Duration idle);
 
+  /// Who makes a session.
+  enum class Origin : std::uint8_t {
+    opened,   ///< A protocol above.
+    of_peer,  ///< A message that has come: these leave a quarter of the limit to those that are opened.
+  };
+
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
   /// Keeps `session`. At the limit a session that nothing refers to makes room, first one that has not been used
-  /// lately. If there is none, or the host is short of memory, keeps nothing and returns false. O(1).
-  [[nodiscard]] bool add(CachedSession& session);
+  /// lately. If a few tries find none, all that nothing refers to make room for a peer's, once in 10 ms. If that does
+  /// not help, or the host is short of memory, keeps nothing and returns false. O(1), but for that.
+  [[nodiscard]] bool add(CachedSession& session, Origin origin);
   void remove(CachedSession& session) noexcept;
   /// Changes the key of `session`, which is kept here, to `key`, which no other session has.
   void rekey(CachedSession& session, const PeerKey& key);
@@ -95,6 +102,7 @@ class SessionCache {
   [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
 
  private:
+  bool make_room(Origin origin) noexcept;
   bool evict() noexcept;
   void sweep() noexcept;
 
@@ -104,6 +112,7 @@ class SessionCache {
   Map<PeerKey, SessionRef> sessions_;
   std::vector<CachedSession*> order_;
   std::size_t hand_ = 0;
+  Time may_drop_all_{};
   Event sweep_;
 };
 

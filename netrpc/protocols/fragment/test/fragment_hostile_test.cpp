@@ -225,6 +225,31 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
   EXPECT_EQ(net[1].pool().in_use(), 0U);
 }
 
+TEST_F(Fragment, strangers_that_go_on_sending_leave_sessions_to_other_peers_and_to_this_host) {
+  FragmentHost a(net[0]), b(net[1], {.sessions = 64});
+  b.enable();
+  FakePeers strangers(b.tap);
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      const Shepherd inside(net[1].monitor());
+      Header whole = data(1, 1, 1);
+      whole.clnt_host = {0xac100000 + i};
+      Message message = net.message(1, "x");
+      whole.encode(message.push(Header::kSize));
+      strangers.deliver(*b.fragment, whole.clnt_host, net.address(1), std::move(message));
+      b.sink->sessions.clear();  // nobody keeps the sessions of strangers
+    }
+    net.world.run_for(20ms);
+  }
+  b.sink->received.clear();
+  EXPECT_EQ(push(a, open(a, 1), "here"), Errc::ok);
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{"here"});
+  EXPECT_LE(b.statistics().sessions, 48U);
+  const Shepherd inside(net[1].monitor());
+  EXPECT_TRUE(b.fragment->open(*b.sink, net.to(2)));
+}
+
 TEST_F(Fragment, one_peer_has_a_bounded_number_of_incomplete_messages) {
   FragmentHost a(net[0]), b(net[1]);
   b.enable();

@@ -14,10 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 
 struct StackHost {
-  explicit StackHost(SimHost& on) : machine(on) {
+  explicit StackHost(SimHost& on, const VipSizeOptions& options = {}) : machine(on) {
     vipaddr = own(make_vipaddr(on.host(), "vipaddr", on.ethernet(), on.ip()));
     fragment = own(std::move(*make_fragment(on.host(), "fragment", *vipaddr)));
-    vipsize = own(std::move(*make_vipsize(on.host(), "vipsize", *vipaddr, *fragment)));
+    vipsize = own(std::move(*make_vipsize(on.host(), "vipsize", *vipaddr, *fragment, options)));
     sink = &machine.add<SinkProtocol>();
   }
   Protocol* own(std::unique_ptr<Protocol> made) {
@@ -110,6 +110,38 @@ TEST_P(VipSize, a_peer_that_only_sent_small_messages_can_be_answered_with_large_
   net.world.run_for(10ms);
   ASSERT_EQ(a.sink->received.size(), 1U);
   EXPECT_EQ(a.sink->received[0].size(), 16384U);
+}
+
+/// No device is full, so that none of them asks for room.
+TEST(VipSizeSessions, are_left_to_peers_and_to_this_host_by_strangers_that_go_on_sending) {
+  constexpr std::size_t kStrangers = 32;
+  SimHosts net(kStrangers + 3);
+  StackHost b(net[0], {.sessions = kStrangers});
+  b.enable();
+  std::vector<SinkProtocol*> sinks(kStrangers + 3);
+  const auto send = [&](std::size_t from) {
+    {
+      const Shepherd inside(net[from].monitor());
+      if (sinks[from] == nullptr) sinks[from] = &net[from].add<SinkProtocol>();
+      const auto lower = net[from].ethernet().open(*sinks[from], net.to(0));
+      ASSERT_TRUE(lower) << lower.error().message();
+      EXPECT_EQ((*lower)->push(net.message(from, "x")), Errc::ok);
+    }
+    net.world.run_for(100us);
+    const Shepherd inside(net[0].monitor());
+    b.sink->sessions.clear();  // nobody keeps the sessions of strangers
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t from = 1; from <= kStrangers; ++from) send(from);
+    net.world.run_for(20ms);
+  }
+  b.sink->from.clear();
+  send(kStrangers + 1);
+  EXPECT_EQ(b.sink->from, std::vector{net.address(kStrangers + 1)});
+  for (std::size_t from = 1; from <= kStrangers; ++from) send(from);
+  EXPECT_LE(StackHost::statistics(*b.vipsize).sessions, kStrangers - kStrangers / 4);
+  const Shepherd inside(net[0].monitor());
+  EXPECT_TRUE(b.vipsize->open(*b.sink, net.to(kStrangers + 2)));
 }
 
 TEST_P(VipSize, maximum_is_that_of_large_messages_and_optimum_that_of_small_ones) {
