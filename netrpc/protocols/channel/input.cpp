@@ -91,7 +91,8 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     return answer(lower, header, flags::kFail, Errc::not_supported);
   }
   // A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
-  if (peer.servers.size() >= options_.channels_per_peer) {
+  // What somebody still executes for a life that is over counts too: else each life could leave as much behind.
+  if (*peer.served >= options_.channels_per_peer) {
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
   }

@@ -34,6 +34,9 @@ struct ChannelPeer {
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
+  /// The server's channels to it that exist, which share this count: those in `servers`, and those of lives that are
+  /// over on whose requests somebody still works. The peer stays until there are none.
+  std::shared_ptr<std::size_t> served = std::make_shared<std::size_t>(0);
   std::size_t kept = 0;                     ///< Bytes of replies that are kept for it.
   std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
   std::uint16_t next_number = 1;
@@ -215,6 +218,7 @@ class ServerChannel final : public Session {
   void let_go_of_reply() noexcept;
 
   ChannelPeer* peer_;
+  const std::shared_ptr<std::size_t> served_;  ///< Its peer's, which counts it.
   State state_ = State::fresh;
   std::uint32_t sequence_;
   Message reply_;         ///< A share, with its header, to send again.

@@ -8,9 +8,11 @@ namespace flags = channel_flags;
 
 ServerChannel::ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
                              ChannelPeer& peer, std::uint32_t sequence) noexcept
-    : Session(protocol, high, participants), peer_(&peer), sequence_(sequence) {}
+    : Session(protocol, high, participants), peer_(&peer), served_(peer.served), sequence_(sequence) {
+  ++*served_;
+}
 
-ServerChannel::~ServerChannel() = default;
+ServerChannel::~ServerChannel() { --*served_; }
 
 ChannelProtocol& ServerChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
 

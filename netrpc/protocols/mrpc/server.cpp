@@ -150,15 +150,15 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
   send_reply(channel, last_bit(all_of(channel.reply.fragments)), channel.reply.fragments > 1);
 }
 
-/// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused.
+/// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused, because
+/// the server still works on too many requests that the client has given up, in this life or in others.
 bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
-  if (channel.state == ServerChannel::State::executing) [[unlikely]] {
-    if (*channel.client.abandoned >= kMaxChannels) {
-      ++mrpc_.counters().refused;
-      return false;
-    }
-    abandon(channel);
+  if (*channel.client.abandoned >= kMaxChannels) [[unlikely]] {
+    ++mrpc_.counters().refused;
+    return false;
   }
+  if (channel.state == ServerChannel::State::executing) [[unlikely]]
+    abandon(channel);
   let_go(channel);
   channel.state = ServerChannel::State::receiving;
   channel.sequence = header.sequence;

@@ -58,7 +58,7 @@ class ServerSession final : public Session {
   std::shared_ptr<std::size_t> abandoned_;  ///< Counts it while it is detached with somebody still at work.
 };
 
-/// One client host, in one of its lives.
+/// One client host, in its present life.
 struct Client {
   /// Lives of a host that packets may still be under way from. More within one packet life are refused.
   static constexpr std::size_t kDeadLives = 8;
@@ -75,7 +75,8 @@ struct Client {
   PathChanges path_changes;  ///< Since it was asked for.
   std::uint32_t last_active = 0;
   std::array<DeadLife, kDeadLives> dead{};
-  /// Requests given up that somebody still works on: at most as many as there are channels.
+  /// Requests given up, in all its lives, that somebody still works on. While they are as many as there are channels,
+  /// no other begins; a new life may give up as many again at once. The record stays until there are none.
   std::shared_ptr<std::size_t> abandoned = std::make_shared<std::size_t>(0);
   std::array<std::unique_ptr<ServerChannel>, kMaxChannels> channels;
 };

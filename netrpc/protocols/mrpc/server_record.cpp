@@ -76,7 +76,7 @@ void Server::sweep(bool tick) noexcept {
     }
   });
   clients_.unbind_if([this](const HostKey& key, const std::unique_ptr<Client>& client) {
-    const bool goes = over(client->last_active);
+    const bool goes = over(client->last_active) && *client->abandoned == 0;
     if (goes && !mrpc_.calls(key.host)) mrpc_.host().peers().forget(key.host);
     return goes;
   });

@@ -221,6 +221,35 @@ TEST(ChannelBoundsTest, a_request_that_comes_through_two_lower_sessions_is_execu
   EXPECT_EQ(pair.executions("last"), 1U);
 }
 
+TEST(ChannelBoundsTest, requests_of_former_lives_count_for_their_host_while_they_are_executed) {
+  ChannelPair pair({.channels_per_peer = 8});
+  pair.server->at_once = false;
+  const auto refused_in_a_new_life = [&pair](std::string_view text) {
+    pair.reboot_client();
+    TestCall call;
+    pair.call(call, text);
+    pair.wire.deliver_all();
+    if (!call.done()) pair.cancel(call);
+    return call.outcome == Errc::call_failed;
+  };
+  for (int life = 0; life < 20; ++life) {
+    EXPECT_EQ(refused_in_a_new_life("x"), life >= 8);
+    if (life < 10) continue;
+    pair.session = {};  // also when all that is idle has been forgotten
+    pair.wire.pass(400s, 1s);
+    pair.wire.packets.clear();
+  }
+  EXPECT_EQ(pair.executions("x"), 8U);
+
+  {
+    const Shepherd inside(pair.wire[1].host.monitor());
+    pair.server->pending.clear();
+  }
+  pair.server->at_once = true;
+  EXPECT_FALSE(refused_in_a_new_life("again"));
+  EXPECT_EQ(pair.executions("again"), 1U);
+}
+
 TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_client_off) {
   ChannelPair pair;
   pair.expect_ok("warm");

@@ -246,6 +246,35 @@ TEST_F(MrpcHostileTest, requests_given_up_again_and_again_do_not_pile_up_at_a_se
   EXPECT_GT(server->executed, 65);
 }
 
+TEST_F(MrpcHostileTest, requests_given_up_by_new_lives_of_a_client_do_not_pile_up_at_a_server_that_never_answers) {
+  warm_up();
+  server->slow = true;
+  for (BootId life = 1; life <= 36; ++life) {
+    for (std::uint16_t channel = 0; channel < kMaxChannels; ++channel) {
+      Header header = request(100, channel);
+      header.boot_id = life;
+      inject(0, header);
+      net.world.run_for(20us);
+    }
+    if (life % 9 == 0) net.world.run_for(5min);  // also when all that is idle has been forgotten
+  }
+  EXPECT_LE(server->executed, 128);
+  EXPECT_EQ(statistics(1).state, 1U);
+  {
+    const Shepherd inside(net[1].monitor());
+    server->answer_pending();
+  }
+  server->slow = false;
+  const int before = server->executed;
+  Header header = request(100);
+  header.boot_id = 99;
+  inject(0, header);
+  net.world.run_for(1ms);
+  EXPECT_EQ(server->executed, before + 1);
+  net.world.run_for(5min);
+  EXPECT_EQ(statistics(1).state, 0U);
+}
+
 TEST_F(MrpcHostileTest, a_reply_that_cannot_be_kept_is_a_failed_call_if_it_is_lost_but_never_a_second_execution) {
   settings_.memory = 0;
   crash(1);
