@@ -86,8 +86,8 @@ Host::Host(HostOptions options, const Clock& clock, Engine& engine)
       engine_(engine),
       pool_(options_.buffer_limit),
       events_(clock),
-      state_(options_.seed != 0 ? options_.seed : shim::make_identifier()),
-      // Not one of random()'s numbers: those are seen on the wire, and one of them gives away all the others.
+      state_(options_.seed),
+      // Not one of random()'s numbers: those are seen on the wire.
       hash_seed_(options_.seed != 0 ? mix(options_.seed, 1) : shim::make_identifier()),
       peers_(hash_seed_) {
   while (options_.boot_id == 0) options_.boot_id = static_cast<BootId>(random());
@@ -112,6 +112,8 @@ void Host::tell(std::string text) {
   options_.notice(std::move(text));
 }
 
-std::uint64_t Host::random() noexcept { return next_random(state_); }
+/// They are seen on the wire, and one number of next_random()'s gives away all that follow: without a seed each is the
+/// kernel's.
+std::uint64_t Host::random() noexcept { return options_.seed != 0 ? next_random(state_) : shim::make_identifier(); }
 
 }  // namespace lrpc::netrpc

@@ -130,7 +130,7 @@ struct HostOptions {
   std::string name = "host";                         ///< For traces.
   HostAddress address;                               ///< The host's own, as it is written into headers.
   BootId boot_id = 0;                                ///< Zero: one is drawn.
-  std::uint64_t seed = 0;                            ///< Of random(); zero: from the kernel.
+  std::uint64_t seed = 0;                            ///< Of random(), for tests; zero: its numbers are the kernel's.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
   /// Returns true while memory is short: then the host begins no new peer, session or channel. Called inside the
   /// monitor.
@@ -171,7 +171,8 @@ class Host {
   }
   static constexpr std::uint64_t kNotices = 20;
   static constexpr Duration kNoticePause = std::chrono::seconds(10);
-  /// Random numbers, reproducible from HostOptions::seed. Not for keys. Under the monitor.
+  /// Random numbers. Without HostOptions::seed nobody can guess them, whoever has seen others, and each takes a system
+  /// call; with it they are reproducible. Not for keys. Under the monitor.
   [[nodiscard]] std::uint64_t random() noexcept;
   /// Secret to this host: seeds the hashes of maps whose keys peers choose.
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
@@ -187,7 +188,7 @@ class Host {
   Monitor monitor_;
   BufferPool pool_;
   EventManager events_;
-  std::uint64_t state_;
+  std::uint64_t state_;  ///< Of the numbers that follow from a seed.
   std::uint64_t hash_seed_;
   Peers peers_;
   Groups groups_;
