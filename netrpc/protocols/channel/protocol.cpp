@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {
@@ -334,6 +335,7 @@ void ChannelProtocol::sweep() noexcept {
 void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
   if (learning_ != 0) return;
   const Time now = host().now();
+  std::vector<HostAddress> gone;
   peers_.unbind_if([&](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     std::erase_if(peer->ended, [&](const ChannelPeer::EndedLife& life) {
       const bool over = at_once || life.until <= now;
@@ -345,9 +347,19 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
     const bool used = !peer->clients.empty() || *peer->served != 0 || !peer->ended.empty() || called;
     const bool unused_before = std::exchange(peer->unused_before, !used);
     const bool over = !used && (unused_before || at_once);
-    if (over) forget_calls_to(*peer);
-    return over;
+    if (!over) return false;
+    forget_calls_to(*peer);
+    attempt([&] {  // without memory the host is remembered for longer
+      gone.push_back(peer->host);
+      gone.insert(gone.end(), peer->called_as.begin(), peer->called_as.end());
+    });
+    return true;
   });
+  if (gone.empty()) return;
+  // Unless other sessions lead to them, too.
+  peers_.for_each([&](const Session*, std::unique_ptr<ChannelPeer>& peer) { std::erase(gone, peer->host); });
+  for (const HostAddress host : gone)
+    if (called_.resolve({hash_seed_, host}) == nullptr) this->host().peers().forget(host);
 }
 
 Errc ChannelProtocol::control(control::Request& request) noexcept {

@@ -284,6 +284,7 @@ TEST(ChannelLivesTest, messages_that_are_too_long_are_refused_and_too_long_repli
 
 TEST(ChannelLivesTest, nothing_is_left_when_channels_are_closed_and_packets_have_died) {
   ChannelPair pair;
+  pair.wire[1].host.peers().set_mtu(PacketWire::address(0), 1000);
   for (int i = 0; i < 100; ++i) {
     pair.expect_ok("x");
     pair.session = {};
@@ -300,6 +301,8 @@ TEST(ChannelLivesTest, nothing_is_left_when_channels_are_closed_and_packets_have
     EXPECT_EQ(ChannelPair::statistics(channel).state, 0U);
     EXPECT_EQ(pair.wire[index].host.pool().in_use(), 0U);
     EXPECT_EQ(pair.wire[index].host.events().waiting(), 0U);
+    EXPECT_EQ(pair.wire[index].host.peers().size(), 0U);
+    EXPECT_EQ(pair.wire[index].host.peers().mtu(PacketWire::address(1 - index)), 0U);
     control::Request drop = control::DropIdle{};
     EXPECT_EQ(channel.control(drop), Errc::ok);
     EXPECT_EQ(pair.wire[index].end.sessions(), 0U);
