@@ -14,6 +14,7 @@
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/netrpc/blocking_call.h"
 #include "netrpc/rpcbind/messages.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/record.h"
 
 namespace lrpc::netrpc {
@@ -134,12 +135,15 @@ RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other)
 }
 
 /// rpcbind would take back whatever stands there. So only if it is this one, and not that of a server that came later.
+/// Without memory for what rpcbind lists it stays, as after a crash.
 void RpcbindRegistration::end(Time until) noexcept {
   const SunProgram served = std::exchange(served_, {});
   if (served.program == 0) return;
-  const auto all = rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::dump, served);
-  if (all && rpcbind::lists(*all, served))
-    (void)rpcbind::LocalCall(options_.socket, until).change(rpcbind::Procedure::unset, served);
+  attempt([&] {
+    const auto all = rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::dump, served);
+    if (all && rpcbind::lists(*all, served))
+      (void)rpcbind::LocalCall(options_.socket, until).change(rpcbind::Procedure::unset, served);
+  });
 }
 
 RpcbindRegistration::~RpcbindRegistration() { end(rpcbind::end_of(options_.timeout)); }

@@ -48,7 +48,8 @@ class RpcbindRegistration {
   RpcbindRegistration(RpcbindRegistration&& other) noexcept;
   /// First ends the former registration, as the destructor does.
   RpcbindRegistration& operator=(RpcbindRegistration&& other) noexcept;
-  /// Removes the registration, unless another server has replaced it. Blocks up to the timeout.
+  /// Removes the registration, unless another server has replaced it, or there is no memory for what rpcbind lists.
+  /// Blocks up to the timeout.
   ~RpcbindRegistration();
   /// The same for all of these, which are as moved from then. Blocks up to `timeout` in all: an rpcbind that does not
   /// answer keeps its entries.
