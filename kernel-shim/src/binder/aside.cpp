@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "lrpc/detail/shim/binder/closing_again.h"
-#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "nursery.h"
 #include "waiting_threads.h"
@@ -92,7 +91,6 @@ struct Closing {
 };
 
 void* close_main(void* argument) {
-  const NoCancellation never;
   const std::unique_ptr<Closing> closing(static_cast<Closing*>(argument));
   do {
     closing->one.fd.reset();
@@ -184,7 +182,6 @@ struct Ending {
 };
 
 void* end_main(void* argument) {
-  const NoCancellation never;
   const std::unique_ptr<std::shared_ptr<Ending>> held(static_cast<std::shared_ptr<Ending>*>(argument));
   Ending& ending = **held;
   ending.done = ::syscall(SYS_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
@@ -236,7 +233,6 @@ bool Aside::clear_surplus() noexcept {
 }
 
 void* clear_main(void* argument) {
-  const NoCancellation never;
   Aside& all = *static_cast<Aside*>(argument);
   for (;;) {
     const bool could = all.clear_surplus();
@@ -276,7 +272,6 @@ struct Work {
 };
 
 void* work_main(void* argument) {
-  const NoCancellation never;
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   // Not the nursery's either, which others of its children have.
   const bool alone = work->apart && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/handover.h"
 
@@ -44,7 +43,8 @@ bool Nursery::start(Thread::Body body, void* argument) {
   const std::lock_guard turn(one_at_a_time_);
   std::unique_lock lock(mutex_);
   if (state_ == State::none) {
-    if (!start_detached("lrpc-nursery", &Nursery::thread_main, this)) return false;
+    const auto main = [](void* nursery) -> void* { return static_cast<Nursery*>(nursery)->run(), nullptr; };
+    if (!start_detached("lrpc-nursery", main, this)) return false;
     state_ = State::coming;
   }
   // Once: it may wait for a file of the program's for good.
@@ -57,12 +57,6 @@ bool Nursery::start(Thread::Body body, void* argument) {
   changed_.notify_all();
   changed_.wait(lock, [this] { return body_ == nullptr; });
   return started_;
-}
-
-void* Nursery::thread_main(void* self) {
-  const NoCancellation never;
-  static_cast<Nursery*>(self)->run();
-  return nullptr;
 }
 
 void Nursery::run() {

@@ -20,7 +20,6 @@ class Nursery {
 
  private:
   enum class State : std::uint8_t { none, coming, ready, refused };
-  static void* thread_main(void* self);
   void run();
 
   std::mutex mutex_;

@@ -108,6 +108,7 @@ sigset_t signals_to_block() noexcept {
 }
 
 void* run_named(void* argument) {
+  const NoCancellation never;
   const std::unique_ptr<NamedBody> given(static_cast<NamedBody*>(argument));
   pthread_setname_np(pthread_self(), given->name.data());
   return given->body(given->argument);

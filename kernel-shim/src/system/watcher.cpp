@@ -19,7 +19,6 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/thread.h"
@@ -70,7 +69,6 @@ struct Watcher::Impl {
   explicit Impl(const char* name) : name_(name), owner_(this_process()) { know_of_forks(); }
 
   Status start_locked();
-  static void* thread_main(void* self);
   void run();
   void drain_wakeups() const {
     eventfd_t count = 0;
@@ -113,13 +111,7 @@ Status Watcher::Impl::start_locked() {
   event.events = EPOLLIN;
   event.data.u64 = kWakeupId;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return system_error("epoll_ctl", errno);
-  return thread_.start({.name = name_.c_str()}, &Impl::thread_main, this);
-}
-
-void* Watcher::Impl::thread_main(void* self) {
-  const NoCancellation never;  // also by code that learns of this thread: it is not the program's
-  static_cast<Impl*>(self)->run();
-  return nullptr;
+  return thread_.start<&Impl::run>({.name = name_.c_str()}, this);
 }
 
 int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {

@@ -88,7 +88,7 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
     std::lock_guard lock(link_.mutex);
     if (!thread_.running()) {
       waits_.reserve(shim::kMostFutexWaits);
-      const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
+      const Status started = thread_.start<&CompletionQueue::sleep_on_words>({.name = "lrpc-complete"}, this);
       if (!started) return started.error();
     }
     // What was to be run is destroyed without the lock: it may own other calls.
@@ -160,12 +160,6 @@ std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
     ready = ::poll(&entry, 1, limit == kNoLimit ? -1 : left_ms);
   } while (ready < 0 && errno == EINTR);
   return run();
-}
-
-void* CompletionQueue::thread_main(void* queue) {
-  const shim::NoCancellation never;
-  static_cast<CompletionQueue*>(queue)->sleep_on_words();
-  return nullptr;
 }
 
 void CompletionQueue::sleep_on_words() {

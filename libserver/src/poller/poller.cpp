@@ -9,7 +9,6 @@
 #include "call/call_path.h"
 #include "call/stack.h"
 #include "lrpc/detail/shim/system/asymmetric_fence.h"
-#include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/processor.h"
 #include "poller_team.h"
 #include "to_ticks.h"
@@ -55,18 +54,12 @@ bool Poller::start_locked() {
     offers_.reserve(kHotSet);
     taken_.reserve(kHotSet);
     remembered_.reserve(kHotSet);
-    if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
+    if (thread_.start<&Poller::run>(procedure_thread("lrpc-poller", stack_size_), this)) return true;
   } catch (const std::bad_alloc&) {
   }
   // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
   not_before_.store(shim::ticks() + to_ticks(kNoThreadRetryUs), std::memory_order_relaxed);
   return false;
-}
-
-void* Poller::thread_main(void* poller) {
-  const shim::NoCancellation never;  // a procedure must not take the poller along
-  static_cast<Poller*>(poller)->run();
-  return nullptr;
 }
 
 void Poller::stop() {

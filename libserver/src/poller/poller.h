@@ -85,7 +85,6 @@ class Poller {
     bool leaves = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
   };
   [[nodiscard]] bool start_locked();
-  static void* thread_main(void* poller);
   void run();
   void take_offers(shim::Moment now);
   void take_back_remembered(shim::Moment now);

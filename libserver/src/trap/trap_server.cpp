@@ -10,7 +10,6 @@
 #include "call/stack.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/step.h"
-#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::server {
 
@@ -54,7 +53,6 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
 }
 
 void* TrapServer::thread_main(void* argument) {
-  const shim::NoCancellation never;
   const std::unique_ptr<std::shared_ptr<Listener>> hold(static_cast<std::shared_ptr<Listener>*>(argument));
   (*hold)->server.run(*hold);
   return nullptr;

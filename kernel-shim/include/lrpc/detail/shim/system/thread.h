@@ -26,7 +26,8 @@ Status schedule_this_thread(const Scheduling& scheduling);
 Status can_schedule(const Scheduling& scheduling);
 
 /// One thread. It blocks signals to the process, so that no handler of the program interrupts it; its own faults reach
-/// their handlers. Nothing throws: start() returns an error if there can be no thread.
+/// their handlers. The program's code that it runs cannot cancel it. Nothing throws: start() returns an error if there
+/// can be no thread.
 ///
 /// Not thread-safe. Precondition of its destruction: not running(). A forked child needs no join().
 class Thread {
@@ -51,6 +52,12 @@ class Thread {
 
   /// Runs `body(argument)`; what it returns is dropped. Precondition: not running().
   Status start(const Options& options, Body body, void* argument);
+  /// Runs `(of->*kRun)()`: the member function kRun. Precondition: not running().
+  template <auto kRun, class Of>
+  Status start(const Options& options, Of* of) {
+    return start(
+        options, [](void* argument) -> void* { return (static_cast<Of*>(argument)->*kRun)(), nullptr; }, of);
+  }
   /// True from start() to join() or detach().
   [[nodiscard]] bool running() const noexcept { return running_; }
   /// Whether it is the calling thread.

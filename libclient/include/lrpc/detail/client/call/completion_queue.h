@@ -92,7 +92,6 @@ class CompletionQueue {
   Status watch_call(client::PendingCall& call, std::function<void()> then);
   /// Called before the call with this link is finished or abandoned.
   static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
-  static void* thread_main(void* queue);
   void sleep_on_words();
   void check_servers() noexcept;
   [[nodiscard]] bool inert() const noexcept;
