@@ -17,40 +17,6 @@
 #include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::shim {
-namespace {
-
-/// Owns the attributes of one thread to be.
-class Attributes {
- public:
-  explicit Attributes(const Thread::Options& options) noexcept {
-    pthread_attr_init(&attributes_);
-    if (options.stack_size != 0) {
-      const std::size_t least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
-      set(pthread_attr_setstacksize(&attributes_, whole_pages(std::max(options.stack_size, least))));
-    }
-    if (options.guard_size != 0) set(pthread_attr_setguardsize(&attributes_, whole_pages(options.guard_size)));
-  }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-  ~Attributes() { pthread_attr_destroy(&attributes_); }
-
-  [[nodiscard]] int error() const noexcept { return error_; }
-  [[nodiscard]] const pthread_attr_t* get() const noexcept { return &attributes_; }
-
- private:
-  void set(int error) noexcept {
-    if (error_ == 0) error_ = error;
-  }
-  static std::size_t whole_pages(std::size_t size) noexcept {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return size / page * page + (size % page != 0 ? page : 0);
-  }
-
-  pthread_attr_t attributes_;
-  int error_ = 0;
-};
-
-}  // namespace
 
 Status schedule_this_thread(const Scheduling& scheduling) {
   static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
@@ -99,6 +65,11 @@ struct NamedBody {
   void* argument = nullptr;
 };
 
+std::size_t whole_pages(std::size_t size) noexcept {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size / page * page + (size % page != 0 ? page : 0);
+}
+
 /// All but those that a thread brings upon itself: blocked, such a one ends the process past the program's handler.
 sigset_t signals_to_block() noexcept {
   sigset_t sent;
@@ -120,17 +91,25 @@ Status Thread::start(const Options& options, Body body, void* argument) {
   std::unique_ptr<NamedBody> named(new (std::nothrow) NamedBody{.body = body, .argument = argument});
   if (named == nullptr) return system_error("pthread_create", ENOMEM);
   std::string_view(options.name).copy(named->name.data(), named->name.size() - 1);
-  const Attributes attributes(options);
-  int err = attributes.error();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  int err = 0;
+  if (options.stack_size != 0) {
+    const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
+    err = pthread_attr_setstacksize(&attributes, whole_pages(std::max(options.stack_size, least)));
+  }
+  if (err == 0 && options.guard_size != 0)
+    err = pthread_attr_setguardsize(&attributes, whole_pages(options.guard_size));
   if (err == 0) {
     // A thread inherits the mask.
     const sigset_t sent = signals_to_block();
     sigset_t before;
     pthread_sigmask(SIG_SETMASK, &sent, &before);
-    err = pthread_create(&thread_, attributes.get(), &run_named, named.get());
+    err = pthread_create(&thread_, &attributes, &run_named, named.get());
     if (err == 0) (void)named.release();  // the thread's
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
+  pthread_attr_destroy(&attributes);
   if (err != 0) return system_error("pthread_create", err);
   running_ = true;
   return {};
