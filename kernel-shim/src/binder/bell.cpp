@@ -12,6 +12,7 @@
 
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "small_message.h"
 
 namespace lrpc::shim {
@@ -40,7 +41,7 @@ void ring_bell(int bell) noexcept {
 Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience) {
   const auto until = Clock::now() + patience;
   const auto kind = static_cast<std::byte>(message);
-  while (!send_small(bell, {&kind, 1}, fd)) {
+  while (send_packet(bell, {&kind, 1}, {&fd, 1}, MSG_DONTWAIT) < 0) {
     if (errno == EAGAIN) {
       if (wait_for(bell, POLLOUT, until)) continue;
       return Error{Errc::timed_out, "the server's clerk does not look at the bell"};

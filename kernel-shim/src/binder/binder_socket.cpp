@@ -19,6 +19,7 @@
 
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "take_in.h"
 
 namespace lrpc::shim {
@@ -33,13 +34,6 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kIntakeTime{50};
 /// The clock can tell no more than some centuries.
 constexpr milliseconds kLongestWait = std::chrono::hours(24 * 365);
-
-/// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
-/// so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
-/// (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
-struct ControlBuffer {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
-};
 
 /// Waits for `events` until `deadline` (none: for ever). False when the time is over.
 Result<bool> wait_ready(int socket, short events, std::optional<Clock::time_point> deadline) {
@@ -178,15 +172,11 @@ Status send(int socket, const BinderMessage& message, bool wait, std::optional<C
   auto bytes = encode(message);
   if (!bytes) return bytes.error();
 
-  iovec part{bytes->data(), bytes->size()};
-  msghdr header = header_of(part);
-  ControlBuffer control;
   std::array<int, kMaxBinderFds> fds{};
   std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
-  attach(header, control.bytes, std::span(fds).first(message.fds.size()));
+  const auto copied = std::span(fds).first(message.fds.size());
   for (;;) {
-    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait && !deadline ? 0 : MSG_DONTWAIT)) >= 0) return {};
-    if (errno == EINTR) continue;
+    if (send_packet(socket, *bytes, copied, wait && !deadline ? 0 : MSG_DONTWAIT) >= 0) return {};
     if (errno != EAGAIN || !wait) return send_error(errno);
     auto ready = wait_ready(socket, POLLOUT, deadline);
     if (!ready) return ready.error();
@@ -231,9 +221,13 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
-  ControlBuffer control;
-  const std::size_t controls = !none ? control.bytes.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
-  msghdr header = header_of(part, std::span(control.bytes).first(controls));
+  // Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
+  // so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
+  // (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+  constexpr std::size_t kControls = CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred));
+  alignas(cmsghdr) std::array<char, kControls> control{};
+  const std::size_t controls = !none ? control.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
+  msghdr header = header_of(part, std::span(control).first(controls));
   BinderMessage envelope;
   if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before they are ours, so that none is lost
   const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);

@@ -1,6 +1,7 @@
 #include "lrpc/detail/shim/binder/growth.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 #include "small_message.h"
 
@@ -19,25 +21,16 @@ namespace {
 
 enum class Kind : std::uint8_t { request = 1, answer = 2 };
 
-std::string encode(const GrowthRequest& request) {
+/// Sends a message of these numbers, which is too short for an allocation.
+ssize_t send_on_line(int line, std::span<const int> fds, Kind kind, auto... numbers) noexcept {
   std::string bytes;
-  append_number(bytes, static_cast<std::uint8_t>(Kind::request));
-  append_number(bytes, request.astack_class);
-  append_number(bytes, request.place);
-  append_number(bytes, request.count);
-  return bytes;
+  append_number(bytes, static_cast<std::uint8_t>(kind));
+  (append_number(bytes, static_cast<std::uint16_t>(numbers)), ...);
+  return send_packet(line, std::as_bytes(std::span(bytes)), fds, MSG_DONTWAIT);
 }
 
-std::string encode_answer(std::uint16_t count, Errc refusal) {
-  std::string bytes;
-  append_number(bytes, static_cast<std::uint8_t>(Kind::answer));
-  append_number(bytes, count);
-  append_number(bytes, static_cast<std::uint16_t>(refusal));
-  return bytes;
-}
-
-Status send_on_line(int line, const std::string& bytes, int fd) {
-  if (send_small(line, std::as_bytes(std::span(bytes)), fd)) return {};
+Status sent(ssize_t bytes) {
+  if (bytes >= 0) return {};
   if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the line has hung up"};
   return system_error("a message on a line", errno);
 }
@@ -47,7 +40,9 @@ Status send_on_line(int line, const std::string& bytes, int fd) {
 Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request) {
   auto ends = make_socket_pair();
   if (!ends) return ends.error();
-  if (Status written = send_on_line(ends->first.get(), encode(request), -1); !written) return written.error();
+  const Status written =
+      sent(send_on_line(ends->first.get(), {}, Kind::request, request.astack_class, request.place, request.count));
+  if (!written) return written.error();
   const Status asked = offer_on_bell(bell, BellMessage::grow, ends->second.get(), std::chrono::milliseconds(0));
   if (!asked) return asked.error();
   return std::move(ends->first);
@@ -97,13 +92,10 @@ Result<GrowthRequest> take_growth_request(int line, const Stranger& client) {
 }
 
 Status grant_growth(int line, std::uint16_t count, int region) {
-  return send_on_line(line, encode_answer(count, Errc::ok), region);
+  return sent(send_on_line(line, {&region, 1}, Kind::answer, count, Errc::ok));
 }
 
-void refuse_growth(int line, Errc why) noexcept {
-  const std::string answer = encode_answer(0, why);  // too short for an allocation
-  (void)send_small(line, std::as_bytes(std::span(answer)), -1);
-}
+void refuse_growth(int line, Errc why) noexcept { (void)send_on_line(line, {}, Kind::answer, 0, why); }
 
 AStackClass class_that_fits(AStackClass declared, std::uint16_t count, std::uint64_t most_bytes) {
   declared.count = std::min(count, kMostAStacksInSecondary);

@@ -10,16 +10,6 @@
 #include "take_in.h"
 
 namespace lrpc::shim {
-bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
-  iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header = header_of(data);
-  attach(header, control, {&fd, fd >= 0 ? 1U : 0U});
-  while (sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    if (errno != EINTR) return false;
-  }
-  return true;
-}
 
 Result<std::optional<SmallMessage>> receive_small(int socket, const char* what, PeerSocket::Made made,
                                                   const Stranger& stranger) {

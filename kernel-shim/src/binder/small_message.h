@@ -23,8 +23,6 @@ struct SmallMessage {
   bool fds_lost = false;     ///< Some came for which this process had no room.
 };
 
-/// Sends `bytes`, with a copy of `fd` unless that is negative. False: not sent, and errno says why. Never blocks.
-[[nodiscard]] bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept;
 /// Takes one message of a stranger's, of which at most kLongest bytes are looked at. nullopt: nothing is there.
 /// Errors: peer_gone, also where the other side is as good as gone: what it has sent is better left unread; the text
 /// names the socket by `what`. Blocks as take_in() does, and where nobody but us reads from the socket only if

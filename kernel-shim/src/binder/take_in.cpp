@@ -20,8 +20,6 @@
 namespace lrpc::shim {
 namespace {
 
-constexpr std::size_t kMostInMessage = 253;  // SCM_MAX_FD
-
 /// Nothing here asks the file's own driver, which could wait: the kernel looks at what kind of file it is.
 bool is_wanted(int fd) noexcept {
   return is_socket_pair_end(fd) || ::fcntl(fd, F_GET_SEALS) >= 0 || is_seccomp_listener(fd);
@@ -29,14 +27,14 @@ bool is_wanted(int fd) noexcept {
 
 /// One message's control data, at most: all descriptors, credentials, a pidfd, a security label.
 constexpr std::size_t kMostControl =
-    CMSG_SPACE(kMostInMessage * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) + 512;
+    CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) + 512;
 
 /// The thread that receives.
 class Porter {
  public:
   Porter(int socket, int handover, std::span<std::byte> room, Stranger stranger)
       : socket_(socket), handover_(handover), room_(room), stranger_(std::move(stranger)) {
-    numbers_.reserve(2 * (kMostInMessage + 1));
+    numbers_.reserve(2 * (kMostPacketFds + 1));
   }
 
   void run(Table table) noexcept;
