@@ -71,7 +71,7 @@ void HostileUsers::leave_what_is_slow_to_close() {
 }
 
 bool HostileUsers::send(const UniqueFd& to, shim::BinderBody body) {
-  return shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false).has_value();
+  return shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, kDoNotWait).has_value();
 }
 
 }  // namespace lrpc::bench

@@ -205,13 +205,13 @@ TEST_F(BinderSocket, a_full_socket_is_a_limit_or_is_waited_for) {
   const BinderMessage message{1, Described{{}, std::string(20'000, 'x')}, {}, {}};
   int sent = 0;
   Status status;
-  while ((status = send_message(here_.get(), message, false))) ++sent;
+  while ((status = send_message(here_.get(), message, kDoNotWait))) ++sent;
   EXPECT_EQ(status.code(), Errc::limit_reached);
   EXPECT_GT(sent, 0);
   std::thread reader([&] {
     for (int i = 0; i <= sent; ++i) EXPECT_TRUE(receive_message(there_.get()));
   });
-  EXPECT_TRUE(send_message(here_.get(), message, true));
+  EXPECT_TRUE(send_message(here_.get(), message));
   reader.join();
 }
 

@@ -116,7 +116,7 @@ class HostileUsers {
     (void)::send(connections[3].get(), "garbage", 7, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   void send(const UniqueFd& to, shim::BinderBody body) {
-    (void)shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, false);
+    (void)shim::send_message(to.get(), {++request_, std::move(body), {}, {}}, kDoNotWait);
   }
   static bool read(const UniqueFd& from) {
     const auto message = shim::receive_message(from.get(), milliseconds(0));

@@ -117,7 +117,7 @@ TEST_P(Hostile, a_peer_that_never_reads_does_not_hold_up_the_others) {
   const shim::BinderMessage request{1, shim::ListRequest{}, {}, {}};
   int refused = 0;
   while (refused < 50) {
-    if (shim::send_message(deaf.fd(), request, false)) continue;
+    if (shim::send_message(deaf.fd(), request, kDoNotWait)) continue;
     ++refused;
     std::this_thread::sleep_for(milliseconds(1));
   }

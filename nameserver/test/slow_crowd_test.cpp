@@ -71,7 +71,9 @@ TEST_P(SlowCrowd, loses_a_connection_to_a_newcomer_also_where_that_is_slow_to_cl
   if (nameserver_ == nullptr) return;
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
   TestPeer& deaf = peers_.back();  // its last message is not read, for it does not read its answers
-  const auto ask = [&] { return shim::send_message(deaf.fd(), {1, shim::ListRequest{}, {}, {}}, false).has_value(); };
+  const auto ask = [&] {
+    return shim::send_message(deaf.fd(), {1, shim::ListRequest{}, {}, {}}, kDoNotWait).has_value();
+  };
   TestPeer other = connect(0);
   do {  // until the nameserver hears nothing of it in a whole turn
     while (ask()) continue;

@@ -248,7 +248,7 @@ TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and
   ASSERT_TRUE(twin);
   std::uint64_t room = 0;
   while (shim::send_message(twin->first.get(), {1, shim::BindReply{1, Errc::bad_message, std::string(40, 'x')}, {}, {}},
-                            false))
+                            lrpc::kDoNotWait))
     ++room;
   const std::uint64_t asked = room + 40;
   for (std::uint64_t i = 1; i <= asked; ++i) {

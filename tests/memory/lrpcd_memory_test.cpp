@@ -108,7 +108,7 @@ TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
   lrpcd.fail(1, UINT64_MAX);
   for (int round = 0; round < 8; ++round) {
     for (const lrpc::UniqueFd& peer : peers)
-      (void)lrpc::shim::send_message(peer.get(), {1, lrpc::shim::ListRequest{}, {}, {}}, false);
+      (void)lrpc::shim::send_message(peer.get(), {1, lrpc::shim::ListRequest{}, {}, {}}, lrpc::kDoNotWait);
     // An answer, or the end: the rounds of lrpcd's loop that it takes hear the others, too.
     if (lrpc::shim::send_message(bystander->get(), {1, lrpc::shim::WithdrawRequest{1}, {}, {}}))
       (void)lrpc::shim::receive_message(bystander->get(), kPatience);

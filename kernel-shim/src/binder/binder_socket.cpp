@@ -164,34 +164,27 @@ std::string_view environment(const char* name) noexcept {
   return value != nullptr ? value : std::string_view();
 }
 
-/// Sends, waiting until `deadline` (none: for ever) for the socket to take it, or not at all.
-Status send(int socket, const BinderMessage& message, bool wait, std::optional<Clock::time_point> deadline) {
+}  // namespace
+
+Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
   if (message.fds.size() > kMaxBinderFds) {
     return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
   }
   auto bytes = encode(message);
   if (!bytes) return bytes.error();
 
+  std::optional<Clock::time_point> deadline;
+  if (!(timeout == kNoLimit)) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
   std::array<int, kMaxBinderFds> fds{};
   std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
   const auto copied = std::span(fds).first(message.fds.size());
   for (;;) {
-    if (send_packet(socket, *bytes, copied, wait && !deadline ? 0 : MSG_DONTWAIT) >= 0) return {};
-    if (errno != EAGAIN || !wait) return send_error(errno);
+    if (send_packet(socket, *bytes, copied, deadline ? MSG_DONTWAIT : 0) >= 0) return {};
+    if (errno != EAGAIN || timeout <= milliseconds(0)) return send_error(errno);
     auto ready = wait_ready(socket, POLLOUT, deadline);
     if (!ready) return ready.error();
     if (!*ready) return send_error(EAGAIN);
   }
-}
-
-}  // namespace
-
-Status send_message(int socket, const BinderMessage& message, bool wait) {
-  return send(socket, message, wait, std::nullopt);
-}
-
-Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
-  return send(socket, message, true, Clock::now() + std::min<milliseconds>(timeout, kLongestWait));
 }
 
 namespace {

@@ -67,8 +67,7 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
       .gate = options.gate,
       .principal = wish.principal};
   const milliseconds patience = patience_of(options, wish.is_private);
-  const Status sent =
-      patience == kNoLimit ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
+  const Status sent = shim::send_message(socket, request, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
   if (!sent) return sent.error();
 

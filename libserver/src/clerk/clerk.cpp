@@ -352,7 +352,7 @@ void Clerk::register_missing() {
     const auto asked = asked_.emplace(request.request, Asked{.export_id = id, .waiting = std::nullopt}).first;
     Errc sent = Errc::limit_reached;
     try {
-      sent = shim::send_message(link_->fd(), request, false).code();
+      sent = shim::send_message(link_->fd(), request, kDoNotWait).code();
     } catch (const std::bad_alloc&) {
     }
     if (sent != Errc::ok) {

@@ -47,7 +47,7 @@ void NameserverLink::flush() {
   while (!outbox_.empty()) {
     Errc sent = Errc::system_error;
     try {
-      sent = shim::send_message(fd_.get(), outbox_.front(), false).code();
+      sent = shim::send_message(fd_.get(), outbox_.front(), kDoNotWait).code();
     } catch (const std::bad_alloc&) {  // others would wait for what cannot be said
     }
     if (sent == Errc::limit_reached && watcher_.post(flush_, static_cast<std::uint32_t>(outbox_pause_.count()))) {

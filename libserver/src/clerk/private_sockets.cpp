@@ -77,7 +77,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   if (!received) {
     // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
     if (received.code() == Errc::bad_message) {
-      (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), false);
+      (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), kDoNotWait);
     }
     hang_up(socket, watch);
     return;
@@ -85,7 +85,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   if (!received->has_value()) return;
   auto answer = bind(*socket, **received);
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
-  (void)shim::send_message(socket->fd.get(), message, false);
+  (void)shim::send_message(socket->fd.get(), message, kDoNotWait);
   if (const auto* bound = std::get_if<shim::Bound>(&message.body)) bindings_.expect_call(bound->binding_id);
 } catch (const std::bad_alloc&) {
   hang_up(socket, watch);  // as an answer: no bindings are made over it any more

@@ -129,7 +129,7 @@ constexpr std::chrono::seconds kDyingTime{2};
 std::optional<bool> lives(int socket, Clock::time_point until, int stop_fd) {
   const auto pidfd = shim::peer_pidfd(socket);
   if (pidfd.code() == Errc::peer_gone) return false;
-  if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, false)) return false;
+  if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, kDoNotWait)) return false;
   for (;;) {
     pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}, {stop_fd, POLLIN, 0}};
     // A look even when the time is over: the answer may have come while this process was kept from running.

@@ -120,7 +120,7 @@ void Peers::admit(shim::PeerSocket socket) {
     log_about(*who, LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
     const shim::Failed failed{Errc::limit_reached, room.error().message()};
     // Only a courtesy; the peer learns as much from the end of file.
-    [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, false);
+    [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, kDoNotWait);
     return;
   }
 
@@ -237,7 +237,7 @@ void Peers::send_or_queue(Connection& peer, std::uint32_t request, shim::BinderB
   look_for_unread_soon();
   BinderMessage message{request, std::move(body), {}, {}};
   if (peer.outbox.empty()) {
-    const auto sent = shim::send_message(peer.socket.get(), message, false);
+    const auto sent = shim::send_message(peer.socket.get(), message, kDoNotWait);
     if (sent) return;
     if (sent.code() != Errc::limit_reached) return doom(peer);
   }
@@ -252,7 +252,7 @@ void Peers::send_or_queue(Connection& peer, std::uint32_t request, shim::BinderB
 
 void Peers::flush(Connection& peer) {
   while (!peer.closing && !peer.outbox.empty()) {
-    const auto sent = shim::send_message(peer.socket.get(), peer.outbox.front(), false);
+    const auto sent = shim::send_message(peer.socket.get(), peer.outbox.front(), kDoNotWait);
     if (!sent && sent.code() == Errc::limit_reached) return;
     if (!sent) return doom(peer);
     peer.outbox.pop_front();
@@ -271,7 +271,7 @@ Status Peers::send_with_fds(Connection& peer, const BinderMessage& message) {
     return Error{Errc::limit_reached, describe_peer(peer.peer) + " does not read its messages"};
   }
   look_for_unread_soon();
-  auto sent = shim::send_message(peer.socket.get(), message, false);
+  auto sent = shim::send_message(peer.socket.get(), message, kDoNotWait);
   if (sent) {
     peer.fds_in_flight += message.fds.size();
     accounts_.take(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size());

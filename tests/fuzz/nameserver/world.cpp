@@ -103,7 +103,7 @@ void World::settle() {
 }
 
 void World::send(const UniqueFd& socket, std::uint32_t request, shim::BinderBody body) {
-  require(bool(shim::send_message(socket.get(), {request, std::move(body), {}, {}}, false)),
+  require(bool(shim::send_message(socket.get(), {request, std::move(body), {}, {}}, kDoNotWait)),
           "the nameserver hears the honest");
 }
 

@@ -1,5 +1,5 @@
 // One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. Receive by receive_packet() only what
-// this process sends, or its own child between fork and exec; what strangers send by receive_message(), which checks.
+// this process or its own child sends, between fork and exec; what strangers send, by receive_message(), which checks.
 #pragma once
 
 #include <sys/types.h>
