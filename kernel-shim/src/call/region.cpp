@@ -85,42 +85,17 @@ Result<Region> Region::private_to_this_domain(RegionLayout layout) {
 Result<Region> Region::map(int fd, int flags, RegionLayout layout) {
   void* base = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, flags, fd, 0);
   if (base == MAP_FAILED) return system_error("mmap of a region", errno);
-  if (madvise(base, layout.size(), MADV_DONTFORK) != 0) {
-    const int err = errno;
-    munmap(base, layout.size());
-    return system_error("madvise(MADV_DONTFORK)", err);
-  }
   Region region;
-  region.base_ = static_cast<std::byte*>(base);
-  region.owner_ = this_process();
+  region.base_ = {static_cast<std::byte*>(base), Unmap{layout.size(), this_process()}};
+  if (madvise(base, layout.size(), MADV_DONTFORK) != 0) return system_error("madvise(MADV_DONTFORK)", errno);
   region.shared_ = (flags & MAP_SHARED) != 0;
   region.layout_ = std::move(layout);
   return region;
 }
 
-Region::Region(Region&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)),
-      owner_(other.owner_),
-      shared_(other.shared_),
-      layout_(std::move(other.layout_)) {}
-
-Region& Region::operator=(Region&& other) noexcept {
-  if (this != &other) {
-    unmap();
-    base_ = std::exchange(other.base_, nullptr);
-    owner_ = other.owner_;
-    shared_ = other.shared_;
-    layout_ = std::move(other.layout_);
-  }
-  return *this;
-}
-
-Region::~Region() { unmap(); }
-
-void Region::unmap() noexcept {
+void Region::Unmap::operator()(std::byte* base) const noexcept {
   // A fork child never had the mapping (MADV_DONTFORK); by now its own memory may lie there.
-  if (base_ != nullptr && owner_ == this_process()) munmap(base_, layout_.size());
-  base_ = nullptr;
+  if (owner == this_process()) munmap(base, size);
 }
 
 AStack Region::astack(std::uint32_t index) const noexcept {
@@ -129,11 +104,12 @@ AStack Region::astack(std::uint32_t index) const noexcept {
     const RegionLayout::Class& placed = layout_.classes()[i];
     const std::uint32_t within = index - placed.first_astack;
     if (within >= placed.declared.count) continue;
-    std::byte* slot = base_ + placed.slots_offset + std::uint64_t{placed.slot_stride} * within;
+    std::byte* slot = base_.get() + placed.slots_offset + std::uint64_t{placed.slot_stride} * within;
     astack.head = reinterpret_cast<AStackHead*>(slot);
     astack.image = slot + sizeof(AStackHead);
     astack.limit = reinterpret_cast<AStackLimit*>(slot + placed.slot_stride - sizeof(AStackLimit));
-    if (placed.tail_stride != 0) astack.tail = base_ + placed.tails_offset + std::uint64_t{placed.tail_stride} * within;
+    if (placed.tail_stride != 0)
+      astack.tail = base_.get() + placed.tails_offset + std::uint64_t{placed.tail_stride} * within;
     astack.astack_class = static_cast<std::uint16_t>(i);
     break;
   }

@@ -1,4 +1,4 @@
-// One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. Receive by receive_packet() only what
+// One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. By receive_packet() receive only what
 // this process or its own child sends, between fork and exec; what strangers send, by receive_message(), which checks.
 #pragma once
 

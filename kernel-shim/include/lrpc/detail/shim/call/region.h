@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -67,13 +68,6 @@ class Region {
   /// Private memory of this domain with the same A-stacks, for a binding whose server is on another host.
   static Result<Region> private_to_this_domain(RegionLayout layout);
 
-  Region() noexcept = default;
-  Region(Region&& other) noexcept;
-  Region& operator=(Region&& other) noexcept;
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region();
-
   [[nodiscard]] const RegionLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] bool mapped() const noexcept { return base_ != nullptr; }
   /// A-stack number `index`. Precondition: index < layout().astack_count().
@@ -83,12 +77,15 @@ class Region {
   void trim_tail(const AStack& astack) const noexcept;
 
  private:
+  struct Unmap {
+    std::uint64_t size;
+    ProcessNumber owner;  ///< The process that mapped it; in a forked child the addresses are not ours.
+    void operator()(std::byte* base) const noexcept;
+  };
   static Result<Region> map(int fd, int flags, RegionLayout layout);
-  void unmap() noexcept;
 
-  std::byte* base_ = nullptr;
-  ProcessNumber owner_ = 0;  ///< The process that mapped it. In a forked child these addresses are not ours.
-  bool shared_ = true;       ///< False: private_to_this_domain().
+  std::unique_ptr<std::byte, Unmap> base_;
+  bool shared_ = true;  ///< False: private_to_this_domain().
   RegionLayout layout_;
 };
 
