@@ -8,30 +8,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <span>
 
 namespace lrpc::shim {
 namespace {
-
-/// A mapping for as long as it is read.
-class Mapping {
- public:
-  Mapping(int fd, std::size_t size) noexcept
-      : memory_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (*this) munmap(memory_, size_);
-  }
-  explicit operator bool() const noexcept { return memory_ != MAP_FAILED; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    return {static_cast<const std::byte*>(memory_), size_};
-  }
-
- private:
-  void* memory_;
-  std::size_t size_;
-};
 
 Error not_one() {
   return {Errc::bad_message, std::string(kSealedVariable) + " does not name a binding that was left to this program"};
@@ -98,13 +79,17 @@ Result<SealedBinding> read_sealed_binding(const std::string& variable) {
   const UniqueFd description(numbers[1]);
   const auto request_size = static_cast<std::size_t>(numbers[2]);
   const auto bound_size = static_cast<std::size_t>(numbers[3]);
+  const std::size_t whole = request_size + bound_size;
   // lseek, not fstat: the C library makes that a look-up by name, which a sealed domain may not do.
   const off_t size = lseek(description.get(), 0, SEEK_END);
-  if (size <= 0 || static_cast<std::size_t>(size) != request_size + bound_size) return not_one();
-  const Mapping mapping(description.get(), request_size + bound_size);
-  if (!mapping) return system_error("mapping a binding's description", errno);
-  auto request = decode(mapping.bytes().first(request_size));
-  auto answer = decode(mapping.bytes().last(bound_size));
+  if (size <= 0 || static_cast<std::size_t>(size) != whole) return not_one();
+  void* const memory = mmap(nullptr, whole, PROT_READ, MAP_PRIVATE, description.get(), 0);
+  if (memory == MAP_FAILED) return system_error("mapping a binding's description", errno);
+  const auto unmap = [whole](void* mapped) { munmap(mapped, whole); };
+  const std::unique_ptr<void, decltype(unmap)> mapping(memory, unmap);
+  const std::span bytes(static_cast<const std::byte*>(memory), whole);
+  auto request = decode(bytes.first(request_size));
+  auto answer = decode(bytes.last(bound_size));
   if (!request || !answer) return not_one();
   auto* granted = std::get_if<ImportRequest>(&request->body);
   auto* bound = std::get_if<Bound>(&answer->body);
