@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <new>
-#include <utility>
 
 #include "lrpc/detail/shim/most_of_one.h"
 
@@ -15,31 +15,15 @@ namespace lrpc::shim {
 /// `Table`: amounts by keys, with the functions of UserTable. Not thread-safe. Must outlive its parts.
 template <class Key, class Table>
 class Shares {
+  struct GiveBack {
+    Key key;
+    std::size_t amount;
+    void operator()(Shares* of) const noexcept { of->give_back(key, amount); }
+  };
+
  public:
   /// An amount that one user has taken. It is given back when this is overwritten or destroyed.
-  class Part {
-   public:
-    Part() = default;
-    Part(Part&& other) noexcept : of_(std::exchange(other.of_, nullptr)), key_(other.key_), amount_(other.amount_) {}
-    Part& operator=(Part&& other) noexcept {
-      Part taken(std::move(other));
-      std::swap(of_, taken.of_);
-      std::swap(key_, taken.key_);
-      std::swap(amount_, taken.amount_);
-      return *this;
-    }
-    ~Part() {
-      if (of_ != nullptr) of_->give_back(key_, amount_);
-    }
-    explicit operator bool() const noexcept { return of_ != nullptr; }
-
-   private:
-    friend class Shares;
-    Part(Shares& of, const Key& key, std::size_t amount) noexcept : of_(&of), key_(key), amount_(amount) {}
-    Shares* of_ = nullptr;
-    Key key_{};
-    std::size_t amount_ = 0;
-  };
+  using Part = std::unique_ptr<Shares, GiveBack>;
 
   Shares() = default;
   Shares(const Shares&) = delete;
@@ -72,7 +56,7 @@ class Shares {
     std::size_t* const known = table_.resolve(key);
     (known != nullptr ? *known : table_.bind(key, 0)) += amount;
     taken_ += amount;
-    return Part(*this, key, amount);
+    return Part(this, {key, amount});
   }
   /// The entry of a part of 0 may be gone.
   void give_back(const Key& key, std::size_t amount) noexcept {
