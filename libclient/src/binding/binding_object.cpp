@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "library.h"
-#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
@@ -25,11 +24,6 @@ constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
 constexpr std::chrono::milliseconds kLongestGrownIdle = std::chrono::hours(24);
 
 }  // namespace
-
-BindingParts::BindingParts() noexcept = default;
-BindingParts::BindingParts(BindingParts&&) noexcept = default;
-BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
-BindingParts::~BindingParts() = default;
 
 BindingObject::BindingObject(BindingParts parts)
     : local_(parts.remote == nullptr ? kLocal : 0),

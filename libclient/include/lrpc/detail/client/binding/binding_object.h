@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/detail/client/binding/astack_list.h"
+#include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/client/binding/revocation.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
@@ -45,18 +46,12 @@ struct InlineServer {
   void* server = nullptr;
 };
 
-class RemotePath;
 struct Library;
 class SecondaryAStacks;
 class Waiting;
 
 /// The parts of a Binding Object. `server_pidfd` may be empty; `bell` is the client's end of the bell.
 struct BindingParts {
-  BindingParts() noexcept;
-  BindingParts(BindingParts&&) noexcept;
-  BindingParts& operator=(BindingParts&&) noexcept;
-  ~BindingParts();
-
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials server;
