@@ -196,16 +196,6 @@ Result<BinderMessage> decode(std::span<const std::byte> bytes) {
   return message;
 }
 
-std::string describe_principal(const Principal& principal) {
-  std::string text = "host ";
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    text += std::to_string(principal.host >> shift & 0xff);
-    if (shift != 0) text += '.';
-  }
-  if (principal.authentication == HostAuthentication::none) return text + " (not authenticated)";
-  return text + " (key '" + principal.key + "')";
-}
-
 bool valid_name(std::string_view name) noexcept {
   return !name.empty() && plausible_name(name) && name.find_first_of("@/") == std::string_view::npos;
 }

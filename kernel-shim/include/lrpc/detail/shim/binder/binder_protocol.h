@@ -128,8 +128,6 @@ struct Principal {
   std::string key = {};  ///< The key's name, if there is one.
   friend bool operator==(const Principal&, const Principal&) = default;
 };
-/// "host 10.1.2.3 (key 'lab')", "host 10.1.2.3 (not authenticated)".
-std::string describe_principal(const Principal& principal);
 
 /// An InterfaceId that owns its name.
 struct OwnedInterfaceId {
