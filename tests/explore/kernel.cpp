@@ -36,8 +36,8 @@ Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleepe
   return sleep({&word}, static_cast<std::uint32_t>(who), [&] { return low_half(&word) == expected; });
 }
 
-int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
-  return explore::wake(&word, static_cast<std::uint32_t>(who), explore::kMostThreads);
+void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
+  explore::wake(&word, static_cast<std::uint32_t>(who), explore::kMostThreads);
 }
 
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds /*limit*/) noexcept {
@@ -53,8 +53,8 @@ Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected
   return sleep({&word}, kEveryKind, [&] { return low_half(&word) == expected; });
 }
 
-int futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept {
-  return explore::wake(&word, kEveryKind, count);
+void futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept {
+  explore::wake(&word, kEveryKind, count);
 }
 
 const bool have_asymmetric_fence = true;

@@ -105,7 +105,7 @@ void ring_bell() {
 /// T4
 void wake_estack() {
   world().linkage.estack_may_sleep = false;
-  (void)lrpc::shim::futex_wake(world().head.word, Sleeper::estack);
+  lrpc::shim::futex_wake(world().head.word, Sleeper::estack);
   if (world().head.attached.load(std::memory_order_seq_cst) == 0) ring_bell();
 }
 

@@ -76,7 +76,7 @@ class HostileGrowth : public testing::Test {
                                     std::chrono::milliseconds patience = kPatience) {
     shim::AStackHead& head = *region.astack(0).head;
     (void)shim::ring_handoff(head, shim::CallWord::called(generation, procedure, shim::kNoProcessor));
-    (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+    shim::futex_wake(head.word, shim::Sleeper::estack);
     shim::ring_bell(client_->bell());
     const auto until = std::chrono::steady_clock::now() + patience;
     while (std::chrono::steady_clock::now() < until) {

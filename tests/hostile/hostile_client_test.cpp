@@ -63,7 +63,7 @@ void ring_without_rules(const RawBinding& binding, Random random, const std::ato
   while (!stop) {
     const shim::AStack& astack = random.pick<shim::AStack>(astacks);
     astack.head->word.store(nasty_call_word(random, astack.head->word.load()));
-    if (random.one_in(2)) (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+    if (random.one_in(2)) shim::futex_wake(astack.head->word, shim::Sleeper::estack);
     std::array<char, 200> rings{};
     if (random.one_in(4))
       (void)send(binding.bell(), rings.data(), 1 + random.below(rings.size()), MSG_DONTWAIT | MSG_NOSIGNAL);

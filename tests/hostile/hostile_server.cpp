@@ -118,7 +118,7 @@ const std::map<std::string, Behaviour> kBehaviours{
     {"flags_that_flicker",
      [](Random&, Victim&, const AStack& astack, std::uint64_t) {
        for (int i = 0; i < 10'000; ++i) astack.head->word.fetch_xor(CallWord::kEStackParked | 0xe0);
-       (void)shim::futex_wake(astack.head->word, shim::Sleeper::caller);
+       shim::futex_wake(astack.head->word, shim::Sleeper::caller);
      }},
     {"stolen_sleep",
      [](Random&, Victim&, const AStack& astack, std::uint64_t word) {

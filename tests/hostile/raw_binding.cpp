@@ -74,7 +74,7 @@ void RawBinding::ring_only(std::uint32_t astack, std::uint16_t procedure) {
 }
 
 void RawBinding::wake(std::uint32_t astack) {
-  (void)shim::futex_wake(region_.astack(astack).head->word, shim::Sleeper::estack);
+  shim::futex_wake(region_.astack(astack).head->word, shim::Sleeper::estack);
   (void)send(bell_.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

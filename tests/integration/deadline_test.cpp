@@ -41,7 +41,7 @@ class Deadlines : public testing::TestWithParam<Gate> {
     const auto generation = (lrpc::shim::load_word(head).bits() >> 8 & 0xff'ffff) + 1;
     const auto called = lrpc::shim::CallWord::called(generation, number, 0).with(lrpc::shim::CallWord::kLimited);
     (void)lrpc::shim::ring_handoff(head, called);
-    (void)lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
+    lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
     object.ring_bell();
     EXPECT_TRUE(eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
     return lrpc::shim::load_word(head).status();

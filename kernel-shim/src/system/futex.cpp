@@ -44,10 +44,8 @@ Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleepe
   return wait(&word, FUTEX_WAIT_BITSET, expected, static_cast<std::uint32_t>(who), limit);
 }
 
-int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
-  const long woken =
-      syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
-  return woken < 0 ? 0 : static_cast<int>(woken);
+void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
 }
 
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept {
@@ -82,9 +80,8 @@ Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected
   return wait(&word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, FUTEX_BITSET_MATCH_ANY, limit);
 }
 
-int futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept {
-  const long woken = syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, nullptr, nullptr, 0);
-  return woken < 0 ? 0 : static_cast<int>(woken);
+void futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, nullptr, nullptr, 0);
 }
 
 }  // namespace lrpc::shim

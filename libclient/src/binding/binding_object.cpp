@@ -175,7 +175,7 @@ void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get
 
 void BindingObject::overrule_hints(shim::AStackHead& head) const noexcept {
   if (revoked()) return;
-  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  shim::futex_wake(head.word, shim::Sleeper::estack);
   ring_bell();
 }
 

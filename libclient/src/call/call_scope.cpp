@@ -12,7 +12,7 @@ void Cancellation::cancel() const noexcept {
   LRPC_STEP("T19");
   // T19: a sleeping caller expects 0 here and is woken; a caller that has not looked yet does not sleep.
   word_->cancelled.store(1, std::memory_order_seq_cst);
-  (void)shim::futex_wake_private(word_->cancelled, INT_MAX);
+  shim::futex_wake_private(word_->cancelled, INT_MAX);
 }
 
 CallScope::CallScope(shim::CallLimits* from, CallDeadline deadline, const Cancellation* cancellation)

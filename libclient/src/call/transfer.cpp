@@ -106,8 +106,7 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;
   linkage.policy.trust_no_longer();
-  // How many were woken says nothing: a completion queue that sleeps on several words counts for every kind of sleeper.
-  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  shim::futex_wake(head.word, shim::Sleeper::estack);
   // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
   if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }

@@ -210,12 +210,12 @@ class HostileClient {
   void store_word(Input& input, const shim::AStack& astack) {
     ++rung_;
     astack.head->word.store(call_word(input, astack.head->word.load() >> shim::CallWord::kGenerationShift));
-    (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+    shim::futex_wake(astack.head->word, shim::Sleeper::estack);
   }
 
   void wake(std::uint32_t number, const shim::AStack& astack) {
     if (here_ != nullptr) return here_->serve(number);
-    (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+    shim::futex_wake(astack.head->word, shim::Sleeper::estack);
     if (gate_ != shim::Gate::exchange) (void)send(binding_.bell(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 

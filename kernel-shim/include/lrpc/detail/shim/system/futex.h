@@ -19,8 +19,8 @@ enum class Wake : std::uint8_t { woken, changed, timed_out, interrupted };
 /// it differs, returns Wake::changed at once. Spurious returns happen: check again.
 Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleeper who,
                 std::chrono::nanoseconds limit) noexcept;
-/// Wakes all sleepers of one kind on the word. Returns how many were woken.
-int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept;
+/// Wakes all sleepers of one kind on the word.
+void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept;
 
 /// One of several words on which a thread sleeps, while `*word` is `expected`.
 struct FutexWait {
@@ -40,6 +40,6 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
 /// The same on a 32-bit word that only this process uses.
 Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                         std::chrono::nanoseconds limit) noexcept;
-int futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept;
+void futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept;
 
 }  // namespace lrpc::shim
