@@ -1,14 +1,17 @@
 // Both halves of a call in one thread, for tests and instruction counts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "call/call_path.h"
 #include "clerk/domain.h"
+#include "clerk/secondary_regions.h"
 #include "lrpc/detail/client/import/binding.h"
 #include "lrpc/detail/server/server.h"
+#include "lrpc/detail/shim/binder/growth.h"
 
 namespace testing_lrpc {
 
@@ -46,10 +49,16 @@ class InlineServer {
  private:
   static void serve_here(void* self, std::uint32_t astack) { static_cast<InlineServer*>(self)->serve(astack); }
   void serve(std::uint32_t astack, lrpc::server::PrimedContext& context) {
-    if (astack < served_->astacks().size()) {
+    const std::size_t primary = served_->astacks().size();
+    if (astack < primary) {
       (void)lrpc::server::serve(served_->astacks()[astack], context);
-    } else if (const auto secondary = served_->secondary(astack); secondary.astack != nullptr) {
-      (void)lrpc::server::serve(*secondary.astack, context);
+      return;
+    }
+    const std::size_t place = (astack - primary) / lrpc::shim::kMostAStacksInSecondary;
+    const std::size_t within = (astack - primary) % lrpc::shim::kMostAStacksInSecondary;
+    for (const auto& region : served_->secondary()) {
+      if (region->place() == place && within < region->astacks().size())
+        (void)lrpc::server::serve(region->astacks()[within], context);
     }
   }
 

@@ -5,7 +5,6 @@
 
 #include "clerk/secondary_regions.h"
 #include "lrpc/detail/server/run.h"
-#include "lrpc/detail/shim/binder/growth.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/step.h"
 
@@ -136,17 +135,6 @@ std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::take_secondary() {
 std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::secondary() const {
   const std::lock_guard lock(secondary_mutex_);
   return secondary_;
-}
-
-ServedBinding::SecondaryAStack ServedBinding::secondary(std::uint64_t number) const {
-  const std::uint64_t behind = number - astacks_.size();
-  const std::lock_guard lock(secondary_mutex_);
-  for (const auto& region : secondary_) {
-    if (region->place() != behind / shim::kMostAStacksInSecondary) continue;
-    const std::uint64_t within = behind % shim::kMostAStacksInSecondary;
-    if (within < region->astacks().size()) return {region, &region->astacks()[within]};
-  }
-  return {};
 }
 
 }  // namespace lrpc::server

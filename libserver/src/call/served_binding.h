@@ -226,12 +226,6 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   }
   /// Copies: a thread that touches an A-stack holds its region. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
-  /// The region of the secondary A-stack with this number, and the A-stack in it; null: there is none.
-  struct SecondaryAStack {
-    std::shared_ptr<SecondaryRegion> region;
-    ServedAStack* astack = nullptr;
-  };
-  [[nodiscard]] SecondaryAStack secondary(std::uint64_t number) const;
   /// Fills in what an A-stack of this binding's has to know.
   void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
   std::atomic<std::uint64_t> grown_astacks{0};  ///< That count: SecondaryRegion::settle() has not been, or not yet.
