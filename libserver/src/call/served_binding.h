@@ -36,16 +36,6 @@ class SecondaryRegion;
 class ServedBinding;
 struct ServedAStack;
 
-/// Runs what must not end a thread of this library: its exception is swallowed. For the program's own functions there
-/// is call_hook().
-template <class Callback>
-void call_program(Callback&& callback) noexcept {
-  try {
-    callback();
-  } catch (...) {
-  }
-}
-
 /// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
 struct EntryPoint {
   EntryStub stub = nullptr;

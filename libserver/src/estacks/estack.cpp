@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "call/call_path.h"
 #include "estack_pool.h"
@@ -33,8 +34,11 @@ void EStack::run() {
 void EStack::serve_astack() {
   if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
     spent_ = true;
-    call_program([&] { (void)shim::schedule_this_thread(*scheduling); });  // was allowed at export; if no longer, calls
-                                                                           // go on with ours
+    // It was allowed at export; if it is no longer, calls go on with ours.
+    try {
+      (void)shim::schedule_this_thread(*scheduling);
+    } catch (const std::bad_alloc&) {  // the error's text
+    }
   }
   policy_ = {};
   say_attached();
