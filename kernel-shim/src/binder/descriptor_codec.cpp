@@ -18,6 +18,8 @@ constexpr std::uint8_t kHandles = 2;
 constexpr std::uint8_t kIn = 1;
 constexpr std::uint8_t kOut = 2;
 constexpr std::size_t kMostRows = 1024;  ///< Of one procedure's lists, each.
+constexpr std::size_t kRangeSize = 8;    ///< Bytes of a row.
+constexpr std::size_t kVariableSize = 21;
 
 void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
   append_number(to, static_cast<std::uint16_t>(ranges.size()));
@@ -92,22 +94,16 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
   const auto bad = [](const char* what) {
     return Error{Errc::bad_message, std::string("the server's procedure descriptors: ") + what};
   };
-  /// Rows are numbered while the vectors still grow; the descriptors point at them in the end.
-  struct Counts {
-    std::size_t call, returned, raised, variables;
-  };
-  std::vector<Counts> counts;
+  // The descriptors point at rows, so the vectors are not to grow: they have room for all that so many bytes can hold.
+  received.ranges_.reserve(bytes.size() / kRangeSize);
+  received.variables_.reserve(bytes.size() / kVariableSize);
   const std::size_t count = reader.number<std::uint16_t>();
   if (count > limits::kMaxProcedures || count > bytes.size() / kLeastProcedure) return bad("too many");
-  const auto take_ranges = [&] {
-    const std::size_t rows = take_count(reader, 8);
-    for (std::size_t i = 0; i < rows; ++i) {
-      ImageRange range;
-      range.offset = reader.number<std::uint32_t>();
-      range.size = reader.number<std::uint32_t>();
-      received.ranges_.push_back(range);
-    }
-    return rows;
+  const auto take_ranges = [&]() -> std::span<const ImageRange> {
+    const std::size_t rows = take_count(reader, kRangeSize);
+    for (std::size_t i = 0; i < rows; ++i)
+      received.ranges_.push_back({.offset = reader.number<std::uint32_t>(), .size = reader.number<std::uint32_t>()});
+    return std::span(received.ranges_).last(rows);
   };
   for (std::size_t i = 0; i < count; ++i) {
     ProcedureDescriptor procedure;
@@ -116,12 +112,11 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
     procedure.may_block = (flags & kMayBlock) != 0;
     procedure.handles = (flags & kHandles) != 0;
     procedure.image_size = reader.number<std::uint32_t>();
-    Counts rows{};
-    rows.call = take_ranges();
-    rows.returned = take_ranges();
-    rows.raised = take_ranges();
-    rows.variables = take_count(reader, 21);
-    for (std::size_t v = 0; v < rows.variables; ++v) {
+    procedure.call_ranges = take_ranges();
+    procedure.return_ranges = take_ranges();
+    procedure.raised_ranges = take_ranges();
+    const std::size_t variables = take_count(reader, kVariableSize);
+    for (std::size_t v = 0; v < variables; ++v) {
       VariableParameter p;
       for (std::uint32_t* number : {&p.length_offset, &p.inline_offset, &p.inline_capacity, &p.tail_offset, &p.bound})
         *number = reader.number<std::uint32_t>();
@@ -130,24 +125,12 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
       p.out = (directions & kOut) != 0;
       received.variables_.push_back(p);
     }
+    procedure.variable_parameters = std::span(received.variables_).last(variables);
     received.procedures_.push_back(procedure);
-    counts.push_back(rows);
   }
   if (!reader.done()) return bad("they are not as long as they say");
 
-  std::span<const ImageRange> ranges = received.ranges_;
-  std::span<const VariableParameter> variables = received.variables_;
-  const auto next = [](auto& from, std::size_t rows) {
-    const auto taken = from.first(rows);
-    from = from.subspan(rows);
-    return taken;
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    ProcedureDescriptor& procedure = received.procedures_[i];
-    procedure.call_ranges = next(ranges, counts[i].call);
-    procedure.return_ranges = next(ranges, counts[i].returned);
-    procedure.raised_ranges = next(ranges, counts[i].raised);
-    procedure.variable_parameters = next(variables, counts[i].variables);
+  for (const ProcedureDescriptor& procedure : received.procedures_) {
     if (procedure.astack_class >= classes.size()) return bad("an A-stack class that does not exist");
     const AStackClass& shared = classes[procedure.astack_class];
     if (procedure.image_size > shared.image_size) return bad("an image larger than its A-stacks");
