@@ -11,25 +11,23 @@
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/detail/shim/no_limit.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "server_options.h"
 
 namespace lrpc::server {
 namespace {
 
-/// What the process may open, as of now: the program may change its limit at any time.
-std::uint64_t descriptors() noexcept {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : kNoLimit;
-}
+// What the process may open is asked for each time: the program may change its limit.
+static_assert(RLIM_INFINITY == kNoLimit);
 std::uint64_t most_descriptors_of_user(const ServerOptions& options) noexcept {
   if (options.max_descriptors_per_user) return *options.max_descriptors_per_user;
-  const std::uint64_t all = descriptors();
+  const std::uint64_t all = shim::descriptor_limit();
   return all == kNoLimit ? kNoLimit : std::max<std::uint64_t>(all / 2, 1);
 }
 
 /// A sixteenth is the program's own.
 std::uint64_t descriptors_of_all(const ServerOptions& /*options*/) noexcept {
-  const std::uint64_t all = descriptors();
+  const std::uint64_t all = shim::descriptor_limit();
   return all == kNoLimit ? kNoLimit : all - all / 16;
 }
 
