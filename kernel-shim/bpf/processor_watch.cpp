@@ -3,13 +3,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <string>
 
 #include "idle_processors.h"
 #include "idle_processors.skel.h"

@@ -1,6 +1,5 @@
 // The bytes of the binder protocol. One description per message serves both directions: `transfer` names the fields in
 // wire order, and the archive it is given (binder_fields.h) either writes them or reads them.
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <optional>
-#include <span>
 
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/result.h"

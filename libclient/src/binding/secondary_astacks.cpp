@@ -1,7 +1,5 @@
 #include "secondary_astacks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>

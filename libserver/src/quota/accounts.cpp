@@ -1,7 +1,6 @@
 #include "accounts.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
