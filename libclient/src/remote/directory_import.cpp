@@ -77,12 +77,7 @@ Result<advice::LookupResults> look_up(advice::Client& directory, std::string_vie
   detail::StubAccess::object(directory.binding()).set_call_timeout(patience_with_directory(wait.whole(), left));
   auto answer =
       directory.Lookup(name, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash, wait_ms);
-  if (const auto* refused = answer.raised<advice::Refused>()) {
-    const auto code = static_cast<Errc>(refused->code);
-    return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
-                 refused->text.str()};
-  }
-  if (!answer) return Error{Errc::remote_unavailable, "lrpc-directory did not answer: " + answer.error().message()};
+  if (!answer) return why_refused<advice::Refused>(answer, "lrpc-directory did not answer");
   return *std::move(answer);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -53,6 +54,16 @@ namespace lrpc::client {
   constexpr std::chrono::milliseconds kBeyondTimeout{60'000};
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   return timeout == kNoLimit ? kNoLimit : std::min(timeout, kLongest) + kBeyondTimeout;
+}
+
+/// Why a service of this machine has not done what it was asked for: what it says itself, by an error that it
+/// raises, or that it `did_not`, and the call's own error.
+template <class Refused, class Outcome>
+[[nodiscard]] Error why_refused(const Outcome& outcome, std::string_view did_not) {
+  const Refused* const refused = outcome.template raised<Refused>();
+  if (refused == nullptr) return {Errc::remote_unavailable, std::string(did_not) + ": " + outcome.error().message()};
+  const auto code = static_cast<Errc>(refused->code);
+  return {describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code, refused->text.str()};
 }
 
 /// Whether the failure says that the host itself was not reached: the directory is to name it last for a while.

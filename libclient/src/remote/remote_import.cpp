@@ -278,24 +278,16 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
                "over UDP without)"};
 }
 
-/// Why the network domain has not bound.
-template <class Outcome>
-Error not_bound(const Outcome& outcome) {
-  const auto* const refused = outcome.template raised<wire::Refused>();
-  if (refused == nullptr) return {Errc::remote_unavailable, "lrpc-netd did not bind: " + outcome.error().message()};
-  const auto code = static_cast<Errc>(refused->code);
-  return {describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code, refused->text.str()};
-}
-
 /// The declaration goes along only where the network domain asks for it.
 Result<wire::BindResults> bind_path(wire::Client& inner, std::string_view name, std::string_view host, const Pdl& pdl,
                                     const ImportOptions& options, const Largest& call, const Largest& result) {
+  constexpr std::string_view kDidNot = "lrpc-netd did not bind";
   const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
   const auto bound = inner.Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor,
                                 pdl.interface.hash, wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
                                 static_cast<std::uint32_t>(result.size), result.procedure);
   if (bound) return *bound;
-  if (bound.raised<wire::DeclarationWanted>() == nullptr) return not_bound(bound);
+  if (bound.raised<wire::DeclarationWanted>() == nullptr) return why_refused<wire::Refused>(bound, kDidNot);
   constexpr std::size_t kMost = wire::layout::kBindDeclared_declaration.bound;
   if (pdl.text.size() > kMost)
     return Error{Errc::limit_reached, "the declaration of interface " + std::string(pdl.interface.name) + " has " +
@@ -303,7 +295,7 @@ Result<wire::BindResults> bind_path(wire::Client& inner, std::string_view name, 
                                           " are the most with which this name is imported"};
   const auto declaration = std::as_bytes(std::span(pdl.text.data(), pdl.text.size()));
   const auto declared = inner.BindDeclared(name, host, wait_ms, declaration);
-  if (!declared) return not_bound(declared);
+  if (!declared) return why_refused<wire::Refused>(declared, kDidNot);
   return wire::BindResults{.path = *declared, .to_group = false};
 }
 
