@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -114,8 +113,8 @@ void CompletionQueue::forget(client::QueueLink& link, const client::PendingCall&
 
 std::size_t CompletionQueue::run() {
   if (inert()) return 0;
-  std::uint64_t times = 0;
-  (void)!::read(ready_fd_.get(), &times, sizeof times);
+  eventfd_t times = 0;
+  (void)::eventfd_read(ready_fd_.get(), &times);
   std::size_t most = 0;
   {
     std::lock_guard lock(link_.mutex);
@@ -126,9 +125,8 @@ std::size_t CompletionQueue::run() {
     CompletionQueue& queue;
     ~Rest() {
       const shim::NoCancellation never;
-      const std::uint64_t one = 1;
       std::lock_guard lock(queue.link_.mutex);
-      if (!queue.ready_.empty()) (void)!::write(queue.ready_fd_.get(), &one, sizeof one);
+      if (!queue.ready_.empty()) (void)::eventfd_write(queue.ready_fd_.get(), 1);
     }
   } const rest{*this};
   // One at a time: what one of them runs may destroy another.
@@ -195,8 +193,7 @@ void CompletionQueue::sleep_on_words() {
         }
       }
     }
-    const std::uint64_t one = 1;
-    if (news) (void)!::write(ready_fd_.get(), &one, sizeof one);
+    if (news) (void)::eventfd_write(ready_fd_.get(), 1);
     // However busy the other words are: each call is looked after so often.
     if (const auto now = Clock::now(); now - checked >= shim::kBoundedSleep) {
       checked = now;
