@@ -105,10 +105,7 @@ static constexpr std::int64_t kGrace = 50'000;
 
 bool CallContext::abandoned() const noexcept {
   const shim::CallWord now = shim::load_word(*astack().head);
-  const bool still_called =
-      ((now.bits() ^ word_) &
-       (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
-  if (!still_called || astack().binding->revoked()) return true;
+  if (!now.same_turn(word_) || astack().binding->revoked()) return true;
   if (!shim::CallWord(word_).limited() || limits_.deadline.left() > -kGrace) return false;
   to_do_ |= kToldOver;
   return true;
