@@ -83,15 +83,11 @@ Error no_room(const Quota& quota, const std::string& who, std::uint64_t has, std
                                    std::string(beside) + " (" + std::string(quota.option) + ")"};
 }
 
-template <class Change>
-void change(Holding& has, const Holding& amount, Change&& change_one) noexcept {
-  for (const Quota& quota : kOfUser) change_one(has.*quota.what, amount.*quota.what);
-}
 void add(Holding& has, const Holding& amount) noexcept {
-  change(has, amount, [](std::uint64_t& one, std::uint64_t by) { one += by; });
+  for (const Quota& quota : kOfUser) has.*quota.what += amount.*quota.what;
 }
 void subtract(Holding& has, const Holding& amount) noexcept {
-  change(has, amount, [](std::uint64_t& one, std::uint64_t by) { one -= by; });
+  for (const Quota& quota : kOfUser) has.*quota.what -= amount.*quota.what;
 }
 
 }  // namespace
