@@ -91,12 +91,6 @@ double ProcessorWatch::idle() {
   return passed > 0 && more > 0 ? static_cast<double>(more) / static_cast<double>(passed) : 0;
 }
 
-bool ProcessorWatch::idle_now(unsigned processor) const noexcept {
-  return processor < impl_->count && (state_of(impl_->slots[processor]) & 1) != 0;
-}
-
-unsigned ProcessorWatch::processors() const noexcept { return impl_->count; }
-
 std::optional<ProcessorWatch::Cost> ProcessorWatch::cost() const {
   bpf_prog_info info{};
   __u32 size = sizeof info;

@@ -25,9 +25,6 @@ class ProcessorWatch {
   /// Processors that were idle since the look before, on average; the first counts from attach(). No system call but
   /// the clock's.
   [[nodiscard]] double idle();
-  /// Whether a processor is idle now. Out of date as soon as it is returned.
-  [[nodiscard]] bool idle_now(unsigned processor) const noexcept;
-  [[nodiscard]] unsigned processors() const noexcept;
 
   /// What the kernel counted of the program's own cost, while somebody had that counting switched on
   /// (BPF_ENABLE_STATS).

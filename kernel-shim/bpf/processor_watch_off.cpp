@@ -15,8 +15,6 @@ ProcessorWatch::ProcessorWatch(std::unique_ptr<Impl> impl) noexcept : impl_(std:
 ProcessorWatch::~ProcessorWatch() = default;
 Result<std::unique_ptr<ProcessorWatch>> ProcessorWatch::attach() { return off(); }
 double ProcessorWatch::idle() { return 0; }
-bool ProcessorWatch::idle_now(unsigned) const noexcept { return false; }
-unsigned ProcessorWatch::processors() const noexcept { return 0; }
 std::optional<ProcessorWatch::Cost> ProcessorWatch::cost() const { return std::nullopt; }
 Result<UniqueFd> ProcessorWatch::count_cost() { return off(); }
 

@@ -2,8 +2,6 @@
 #include "processor_watch.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -57,26 +55,13 @@ TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {
 
 TEST(ProcessorWatch, counts_no_more_idle_processors_than_there_are) {
   ATTACH_OR_SKIP(watch);
-  EXPECT_GE(watch.processors(), static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)));
+  const auto processors = static_cast<double>(sysconf(_SC_NPROCESSORS_CONF));
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(5ms);
     const double idle = watch.idle();
     EXPECT_GE(idle, 0);
-    EXPECT_LE(idle, watch.processors() + 0.01);
+    EXPECT_LE(idle, processors + 0.01);
   }
-}
-
-TEST(ProcessorWatch, sees_this_processor_as_busy_while_it_works) {
-  ATTACH_OR_SKIP(watch);
-  switch_around();
-  int wrong = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const int before = sched_getcpu();
-    const bool idle = watch.idle_now(static_cast<unsigned>(before));
-    if (idle && sched_getcpu() == before) ++wrong;
-  }
-  // Between two of the three looks it may have been elsewhere and come back.
-  EXPECT_LT(wrong, 10);
 }
 
 TEST(ProcessorWatch, is_counted_by_the_kernel_when_that_is_asked_for) {

@@ -1,5 +1,5 @@
-// One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. receive_packet() is only for what this
-// process or its own child sends, between fork and exec; for what strangers send receive_message() checks.
+// One packet on an AF_UNIX socket, with copies of descriptors. Nothing is checked. receive_packet() is only for what
+// this process or its own child sends, between fork and exec; for what strangers send, receive_message() checks.
 #pragma once
 
 #include <sys/types.h>
