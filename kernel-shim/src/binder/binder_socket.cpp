@@ -189,10 +189,11 @@ Status send_message(int socket, const BinderMessage& message, milliseconds timeo
 
 namespace {
 
-bool passes_credentials(int socket) noexcept {
-  int on = 0;
-  socklen_t size = sizeof on;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, &size) == 0 && on != 0;
+/// -1: it cannot be had.
+int option_of(int socket, int name) noexcept {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
 /// One attempt: what there is, an error, or in `err` why there is nothing.
@@ -203,7 +204,7 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   const bool none = attachments == Attachments::none;
   Peeked next = peek(socket, {}, MSG_TRUNC | how, false);
   // What it brings may be credentials alone: once more, with room for those.
-  const bool credentials = none && next.laden && passes_credentials(socket);
+  const bool credentials = none && next.laden && option_of(socket, SO_PASSCRED) > 0;
   if (credentials) next = peek(socket, {}, MSG_TRUNC | how, true);
   err = errno;
   if (next.size < 0) return std::optional<BinderMessage>();
@@ -304,12 +305,8 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair() {
 }
 
 bool is_socket_pair_end(int fd) noexcept {
-  const auto option = [fd](int name) {
-    int value = -1;
-    socklen_t size = sizeof value;
-    return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
-  };
-  return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
+  return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == SOCK_SEQPACKET &&
+         option_of(fd, SO_ACCEPTCONN) == 0;
 }
 
 bool is_seccomp_listener(int fd) noexcept {
