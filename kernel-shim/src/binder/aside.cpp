@@ -62,6 +62,9 @@ struct Aside {
   void start_threads_in_time_locked() noexcept;
   void stall_locked() noexcept;
   void ask_again_locked() noexcept;
+  [[nodiscard]] auto waiting_of_locked(uid_t user) const noexcept {
+    return std::ranges::count(waiting, user, [](const ToClose& one) { return one.stranger.user; });
+  }
   [[nodiscard]] bool start_closers_locked() noexcept;
   [[nodiscard]] bool start_to_clear_locked(bool some_waited) noexcept;
   [[nodiscard]] bool close_next(Closing& closing) noexcept;
@@ -257,9 +260,7 @@ bool Aside::nothing_to_clear_locked() noexcept {
 bool Aside::start_to_clear_locked(bool some_waited) noexcept {
   if (clearing || waiting.empty()) return true;
   if (!some_waited && waiting.size() <= most) {  // then only the share of the last one's user has grown
-    const uid_t last = waiting.back().stranger.user;
-    if (std::ranges::count(waiting, last, [](const ToClose& one) { return one.stranger.user; }) <= kMostToClose)
-      return true;
+    if (waiting_of_locked(waiting.back().stranger.user) <= kMostToClose) return true;
   }
   if (nothing_to_clear_locked()) return true;
   clearing = start_detached("lrpc-surplus", &clear_main, this);
@@ -310,11 +311,7 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
     auto made = std::make_unique<Work>(Work{std::move(work)});
     {
       std::unique_lock lock(all.mutex);
-      const auto room = [&] {
-        return all.porters.room_for(user) && std::ranges::count(all.waiting, user, [](const ToClose& one) {
-                                               return one.stranger.user;
-                                             }) < kMostToClose;
-      };
+      const auto room = [&] { return all.porters.room_for(user) && all.waiting_of_locked(user) < kMostToClose; };
       all.start_threads_in_time_locked();  // those for which there was none
       if (!all.closed.wait_for(lock, patience, room)) return false;
     }
