@@ -157,8 +157,8 @@ bool Porter::hand_over() noexcept {
   for (std::size_t i = first_; i < numbers_.size(); ++i) {
     if (numbers_[i] >= 0) wanted[count++] = numbers_[i];
   }
-  constexpr std::byte kByte{};
-  if (handover_ >= 0 && send_packet(handover_, {&kByte, 1}, std::span(wanted).first(count), MSG_DONTWAIT) == 1)
+  const auto told = static_cast<std::byte>(count);
+  if (handover_ >= 0 && send_packet(handover_, {&told, 1}, std::span(wanted).first(count), MSG_DONTWAIT) == 1)
     return true;
   intake_.fds_lost = true;
   return false;
@@ -184,17 +184,15 @@ void Porter::run(Table table) noexcept {
   closed_.release();
 }
 
-/// Takes what the porter has handed over, as many as there are.
+/// Takes what the porter has handed over. False: not all of it has come.
 bool take_over(int handover, std::vector<UniqueFd>& fds) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr header = header_of(data, control);
-  if (::recvmsg(handover, &header, MSG_CMSG_CLOEXEC) != 1) return false;
-  if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr) {
-    for_each_descriptor(*rights, [&](int number, bool) { fds.emplace_back(number); });
+  std::array<int, kMaxBinderFds> numbers;
+  std::byte told{};
+  if (receive_packet(handover, {&told, 1}, numbers) != 1) return false;
+  for (const int number : numbers) {
+    if (number >= 0) fds.emplace_back(number);
   }
-  if ((header.msg_flags & MSG_CTRUNC) == 0) return true;
+  if (fds.size() == std::to_integer<std::size_t>(told)) return true;
   fds.clear();  // the porter still has them
   return false;
 }
