@@ -21,10 +21,8 @@ Error no_name() { return {Errc::invalid_argument, "that is no name that could be
 
 /// What the nameserver knows of the name, with the server's own descriptors.
 Result<shim::Described> ask(int socket, std::string_view name) {
-  shim::BinderMessage request;
-  request.request = 1;
-  request.body = shim::DescribeRequest{std::string(name)};
-  if (Status sent = shim::send_message(socket, request, answer_slack); !sent) return sent.error();
+  const Status sent = shim::send_message(socket, {1, shim::DescribeRequest{std::string(name)}, {}, {}}, answer_slack);
+  if (!sent) return sent.error();
   auto answer = shim::receive_message(socket, answer_slack);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver did not answer in time"};

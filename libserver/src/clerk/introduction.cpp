@@ -17,17 +17,15 @@ shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.nam
 }  // namespace
 
 shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl) {
-  shim::BinderMessage request;
-  request.request = number;
   // What does not fit is left out: then the name cannot be called from other hosts.
   std::string descriptors = shim::encode_descriptors(pdl.procedures);
   if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
-  request.body = shim::ExportRequest{.name = name,
-                                     .interface = owned(pdl.interface),
-                                     .classes = {pdl.classes.begin(), pdl.classes.end()},
-                                     .text = std::string(pdl.text),
-                                     .descriptors = std::move(descriptors)};
-  return request;
+  shim::ExportRequest request{.name = name,
+                              .interface = owned(pdl.interface),
+                              .classes = {pdl.classes.begin(), pdl.classes.end()},
+                              .text = std::string(pdl.text),
+                              .descriptors = std::move(descriptors)};
+  return {number, std::move(request), {}, {}};
 }
 
 Error why_not(const shim::BinderMessage& answer) {

@@ -14,10 +14,7 @@ namespace lrpc::server {
 namespace {
 
 shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
-  shim::BinderMessage answer;
-  answer.request = request;
-  answer.body = shim::Failed{error.code, error.message()};
-  return answer;
+  return {request, shim::Failed{error.code, error.message()}, {}, {}};
 }
 
 /// What the kernel knows of the groups of a message's sender over `socket`: those of the process that connected it or
@@ -124,10 +121,9 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   parts.gate = wanted->gate;
   parts.interface = socket.interface;
 
-  shim::BinderMessage answer;
-  answer.request = message.request;
-  answer.body = shim::Bound{
+  shim::Bound bound{
       .binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
+  shim::BinderMessage answer{message.request, std::move(bound), {}, {}};
   answer.fds.push_back(*std::move(region_fd));
   answer.fds.push_back(std::move(bells->second));
   if (Status added = bindings_.add(std::move(parts)); !added) return added.error();
