@@ -12,19 +12,17 @@
 namespace lrpc::shim {
 namespace {
 
-struct Calibration {
-  std::uint64_t ticks_per_us = 1;
-  std::uint32_t poll_delays_per_us = 1;
-  double ns_per_tick = 1;
-  // Read together.
-  std::uint64_t tick = 0;
-  std::chrono::steady_clock::time_point time;
-};
-
 struct Reading {
   std::uint64_t tick = 0;
   std::chrono::steady_clock::time_point time;
   std::uint64_t apart = std::numeric_limits<std::uint64_t>::max();  ///< Ticks that the clock took to be read.
+};
+
+struct Calibration {
+  std::uint64_t ticks_per_us = 1;
+  std::uint32_t poll_delays_per_us = 1;
+  double ns_per_tick = 1;
+  Reading begin;
 };
 
 /// The ticks and the clock: the closest of a few tries, for a thread that is switched out in between has not read them
@@ -65,8 +63,7 @@ Calibration calibrate() noexcept {
       static_cast<double>(std::max<std::int64_t>(1, std::chrono::nanoseconds(last.time - first.time).count()));
   const auto passed = static_cast<double>(last.tick > first.tick ? last.tick - first.tick : 1);
   Calibration result;
-  result.tick = first.tick;
-  result.time = first.time;
+  result.begin = first;
   result.ns_per_tick = ns / passed;
   result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(passed * 1000 / ns)));
   result.poll_delays_per_us = static_cast<std::uint32_t>(
@@ -87,7 +84,8 @@ double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
 
 double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {
   const Calibration& then = calibration();
-  return rate_between(then.ns_per_tick, std::chrono::nanoseconds(now - then.time).count(), then.tick, tick);
+  const std::int64_t ns = std::chrono::nanoseconds(now - then.begin.time).count();
+  return rate_between(then.ns_per_tick, ns, then.begin.tick, tick);
 }
 
 double rate_between(double first, std::int64_t ns, std::uint64_t from, std::uint64_t to) noexcept {
