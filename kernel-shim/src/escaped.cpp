@@ -7,14 +7,10 @@
 
 namespace lrpc::shim {
 
-std::string_view words_of_exception() noexcept {
-  try {
-    throw;
-  } catch (const std::exception& exception) {
-    return exception.what();
-  } catch (...) {
-    return "not a std::exception";
-  }
+std::string_view words_of_exception() noexcept try { throw; } catch (const std::exception& exception) {
+  return exception.what();
+} catch (...) {
+  return "not a std::exception";
 }
 
 void EscapedExceptions::print(const From& from, std::string_view whose) noexcept {

@@ -56,12 +56,10 @@ std::string_view describe(Errc code) noexcept {
 
 std::string Error::message() const { return text.empty() ? std::string(describe(code)) : text; }
 
-Error system_error(std::string_view what, int err) noexcept {
-  try {
-    return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
-  } catch (const std::bad_alloc&) {
-    return {Errc::system_error, {}};
-  }
+Error system_error(std::string_view what, int err) noexcept try {
+  return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
+} catch (const std::bad_alloc&) {
+  return {Errc::system_error, {}};
 }
 
 namespace detail {

@@ -123,29 +123,27 @@ bool Aside::close_next(Closing& closing) noexcept {
 }
 
 /// One descriptor a thread: others of this user, and of everybody, need not wait for it. False: not for all.
-bool Aside::start_closers_locked() noexcept {
-  try {
-    for (auto at = waiting.begin(); at != waiting.end();) {
-      const uid_t user = at->stranger.user;
-      if (!closers.room_for(user)) {
-        ++at;
-        continue;
-      }
-      auto closing = std::make_unique<Closing>(Closing{*this, {}});
-      closers.add(user);
-      closing->one = std::move(*at);
-      if (!start_detached("lrpc-unread", &close_main, closing.get())) {
-        closers.remove(user);
-        *at = std::move(closing->one);
-        return false;
-      }
-      (void)closing.release();  // the thread's
-      at = waiting.erase(at);
+bool Aside::start_closers_locked() noexcept try {
+  for (auto at = waiting.begin(); at != waiting.end();) {
+    const uid_t user = at->stranger.user;
+    if (!closers.room_for(user)) {
+      ++at;
+      continue;
     }
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
+    auto closing = std::make_unique<Closing>(Closing{*this, {}});
+    closers.add(user);
+    closing->one = std::move(*at);
+    if (!start_detached("lrpc-unread", &close_main, closing.get())) {
+      closers.remove(user);
+      *at = std::move(closing->one);
+      return false;
+    }
+    (void)closing.release();  // the thread's
+    at = waiting.erase(at);
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 /// For all that waits: now, or in a while.
@@ -206,32 +204,29 @@ std::size_t Aside::mark_surplus_locked() {
 }
 
 /// False: no memory for it, or no thread, now.
-bool Aside::clear_surplus() noexcept {
-  try {
-    std::vector<ToClose> cleared;
-    {
-      const std::lock_guard lock(mutex);
-      const std::size_t surplus = mark_surplus_locked();
-      if (surplus == 0) return true;
-      cleared.reserve(surplus);
-    }
-    const auto ending = std::make_shared<Ending>();
-    auto held = std::make_unique<std::shared_ptr<Ending>>(ending);
-    if (!start_detached("lrpc-ending", &end_main, held.get())) return false;
-    (void)held.release();  // the thread's
-    ending->copied.acquire();
-    if (ending->done) {
-      const std::lock_guard lock(mutex);
-      const auto too_many =
-          std::stable_partition(waiting.begin(), waiting.end(), [](auto& one) { return !one.surplus; });
-      std::move(too_many, waiting.end(), std::back_inserter(cleared));
-      waiting.erase(too_many, waiting.end());
-    }
-    cleared.clear();  // none of them is the last copy
-    ending->closed.release();
-    return ending->done;
-  } catch (const std::bad_alloc&) {
+bool Aside::clear_surplus() noexcept try {
+  std::vector<ToClose> cleared;
+  {
+    const std::lock_guard lock(mutex);
+    const std::size_t surplus = mark_surplus_locked();
+    if (surplus == 0) return true;
+    cleared.reserve(surplus);
   }
+  const auto ending = std::make_shared<Ending>();
+  auto held = std::make_unique<std::shared_ptr<Ending>>(ending);
+  if (!start_detached("lrpc-ending", &end_main, held.get())) return false;
+  (void)held.release();  // the thread's
+  ending->copied.acquire();
+  if (ending->done) {
+    const std::lock_guard lock(mutex);
+    const auto too_many = std::stable_partition(waiting.begin(), waiting.end(), [](auto& one) { return !one.surplus; });
+    std::move(too_many, waiting.end(), std::back_inserter(cleared));
+    waiting.erase(too_many, waiting.end());
+  }
+  cleared.clear();  // none of them is the last copy
+  ending->closed.release();
+  return ending->done;
+} catch (const std::bad_alloc&) {
   return false;
 }
 
@@ -248,12 +243,10 @@ void* clear_main(void* argument) {
   }
 }
 
-bool Aside::nothing_to_clear_locked() noexcept {
-  try {
-    return waiting.size() <= std::min<std::size_t>(most, kMostToClose) || mark_surplus_locked() == 0;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+bool Aside::nothing_to_clear_locked() noexcept try {
+  return waiting.size() <= std::min<std::size_t>(most, kMostToClose) || mark_surplus_locked() == 0;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 /// False: there is something to clear, and nobody for it.
@@ -305,25 +298,24 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
   }
 }
 
-bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::milliseconds patience, bool apart) noexcept {
-  try {
-    Aside& all = aside();
-    auto made = std::make_unique<Work>(Work{std::move(work)});
-    {
-      std::unique_lock lock(all.mutex);
-      const auto room = [&] { return all.porters.room_for(user) && all.waiting_of_locked(user) < kMostToClose; };
-      all.start_threads_in_time_locked();  // those for which there was none
-      if (!all.closed.wait_for(lock, patience, room)) return false;
-    }
-    bool started = apart && all.nursery.start(&work_main, made.get());
-    if (!started) {
-      made->apart = false;
-      started = start_detached("lrpc-porter", &work_main, made.get());
-    }
-    if (started) (void)made.release();  // the thread's
-    return started;
-  } catch (const std::bad_alloc&) {
+bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::milliseconds patience, bool apart) noexcept
+    try {
+  Aside& all = aside();
+  auto made = std::make_unique<Work>(Work{std::move(work)});
+  {
+    std::unique_lock lock(all.mutex);
+    const auto room = [&] { return all.porters.room_for(user) && all.waiting_of_locked(user) < kMostToClose; };
+    all.start_threads_in_time_locked();  // those for which there was none
+    if (!all.closed.wait_for(lock, patience, room)) return false;
   }
+  bool started = apart && all.nursery.start(&work_main, made.get());
+  if (!started) {
+    made->apart = false;
+    started = start_detached("lrpc-porter", &work_main, made.get());
+  }
+  if (started) (void)made.release();  // the thread's
+  return started;
+} catch (const std::bad_alloc&) {
   return false;
 }
 

@@ -297,16 +297,14 @@ void Watcher::unwatch(Id id) {
 
 Watcher::Task::Task(std::function<void()> work) : work_(std::make_shared<Work>(std::move(work))) {}
 
-bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept {
+bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept try {
   if (inert() || task.work_ == nullptr) return false;
-  try {
-    std::lock_guard lock(impl_->mutex_);
-    if (!impl_->start_locked()) return false;
-    impl_->post_locked(task.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
-    return true;
-  } catch (const std::bad_alloc&) {  // what start_locked() has to say
-    return false;
-  }
+  std::lock_guard lock(impl_->mutex_);
+  if (!impl_->start_locked()) return false;
+  impl_->post_locked(task.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
+  return true;
+} catch (const std::bad_alloc&) {  // what start_locked() has to say
+  return false;
 }
 
 bool Watcher::on_watcher_thread() const noexcept { return impl_->thread_id_.load() == std::this_thread::get_id(); }

@@ -10,16 +10,14 @@ namespace lrpc::client {
 namespace {
 
 /// "HEAD: WHAT", or "WHAT" without a head; without memory, no text.
-detail::Failure with_text(Errc code, std::string_view head, std::string_view what) noexcept {
-  try {
-    Error error{code, {}};
-    error.text.reserve(head.size() + 2 + what.size());
-    if (!head.empty()) error.text.append(head).append(": ");
-    error.text.append(what);
-    return detail::Failure(std::move(error));
-  } catch (...) {
-    return code;
-  }
+detail::Failure with_text(Errc code, std::string_view head, std::string_view what) noexcept try {
+  Error error{code, {}};
+  error.text.reserve(head.size() + 2 + what.size());
+  if (!head.empty()) error.text.append(head).append(": ");
+  error.text.append(what);
+  return detail::Failure(std::move(error));
+} catch (...) {
+  return code;
 }
 
 }  // namespace

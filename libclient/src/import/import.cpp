@@ -48,12 +48,10 @@ bool is_watched(const ImportOptions& options) {
 
 /// Makes what a process needs once for all its bindings while others are at work on its first: it takes a tenth of a
 /// millisecond. What fails here fails again when it is needed, and is told then.
-void get_ready(const ImportOptions& options) {
+void get_ready(const ImportOptions& options) try {
   (void)shim::ticks_per_microsecond();
-  try {
-    if (is_watched(options)) (void)client::Library::get().watcher.start();
-  } catch (const std::bad_alloc&) {
-  }
+  if (is_watched(options)) (void)client::Library::get().watcher.start();
+} catch (const std::bad_alloc&) {
 }
 
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,

@@ -30,13 +30,11 @@ std::optional<GroupReplies::One> GroupReplies::next() noexcept {
   return one;
 }
 
-bool had_memory(void (*work)(void* of), void* of) noexcept {
-  try {
-    work(of);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+bool had_memory(void (*work)(void* of), void* of) noexcept try {
+  work(of);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace lrpc::client

@@ -11,12 +11,8 @@ void tell(const std::vector<RegistrationNews>& news) noexcept {
   }
 }
 
-Error copy_of(const Error& error) noexcept {
-  try {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {error.code, {}};
-  }
+Error copy_of(const Error& error) noexcept try { return error; } catch (const std::bad_alloc&) {
+  return {error.code, {}};
 }
 
 void ExportedName::granted(std::uint64_t id, std::vector<RegistrationNews>& news) noexcept {

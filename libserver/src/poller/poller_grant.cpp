@@ -44,14 +44,11 @@ void PollerGrant::wake_allocator() noexcept {
   if (woken_.exchange(epoch, std::memory_order_relaxed) != epoch) wake_();
 }
 
-void PollerGrant::attach(UniqueFd page) noexcept {
-  try {
-    if (Status put = page_.put(std::move(page)); !put) return;
-  } catch (const std::bad_alloc&) {
-    return;
-  }
+void PollerGrant::attach(UniqueFd page) noexcept try {
+  if (Status put = page_.put(std::move(page)); !put) return;
   woken_.store(0, std::memory_order_relaxed);
   attached_.store(true, std::memory_order_relaxed);
+} catch (const std::bad_alloc&) {
 }
 
 void PollerGrant::detach() noexcept {
