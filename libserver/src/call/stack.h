@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "lrpc/detail/server/server.h"
 #include "lrpc/detail/shim/system/thread.h"
 
 namespace lrpc::server {

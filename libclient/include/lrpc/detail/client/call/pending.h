@@ -9,7 +9,6 @@
 #include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/shim/call/step.h"
 #include "lrpc/detail/shim/stub_access.h"
-#include "lrpc/detail/shim/system/asymmetric_fence.h"
 
 namespace lrpc {
 
