@@ -8,13 +8,9 @@
 #include "lrpc/detail/shim/no_limit.h"
 
 namespace lrpc::server {
-namespace {
-
-constexpr std::size_t kUnset = 1;  ///< Stands for an option that chooses by itself.
-
-}  // namespace
 
 Status check_options(const ServerOptions& options) {
+  constexpr std::size_t kUnset = 1;  // stands for an option that chooses by itself
   const std::initializer_list<std::pair<const char*, std::uint64_t>> counts = {
       {"ServerOptions::estack_size", options.estack_size},
       {"ServerOptions::max_estacks", options.max_estacks},

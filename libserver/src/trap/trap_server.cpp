@@ -13,12 +13,6 @@
 
 namespace lrpc::server {
 
-namespace {
-
-constexpr Holding kThread{.sealed_clients = 1};
-
-}  // namespace
-
 TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts)
     : options_(options), accounts_(std::move(accounts)) {}
 

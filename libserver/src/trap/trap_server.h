@@ -24,8 +24,10 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  /// Of a listener: what is listened on, and what wakes the thread. Room for them is asked for when its client binds.
+  /// Of a listener: what is listened on, and what wakes the thread. Room for them is asked for when its client binds,
+  /// for the thread when the listener comes.
   static constexpr Holding kDescriptors{.descriptors = 2};
+  static constexpr Holding kThread{.sealed_clients = 1};
 
   TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts);
   TrapServer(const TrapServer&) = delete;
