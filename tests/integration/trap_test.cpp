@@ -5,7 +5,6 @@
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -13,7 +12,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -229,89 +227,6 @@ TEST_F(Trap, says_why_a_program_cannot_run_sealed) {
 }
 
 #ifndef __SANITIZE_THREAD__  // its runtime has a thread of its own, and does not like threads in fork children
-
-/// What a child does that is told where the nameserver is. Returns its exit status.
-using ChildBody = int (*)(const std::string& nameserver);
-
-/// The base that is made before the world and its threads.
-class BodyToCome {
- protected:
-  EarlyChild child_{::geteuid(), [](const std::string& told) {
-                      ChildBody body = nullptr;
-                      std::memcpy(&body, told.data(), sizeof body);
-                      return body(told.substr(sizeof body));
-                    }};
-};
-
-class TrapOfAChild : BodyToCome, public Trap {
- protected:
-  /// Runs `body` in a process that has one thread. Its exit status.
-  int in_a_child(ChildBody body) {
-    child_.begin(std::string(reinterpret_cast<const char*>(&body), sizeof body) + world_.nameserver());
-    return child_.wait();
-  }
-};
-
-lrpc::Result<Conformance::Client> import_by_trap(const std::string& nameserver) {
-  return Conformance::Client::import("host", {.nameserver = nameserver, .gate = Gate::trap});
-}
-
-TEST_F(TrapOfAChild, is_refused_clearly_where_a_listener_is_in_place_already) {
-  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
-              sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-              const sock_fprog filter{1, allow};
-              prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-              if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0)
-                return 2;
-              const auto second =
-                  SealedDomain::start({LRPC_TEST_SEALED, "status", "0"}, {.name = "host", .nameserver = nameserver});
-              if (second.code() != Errc::not_supported) return 3;
-              return second.error().message().find("in place already") != std::string::npos ? 0 : 4;
-            }),
-            0);
-}
-
-TEST_F(TrapOfAChild, lets_a_process_seal_itself) {
-  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
-              auto client = import_by_trap(nameserver);
-              if (!client) return 2;
-              if (client->Null().code() != Errc::not_supported) return 3;  // nobody listens yet
-              if (!lrpc::seal(client->binding())) return 4;
-              for (int i = 0; i < 1000; ++i) {
-                const auto sum = client->Add(i, 1);
-                if (!sum || *sum != i + 1) return 5;
-              }
-              if (client->Caller()->pid != getpid()) return 6;
-              if (open("/dev/null", O_RDONLY) >= 0 || errno != EPERM) return 7;
-              rlimit core{};
-              if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur > 1 || core.rlim_max > 1) return 9;
-              if (lrpc::seal(client->binding()).code() != Errc::invalid_argument) return 8;
-              return 0;
-            }),
-            0);
-  expect_nothing_left();
-}
-
-/// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
-TEST_F(TrapOfAChild, serves_no_process_but_the_one_that_was_bound) {
-  EXPECT_EQ(
-      in_a_child([](const std::string& nameserver) {
-        auto client = import_by_trap(nameserver);
-        if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
-        const auto id = lrpc::shim::in_registers(lrpc::detail::StubAccess::object(client->binding()).nonce());
-        const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-        if (impostor == 0) {
-          syscall(SYS_exit_group,
-                  lrpc::shim::trap({.binding = id, .procedure = 0, .astack = 0, .generation = 1}) == -EPERM ? 0 : 1);
-        }
-        int status = 0;
-        if (syscall(SYS_wait4, impostor, &status, 0, nullptr) != impostor) return 3;
-        // At once: the binding's end may start a thread, which can be had here, and which AddressSanitizer then finds
-        // without the system calls that it needs.
-        _exit(WIFEXITED(status) && WEXITSTATUS(status) == 0 && client->Null() ? 0 : 4);
-      }),
-      0);
-}
 
 /// Whether a thread of this process sits in ioctl(2), as the server's does that was robbed of a trap.
 bool a_thread_waits_in_ioctl() {

@@ -67,4 +67,8 @@ class TrapWorld : public testing::Test {
   std::vector<std::string> refused_;
 };
 
+inline lrpc::Result<Conformance::Client> import_by_trap(const std::string& nameserver) {
+  return Conformance::Client::import("host", {.nameserver = nameserver, .gate = lrpc::Gate::trap});
+}
+
 }  // namespace testing_lrpc
