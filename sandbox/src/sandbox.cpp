@@ -2,7 +2,6 @@
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "landlock.h"
 #include "lrpc/detail/sandbox/filter.h"
+#include "lrpc/detail/sandbox/threads.h"
 #include "lrpc/detail/shim/system/processor.h"
 #include "system_calls.h"
 
@@ -33,13 +33,6 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 constexpr const char* kNotWithSanitizer = "not in a build whose runtime (a sanitizer, coverage) opens files";
-
-/// Of this process; 1 where /proc is not there to say it.
-std::size_t count_threads() noexcept {
-  struct stat tasks {};
-  if (::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink < 3) return 1;
-  return tasks.st_nlink - 2;  // itself, its parent, and one a thread
-}
 
 bool has(const std::vector<Group>& groups, Group group) { return std::ranges::find(groups, group) != groups.end(); }
 
@@ -93,10 +86,10 @@ Result<Report> enter(const Options& chosen) {
                              .allow = options.allow});
   if (!filter) return filter.error();
   if (options.landlock && !kSanitized) {
-    if (const std::size_t threads = count_threads(); threads > 1)
-      return Error{Errc::invalid_argument,
-                   "Landlock holds for one thread and those that it starts, and this process has " +
-                       std::to_string(threads) + " already: shut it in before the first export, import or thread"};
+    if (const Status alone = check_only_thread(); !alone)
+      return Error{alone.code(), "Landlock holds for one thread and those that it starts, and " +
+                                     alone.error().message() +
+                                     ": shut it in before the first export, import or thread"};
   }
   // Looked up in files when they are first asked for; later that might be refused.
   (void)shim::ticks_per_microsecond();

@@ -169,6 +169,34 @@ TEST_F(Sandbox, refuses_a_process_that_has_threads_already_unless_landlock_is_no
             "");
 }
 
+/// A process that has an empty root directory, so no /proc, and another thread or not, enters. What is wrong.
+std::string enter_without_proc(const std::string& root, bool another) {
+  std::atomic<bool> ended{false};
+  std::thread other;
+  if (another) other = std::thread([&] { ended.wait(false); });
+  std::string wrong;
+  if (::chroot(root.c_str()) != 0 || ::chdir("/") != 0) wrong = std::string("chroot: ") + std::strerror(errno);
+  const Errc code = wrong.empty() ? enter().code() : Errc::ok;
+  const bool untouched = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+  if (wrong.empty() && another && (code == Errc::ok || !untouched)) wrong = "the other thread stayed outside";
+  // A container's filter may refuse unshare(2); then nothing tells that there is one thread.
+  if (wrong.empty() && !another && code != Errc::ok && code != Errc::not_supported) wrong = describe(code);
+  ended = true;
+  ended.notify_all();
+  if (another) other.join();
+  return wrong;
+}
+
+TEST_F(Sandbox, refuses_a_process_that_has_threads_already_where_there_is_no_proc_to_count_them) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can change its root directory";
+  const Directory empty;
+  for (const bool another : {true, false}) {
+    const std::string wrong = in_a_child([&] { return enter_without_proc(empty.path().string(), another); });
+    if (wrong.starts_with("chroot: ")) GTEST_SKIP() << wrong;
+    EXPECT_EQ(wrong, "") << (another ? "with another thread" : "alone");
+  }
+}
+
 TEST_F(Sandbox, gives_capabilities_up_but_for_those_to_keep) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root has capabilities to give up";
   Options options;

@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <iterator>
 
 #include "filter.h"
+#include "lrpc/detail/sandbox/threads.h"
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/sealed.h"
@@ -17,12 +16,6 @@ namespace {
 /// A number for the descriptor that the filter lets us send on: nothing else has it before, nothing can have it after.
 constexpr int kFirstSendFd = 200;
 
-std::ptrdiff_t threads_of_this_process() {
-  std::error_code err;
-  const std::filesystem::directory_iterator tasks("/proc/self/task", err);
-  return err ? 1 : std::distance(begin(tasks), end(tasks));
-}
-
 }  // namespace
 
 Status seal(Binding& binding, const SealOptions& options) {
@@ -30,10 +23,9 @@ Status seal(Binding& binding, const SealOptions& options) {
   client::BindingObject& object = detail::StubAccess::object(binding);
   if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
   if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};
-  if (const auto threads = threads_of_this_process(); threads > 1) {
-    return Error{Errc::invalid_argument,
-                 "seal: this process has " + std::to_string(threads) + " threads, and only one can be sealed"};
-  }
+  // The filter is of the calling thread alone: one with a listener cannot be put on the others, too.
+  if (const Status alone = sandbox::check_only_thread(); !alone)
+    return Error{alone.code(), "seal: " + alone.error().message() + ", and only one can be sealed"};
   UniqueFd send_on(fcntl(object.bell(), F_DUPFD_CLOEXEC, kFirstSendFd));
   if (!send_on) return system_error("seal: dup of the bell", errno);
   const auto refuse = options.kill_on_refusal ? sealed::Refuse::kill : sealed::Refuse::error;

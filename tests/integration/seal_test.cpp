@@ -11,8 +11,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "early_child.h"
 #include "lrpc/detail/shim/trap/trap.h"
@@ -83,6 +85,27 @@ TEST_F(TrapOfAChild, lets_a_process_seal_itself) {
             }),
             0);
   expect_nothing_left();
+}
+
+constexpr int kNoChroot = 78;
+
+TEST_F(TrapOfAChild, seals_no_process_that_has_another_thread_even_where_there_is_no_proc_to_count_them) {
+  const int status = in_a_child([](const std::string& nameserver) {
+    auto client = import_by_trap(nameserver);
+    if (!client) return 2;
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    if (lrpc::seal(client->binding()).code() != Errc::invalid_argument) return 3;
+    // A directory that is gone is an empty one.
+    char directory[] = "/tmp/lrpc-empty-XXXXXX";
+    if (mkdtemp(directory) == nullptr || chdir(directory) != 0 || rmdir(directory) != 0 || chroot(".") != 0)
+      return kNoChroot;
+    if (lrpc::seal(client->binding())) return 4;
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 ? 0 : 5;
+  });
+  if (status == kNoChroot) GTEST_SKIP() << "this process cannot change its root directory";
+  EXPECT_EQ(status, 0);
 }
 
 /// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
