@@ -85,10 +85,10 @@ Result<Report> enter(const Options& chosen) {
                              .rules = rules_of(options.groups),
                              .allow = options.allow});
   if (!filter) return filter.error();
-  if (options.landlock && !kSanitized) {
+  if ((options.landlock || options.keep_capabilities) && !kSanitized) {  // a sanitizer's runtime has its own threads
     if (const Status alone = check_only_thread(); !alone)
-      return Error{alone.code(), "Landlock holds for one thread and those that it starts, and " +
-                                     alone.error().message() +
+      return Error{alone.code(), std::string(options.landlock ? "Landlock holds" : "capabilities are given up") +
+                                     " for one thread and those that it starts, and " + alone.error().message() +
                                      ": shut it in before the first export, import or thread"};
   }
   // Looked up in files when they are first asked for; later that might be refused.

@@ -212,6 +212,27 @@ TEST_F(Sandbox, gives_capabilities_up_but_for_those_to_keep) {
             "");
 }
 
+/// The capabilities of another thread would stay what they are.
+TEST_F(Sandbox, refuses_to_give_capabilities_up_in_a_process_that_has_threads_already) {
+  Options options;
+  options.landlock = false;
+  options.keep_capabilities = 1;  // CAP_CHOWN
+  EXPECT_EQ(in_a_child([&]() -> std::string {
+              std::atomic<bool> ended{false};
+              std::thread other([&] { ended.wait(false); });
+              const auto entered = enter(options);
+              const bool untouched = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+              ended = true;
+              ended.notify_all();
+              other.join();
+              if (entered) return "entered";
+              if (entered.code() != Errc::invalid_argument) return entered.error().message();
+              if (!untouched) return "something was done";
+              return entered.error().message().starts_with("capabilities ") ? "" : entered.error().message();
+            }),
+            "");
+}
+
 TEST_F(Sandbox, says_what_holds_and_which_paths_are_not_there) {
   Options options;
   options.read_only = {"/no/such/place"};

@@ -53,6 +53,7 @@ struct Options {
   /// have one thread.
   bool landlock = true;
   /// A set of CAP_* bits: the process keeps these of its capabilities, and loses the others for good. Unset: keeps all.
+  /// If set, the process must have one thread, as with Landlock: capabilities belong to threads.
   std::optional<std::uint64_t> keep_capabilities{};
   /// A refused system call ends the process (SIGSYS) instead of failing with EPERM.
   bool kill = false;
