@@ -107,12 +107,13 @@ void Supervisor::on_system_call() noexcept {
   const bool to_itself = number == SYS_tgkill && arguments[0] == self && arguments[1] == self;
   if (to_itself || is_part_of_start(number)) return go_on();
 
+  bool worth_telling = true;
   try {
-    const bool worth_telling = is_worth_telling(number, arguments);
+    worth_telling = is_worth_telling(number, arguments);
     if (worth_telling && on_refused_) on_refused_({.pid = pid_, .number = number, .name = name_of_system_call(number)});
-    if (worth_telling && kill_on_refusal_) ::kill(pid_, SIGKILL);
-  } catch (...) {  // out of memory, or the program's callback: refused all the same
+  } catch (...) {  // out of memory, or the program's callback: refused, and killed, all the same
   }
+  if (worth_telling && kill_on_refusal_) ::kill(pid_, SIGKILL);
   if (!refuse_system_call(pid_)) ::kill(pid_, SIGKILL);
   go_on();
 }

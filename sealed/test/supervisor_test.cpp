@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,7 @@ class SupervisorOfAChild : public testing::Test {
     Supervisor supervisor(child, kill_on_refusal, [&](const Refusal& refusal) {
       EXPECT_EQ(refusal.pid, child);
       told.push_back(refusal.name);
+      if (cannot_tell) throw std::runtime_error("it cannot be told");
     });
     if (supervisor.seize()) {
       EXPECT_EQ(::write(writing.get(), "", 1), 1);
@@ -55,6 +58,7 @@ class SupervisorOfAChild : public testing::Test {
   static bool not_here(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == kNotHere; }
 
   std::vector<std::string> told;
+  bool cannot_tell = false;
 
  private:
   static constexpr int kNotHere = 77;
@@ -79,6 +83,16 @@ TEST_F(SupervisorOfAChild, kills_at_the_first_refusal_if_told_to) {
   if (not_here(status)) GTEST_SKIP() << "nothing can be supervised here";
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
   EXPECT_EQ(told, std::vector<std::string>{"openat"});
+}
+
+TEST_F(SupervisorOfAChild, refuses_and_kills_although_the_refusal_cannot_be_told) {
+  cannot_tell = true;
+  for (const bool kills : {false, true}) {
+    const int status = status_of_child([] { return open_a_directory() == EPERM ? 0 : 1; }, kills);
+    if (not_here(status)) GTEST_SKIP() << "nothing can be supervised here";
+    EXPECT_EQ(status, kills ? SIGKILL : 0);
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"openat", "openat"}));
 }
 
 TEST_F(SupervisorOfAChild, lets_the_offer_of_the_start_pass_once) {

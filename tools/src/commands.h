@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lrpc/detail/shim/result.h"
@@ -29,7 +30,9 @@ struct RunOptions {
 };
 int run_sealed(const RunOptions& options);
 
-/// "lrpc: ..." on the standard error; returns `status`.
+/// "lrpc: ..." on the standard error, if that takes it: the exit status does not depend on it.
+void tell(std::string_view line) noexcept;
+/// tell() of an error; returns `status`.
 int complain(const Error& error, int status = kFailed);
 
 }  // namespace lrpc::tools

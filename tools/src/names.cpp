@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include "commands.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
@@ -31,8 +32,15 @@ std::string version_of(const shim::OwnedInterfaceId& interface) {
 }  // namespace
 
 int complain(const Error& error, int status) {
-  std::fprintf(stderr, "lrpc: %s\n", error.message().c_str());  // fmt::print() throws if it cannot
+  tell(error.message());
   return status;
+}
+
+void tell(std::string_view line) noexcept {
+  try {
+    fmt::print(stderr, "lrpc: {}\n", line);
+  } catch (const std::exception&) {  // a standard error that takes nothing
+  }
 }
 
 int list_names(const std::string& nameserver) {

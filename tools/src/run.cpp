@@ -1,13 +1,11 @@
-#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
+#include <new>
 #include <string>
-#include <string_view>
 
 #include "commands.h"
 #include "lrpc/detail/shim/no_limit.h"
@@ -45,7 +43,7 @@ std::chrono::milliseconds span_of(const std::string& seconds) {
 }  // namespace
 
 int run_sealed(const RunOptions& options) {
-  RefusalReport report([](std::string_view line) { fmt::print(stderr, "lrpc: {}\n", line); });
+  RefusalReport report(tell);
   SealedOptions sealed;
   sealed.name = options.name;
   sealed.nameserver = options.nameserver;
@@ -60,10 +58,12 @@ int run_sealed(const RunOptions& options) {
   forward_signals();
   const int status = domain->wait();
   running = nullptr;
-  report.finish();
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
-    fmt::print(stderr, "lrpc: killed: a system call of another architecture, which has no name here\n");
+  try {
+    report.finish();
+  } catch (const std::bad_alloc&) {  // the exit status is the program's all the same
   }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+    tell("killed: a system call of another architecture, which has no name here");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -63,6 +63,15 @@ outcome=$(status_of "$lrpc" run --sealed --bind host --env 'X=[a,b]' -- "$sealed
 (( $(wc -l <"$work/err") < 200 )) || fail "and the report stays short"
 tail -n 1 "$work/err" | grep -q 'not listed' || fail "and says that it is"
 [[ $(status_of "$lrpc" run --sealed --kill --bind host -- "$sealed" refused host) == 137 ]] || fail "--kill kills"
+status=0
+"$lrpc" run --sealed --kill --bind host -- "$sealed" refused host 2>/dev/full || status=$?
+[[ $status == 137 ]] || fail "and where it cannot say so ($status)"
+status=0
+"$lrpc" run --sealed --bind host -- "$sealed" made-up host 2>/dev/full || status=$?
+[[ $status == 0 ]] || fail "the exit status is the program's although the report cannot be printed ($status)"
+status=0
+"$lrpc" run --sealed --bind nobody -- "$sealed" status 0 2>/dev/full || status=$?
+[[ $status == 125 ]] || fail "or 125 although the error cannot be printed ($status)"
 [[ $(status_of "$lrpc" run --sealed --bind host -- /bin/sh) == 125 ]] || fail "a dynamic program is not started"
 grep -q 'static-pie' "$work/err" || fail "and it is said how to link it"
 [[ $(status_of "$lrpc" run --sealed --bind nobody -- "$sealed" status 0) == 125 ]] || fail "an unknown name"
