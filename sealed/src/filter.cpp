@@ -6,6 +6,7 @@
 #include <asm/ioctls.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -25,13 +26,24 @@ namespace {
 
 using sandbox::at_most;
 using sandbox::equal;
+using sandbox::equal_but_for;
 using sandbox::Rule;
+using sandbox::without;
 
 constexpr std::uint64_t kStreams = 2;                             ///< Descriptors 0 to 2.
 constexpr std::uint64_t kInherited = shim::kSealedDescriptionFd;  ///< And the binding's two, until they are read.
 
-std::vector<Rule> rules() {
+std::vector<Rule> rules(Refuse refuse) {
   std::vector<Rule> all = sandbox::computing_rules();
+  // Memory of its own. A file that is still open could be read and written through a mapping, so only a program that is
+  // started sealed maps any: the binding's two, by their numbers, under which it has nothing else.
+  std::erase_if(all, [](const Rule& rule) { return rule.name == "mmap"; });
+  const sandbox::Condition never_executable = without(2, PROT_EXEC);
+  all.push_back({"mmap", {never_executable, equal_but_for(3, ~std::uint64_t{MAP_ANONYMOUS}, MAP_ANONYMOUS)}});
+  if (refuse == Refuse::trace) {
+    for (const int fd : {shim::kSealedRegionFd, shim::kSealedDescriptionFd})
+      all.push_back({"mmap", {never_executable, without(3, MAP_ANONYMOUS), equal(4, static_cast<std::uint64_t>(fd))}});
+  }
   // The three streams, and the binding's two descriptors while they are there. fstat says nothing about anybody else.
   const std::vector<Rule> streams = {
       {"read", {at_most(0, kStreams)}},
@@ -65,7 +77,7 @@ int forbid_core_files() noexcept {
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
                                              std::optional<int> send_on) {
   sandbox::FilterOptions options{
-      .otherwise = refuse, .rules = rules(), .allow = allow, .notifies_first = shim::kTrapNumber};
+      .otherwise = refuse, .rules = rules(refuse), .allow = allow, .notifies_first = shim::kTrapNumber};
   if (send_on) options.rules.push_back({"sendmsg", {equal(0, static_cast<std::uint64_t>(*send_on))}});
   return sandbox::make_filter(options);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sealed {
 namespace {
@@ -69,6 +72,43 @@ TEST_F(FilterOfASealedDomain, lets_it_compute_and_refuses_the_rest) {
     return outcome(syscall(SYS_write, 1, "", 0)) + outcome(syscall(SYS_mmap, 0, 4096, 1, 0x22, -1, 0));
   });
   EXPECT_EQ(status, 0) << "its streams and memory it has";
+}
+
+/// Otherwise a file that is open could be read and written through memory.
+TEST_F(FilterOfASealedDomain, maps_no_file_that_is_still_open) {
+  const UniqueFd file(memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(file.get(), 4096), 0);
+  const UniqueFd seventh(fcntl(file.get(), F_DUPFD_CLOEXEC, 7));
+  ASSERT_TRUE(seventh);
+  const auto map = [](long flags, long fd) {
+    return outcome(syscall(SYS_mmap, nullptr, 4096L, long{PROT_READ | PROT_WRITE}, flags, fd, 0L));
+  };
+  for (const Refuse refuse : {Refuse::error, Refuse::trace}) {
+    const auto filter = make_filter(refuse, {});
+    ASSERT_TRUE(filter) << filter.error().message();
+    const int refused = refuse == Refuse::error ? EPERM : ENOSYS;  // without a tracer
+    for (const int flags : {MAP_SHARED, MAP_PRIVATE}) {
+      const int status = status_of_child(*filter, [&] { return map(flags, seventh.get()); });
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == refused) << flags << ": " << status;
+    }
+    EXPECT_EQ(status_of_child(*filter, [&] { return map(MAP_PRIVATE | MAP_ANONYMOUS, -1); }), 0);
+  }
+}
+
+/// The binding's, in a program that is started sealed: there the descriptors 3 and 4 are nothing else.
+TEST_F(FilterOfASealedDomain, maps_the_bindings_two_files_where_they_have_their_numbers) {
+  for (const Refuse refuse : {Refuse::error, Refuse::trace}) {
+    const auto filter = make_filter(refuse, {});
+    ASSERT_TRUE(filter) << filter.error().message();
+    for (const long fd : {3, 4}) {
+      const int status = status_of_child(*filter, [fd] {
+        // At an offset that no page has: nothing is mapped.
+        return outcome(syscall(SYS_mmap, nullptr, 4096L, long{PROT_READ}, long{MAP_SHARED}, fd, 1L));
+      });
+      const int expected = refuse == Refuse::trace ? EINVAL : EPERM;
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == expected) << fd << ": " << status;
+    }
+  }
 }
 
 TEST_F(FilterOfASealedDomain, lets_through_what_is_added_by_name) {
