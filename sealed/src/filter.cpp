@@ -59,6 +59,12 @@ std::vector<Rule> rules(Refuse refuse) {
       {"ioctl", {at_most(0, kStreams), equal(1, TCGETS)}},  // isatty
   };
   all.insert(all.end(), streams.begin(), streams.end());
+  // So some C libraries ask for the kind of a stream at its first use (glibc 2.33 to 2.38). Refused like all else, and
+  // no reason to kill: the supervisor of a started program says the same.
+  if (refuse == Refuse::kill) {
+    constexpr std::uint64_t kByDescriptor = AT_EMPTY_PATH;
+    all.push_back({"newfstatat", {equal_but_for(3, ~kByDescriptor, kByDescriptor)}, EPERM});
+  }
   return all;
 }
 

@@ -36,8 +36,9 @@ Status seal(Binding& binding, const SealOptions& options) {
   if (installed < 0) return sealed::why_not_installed(-installed);
   const UniqueFd listener(installed);
   // Our own copy of the listener closes with this function: when the server closes its own, traps fail instead of
-  // waiting.
-  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get()); !offered)
+  // waiting. The filter allows no poll(2) to wait for room on the bell, and nothing of ours has filled it.
+  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get(), kDoNotWait);
+      !offered)
     return offered;
   object.set_sealed();
   return {};

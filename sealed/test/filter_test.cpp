@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -123,6 +124,20 @@ TEST_F(FilterOfASealedDomain, ends_the_process_where_it_is_to_kill) {
   ASSERT_TRUE(filter) << filter.error().message();
   const int status = status_of_child(*filter, open_root);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << status;
+}
+
+/// glibc does, at the first use of a stream: printf would kill.
+TEST_F(FilterOfASealedDomain, refuses_without_killing_to_tell_the_kind_of_a_descriptor) {
+  const auto filter = make_filter(Refuse::kill, {});
+  ASSERT_TRUE(filter) << filter.error().message();
+  const auto look = [](const char* path, long flags) {
+    struct stat found {};
+    return outcome(syscall(SYS_newfstatat, 1L, path, &found, flags));
+  };
+  const int status = status_of_child(*filter, [&] { return look("", AT_EMPTY_PATH); });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == EPERM) << status;
+  const int killed = status_of_child(*filter, [&] { return look("/", 0); });
+  EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << killed;
 }
 
 TEST_F(FilterOfASealedDomain, leaves_no_core_file) {

@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +14,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
 #include "early_child.h"
+#include "length.h"
+#include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/trap/trap.h"
 #include "lrpc/sealed.h"
 #include "trap_world.h"
@@ -106,6 +111,38 @@ TEST_F(TrapOfAChild, seals_no_process_that_has_another_thread_even_where_there_i
   });
   if (status == kNoChroot) GTEST_SKIP() << "this process cannot change its root directory";
   EXPECT_EQ(status, 0);
+}
+
+/// Whether every thread of a process is stopped by a signal.
+bool is_stopped(pid_t pid) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with("State:")) continue;
+    if (line.find("T (stopped)") == std::string::npos) return false;
+  }
+  return true;
+}
+
+/// Waiting for room takes poll(2), which a sealed process may not call.
+TEST_F(TrapOfAChild, is_told_at_once_and_lives_where_the_bell_is_full) {
+  if (kSanitized) GTEST_SKIP() << "what a sanitizer's runtime calls by itself would kill";
+  const Process server = world_.start_server({"stopped"});
+  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
+              auto client =
+                  Conformance::Client::import("stopped", {.nameserver = nameserver, .gate = lrpc::Gate::trap});
+              if (!client) return 2;
+              auto& object = lrpc::detail::StubAccess::object(client->binding());
+              const pid_t pid = object.server().pid;
+              kill(pid, SIGSTOP);
+              while (!is_stopped(pid)) std::this_thread::yield();
+              const char ring = static_cast<char>(lrpc::shim::BellMessage::ring);
+              while (send(object.bell(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) continue;
+              if (errno != EAGAIN) return 3;
+              const auto sealed = lrpc::seal(client->binding(), {.kill_on_refusal = true});
+              _exit(sealed.code() == Errc::timed_out ? 0 : 4);
+            }),
+            0);
 }
 
 /// A client made by hand, whose children share its filter: the kernel tells the server who really calls.

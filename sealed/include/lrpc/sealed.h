@@ -87,14 +87,15 @@ class SealedDomain {
 struct SealOptions {
   /// As SealedOptions::allow.
   std::vector<std::string> allow{};
-  /// Whether a refused system call kills the process (SIGSYS) instead of failing with EPERM. Refusals are not reported.
+  /// Whether a refused system call kills the process (SIGSYS) instead of failing with EPERM; but for what a C library
+  /// asks by itself, for the kind of a stream (newfstatat with AT_EMPTY_PATH). Refusals are not reported.
   bool kill_on_refusal = false;
 };
 
 /// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
 /// with Gate::trap, and the process must have one thread (no earlier import had a watcher). If the offer to the server
-/// fails (peer_gone), the process is sealed all the same.
-/// Errors: invalid_argument, not_supported, system_error, peer_gone.
+/// fails (peer_gone; timed_out if the bell is full), the process is sealed all the same.
+/// Errors: invalid_argument, not_supported, system_error, peer_gone, timed_out.
 Status seal(Binding& binding, const SealOptions& options = {});
 
 }  // namespace lrpc
