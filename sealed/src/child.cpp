@@ -51,7 +51,8 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
 /// Asks to be bound: the nameserver, or the private server, sees this very process.
 void ask(const ChildPlan& plan) noexcept {
   const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan);
-  if (shim::send_packet(fd, plan.request) < 0) give_up(plan, Step::asking, errno);
+  // Nothing has been sent before: a socket without room is one that a private server has filled, and may never read.
+  if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) give_up(plan, Step::asking, errno);
   const Report report{Step::asked, 0};
   if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
   close(fd);
@@ -109,7 +110,8 @@ void run_child(ChildPlan& plan) noexcept {
   if (listener < 0) give_up(plan, Step::sealing, -listener);
   // From here on the filter holds; the supervisor lets exactly these two calls pass.
   const auto offer = static_cast<char>(shim::BellMessage::trap);
-  if (shim::send_packet(kept.bell, bytes_of(offer), {&listener, 1}) < 0) _exit(errno);
+  // As above: the server may have made the bell.
+  if (shim::send_packet(kept.bell, bytes_of(offer), {&listener, 1}, MSG_DONTWAIT) < 0) _exit(errno);
   syscall(SYS_execveat, kept.program, "", plan.arguments.data(), plan.environment.data(), AT_EMPTY_PATH);
   _exit(errno);
 }

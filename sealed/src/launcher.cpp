@@ -36,6 +36,13 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return all;
 }
 
+/// Why the child could not make the first of its last two calls.
+Error why_not_offered(int err) {
+  if (err == EAGAIN) return {Errc::timed_out, "the server does not look at the bell: it is full"};
+  if (err == EPIPE || err == ECONNRESET) return {Errc::peer_gone, "the server has let go of the binding"};
+  return system_error("an offer on the bell", err);
+}
+
 }  // namespace
 
 Launcher::Launcher(std::vector<std::string> arguments, SealedOptions options)
@@ -166,6 +173,8 @@ Status Launcher::introduce() {
       auto again = shim::connect_nameserver(options_.nameserver);
       if (!again) return again.error();
     }
+    if (report.step == Step::asking && report.err == EAGAIN)
+      return Error{Errc::timed_out, "nobody reads the import request: the socket is full"};
     return system_error("asking for the binding", report.err);
   }
   if (Status seized = supervisor_->seize(); !seized) return seized;
@@ -180,6 +189,7 @@ Status Launcher::introduce() {
   const shim::Stranger server = socket_ ? server_ : shim::Stranger{bound->server.uid};
   const shim::ClosedAside region(std::move(fds.front()), server);
   bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, server);
+  if (!shim::is_socket_pair_end(bell_.get())) return Error{Errc::bad_message, "the binding's bell is not one"};
   if (shim::is_socket_pair_end(region.get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
@@ -231,6 +241,7 @@ Error Launcher::why_not_started() {
   }
   const int status = supervisor_->status();
   if (!WIFEXITED(status)) return {Errc::system_error, "the child of the launcher was killed before the program ran"};
+  if (!supervisor_->has_executed()) return why_not_offered(WEXITSTATUS(status));
   return system_error("executing '" + arguments_.front() + "'", WEXITSTATUS(status));
 }
 

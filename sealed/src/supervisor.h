@@ -24,6 +24,8 @@ class Supervisor {
   int wait_for_end() noexcept;
   /// After the end.
   [[nodiscard]] int status() const noexcept { return status_; }
+  /// Whether our half of the start got as far as to execute the program.
+  [[nodiscard]] bool has_executed() const noexcept { return phase_ >= Phase::started; }
 
  private:
   enum class Phase : std::uint8_t { arranging, offered, started, running };

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -218,18 +219,58 @@ class SealedByAStranger : public SealedStart {
     auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region, bell});
     if (!ends) return -3;
     if (leave) leave(ends->second.get());
+    return run_over(std::move(ends->first));
+  }
+  int run_over(lrpc::UniqueFd socket) {
     SealedOptions options;
-    options.socket = std::move(ends->first);
+    options.socket = std::move(socket);
     options.pdl = &Conformance::kPdl;
     auto domain = start({"status", "7"}, std::move(options));
     why_not_ = domain.code();
+    text_ = domain ? "" : domain.error().message();
     return domain ? WEXITSTATUS(domain->wait()) : -2;
   }
 
   std::pair<lrpc::UniqueFd, lrpc::UniqueFd> bell_;
   lrpc::UniqueFd region_;
   lrpc::Errc why_not_ = lrpc::Errc::ok;
+  std::string text_;
 };
+
+/// Leaves no room for anything to send. Whoever made the pair can do so, and keep the other end unread.
+void fill(int socket) {
+  const char byte = 0;
+  while (send(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) continue;
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+/// Otherwise the launcher would wait for a child that waits in sendmsg(2), for ever.
+TEST_F(SealedByAStranger, is_given_up_where_the_bell_has_no_room_for_the_offer) {
+  fill(bell_.second.get());
+  EXPECT_EQ(run_with(region_.get(), bell_.second.get()), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::timed_out) << text_;
+}
+
+TEST_F(SealedByAStranger, is_given_up_where_the_socket_has_no_room_for_the_request) {
+  auto ends =
+      answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region_.get(), bell_.second.get()});
+  ASSERT_TRUE(ends);
+  fill(ends->first.get());
+  EXPECT_EQ(run_over(std::move(ends->first)), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::timed_out) << text_;
+}
+
+TEST_F(SealedByAStranger, is_told_that_the_offer_failed_where_the_bell_is_closed) {
+  bell_.first.reset();
+  EXPECT_EQ(run_with(region_.get(), bell_.second.get()), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::peer_gone) << text_;
+}
+
+TEST_F(SealedByAStranger, takes_no_memory_for_a_bell) {
+  EXPECT_EQ(run_with(region_.get(), region_.get()), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::bad_message) << text_;
+  EXPECT_NE(text_.find("bell"), std::string::npos) << text_;
+}
 
 /// The launcher waits for nothing that is slow to close, nor does the program's end: either would hang.
 class SealedBySlow : public SealedByAStranger, public testing::WithParamInterface<Slow> {
