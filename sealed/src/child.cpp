@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,6 +29,9 @@ constexpr int kOutOfTheWay = 64;
   _exit(1);
 }
 
+/// For a nameserver that takes no connection, as in an ordinary import (shim::connect_nameserver()).
+constexpr timeval kConnectTime{5, 0};
+
 /// A connection to the first nameserver that answers.
 int connect_nameserver(const ChildPlan& plan) noexcept {
   int err = ENOENT;
@@ -41,8 +45,11 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
     std::memcpy(address.sun_path, path.data(), path.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) give_up(plan, Step::connecting, errno);
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-    err = errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
+    do {  // signals are blocked; to be stopped and continued interrupts all the same
+      err = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+    } while (err == EINTR);
+    if (err == 0) return fd;
     close(fd);
   }
   give_up(plan, Step::connecting, err);

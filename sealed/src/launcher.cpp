@@ -169,8 +169,8 @@ Status Launcher::introduce() {
   const UniqueFd socket(connection[0]);  // of a private server: a copy of socket_, so not the last
   if (report.step != Step::asked || !socket) {
     if (report.step == Step::connecting) {
-      // It says why in more words than an errno has.
-      auto again = shim::connect_nameserver(options_.nameserver);
+      // It says why in more words than an errno has. The child has waited for a queue that is full.
+      auto again = shim::connect_nameserver(options_.nameserver, false);
       if (!again) return again.error();
     }
     if (report.step == Step::asking && report.err == EAGAIN)

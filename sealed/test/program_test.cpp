@@ -5,17 +5,22 @@
 #include <gtest/gtest.h>
 #include <link.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "launcher.h"
 #include "temporary_directory.h"
 
@@ -135,6 +140,42 @@ TEST_F(Programs, a_launcher_with_a_private_binding_wants_to_know_the_interface) 
     const Status status = prepared(program, {.name = "host", .socket = std::move(ends.second), .pdl = pdl});
     EXPECT_EQ(status.code(), pdl == nullptr ? Errc::invalid_argument : Errc::ok);
   }
+}
+
+/// A nameserver that takes no connection: there is one already, and its queue has no room for another.
+class BusyNameserver {
+ public:
+  BusyNameserver() {
+    sockaddr_un address{AF_UNIX, {}};
+    path().copy(std::begin(address.sun_path), sizeof address.sun_path - 1);
+    const auto* const where = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener_.get(), where, sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    EXPECT_EQ(::connect(first_.get(), where, sizeof address), 0);
+  }
+  [[nodiscard]] std::string path() const { return directory_ / "s"; }
+  /// There is room for the next one.
+  void take_the_first() { taken_.reset(::accept(listener_.get(), nullptr, nullptr)); }
+
+ private:
+  const TemporaryDirectory directory_;
+  const UniqueFd listener_{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  const UniqueFd first_{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  UniqueFd taken_;
+};
+
+TEST_F(Programs, a_launcher_gives_a_nameserver_up_that_takes_no_connection) {
+  BusyNameserver nameserver;
+  Launcher launcher({write(here_ / "static", static_program())},
+                    {.name = "host", .nameserver = nameserver.path(), .pdl = &kPdl});
+  ASSERT_TRUE(launcher.prepare());
+  auto started = std::async(std::launch::async, [&] { return launcher.start(); });
+  if (started.wait_for(testing_lrpc::kPatience) != std::future_status::ready) {
+    ADD_FAILURE() << "it waits for ever";
+    nameserver.take_the_first();
+  }
+  const Status status = started.get();
+  EXPECT_EQ(status.code(), Errc::no_nameserver) << status.error().message();
 }
 
 }  // namespace
