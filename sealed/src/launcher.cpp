@@ -1,10 +1,12 @@
 #include "launcher.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -159,11 +161,21 @@ Status Launcher::fork_child() {
   return {};
 }
 
+/// Waits until the child has something to tell, or has ended. The end of its socket would not do: a process that was
+/// forked meanwhile may have a copy.
+void Launcher::await_report() const noexcept {
+  std::array<pollfd, 2> either{{{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
+  while (poll(either.data(), either.size(), -1) < 0 && errno == EINTR) {
+  }
+}
+
 /// The child has asked to be bound; we take the answer for it, and give it what it is to inherit.
 Status Launcher::introduce() {
   Report report;
   std::array<int, 1> connection{};
-  if (shim::receive_packet(control_.get(), room_of(report), connection) != static_cast<ssize_t>(sizeof report)) {
+  await_report();
+  const ssize_t got = shim::receive_packet(control_.get(), room_of(report), connection, MSG_DONTWAIT);
+  if (got != static_cast<ssize_t>(sizeof report)) {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
   const UniqueFd socket(connection[0]);  // of a private server: a copy of socket_, so not the last

@@ -38,6 +38,7 @@ class Launcher {
   Status begin();
   void end_child() noexcept;
   Status fork_child();
+  void await_report() const noexcept;
   Status introduce();
   Result<shim::Bound> receive_bound(int socket, std::vector<UniqueFd>& fds);
   [[nodiscard]] Error why_not_started();

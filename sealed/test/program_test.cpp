@@ -4,10 +4,13 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -176,6 +179,35 @@ TEST_F(Programs, a_launcher_gives_a_nameserver_up_that_takes_no_connection) {
   }
   const Status status = started.get();
   EXPECT_EQ(status.code(), Errc::no_nameserver) << status.error().message();
+}
+
+/// The copy keeps the child's end of the socket open, so that nothing is read from the launcher's.
+TEST_F(Programs, a_launcher_sees_that_its_child_was_killed_although_a_fork_child_has_a_copy_of_its_socket) {
+  const BusyNameserver nameserver;  // the launcher's child waits for it, and has told nothing yet
+  Launcher launcher({write(here_ / "static", static_program())},
+                    {.name = "host", .nameserver = nameserver.path(), .pdl = &kPdl});
+  ASSERT_TRUE(launcher.prepare());
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  std::promise<pid_t> thread;
+  auto started = std::async(std::launch::async, [&] {
+    thread.set_value(::gettid());
+    return launcher.start();
+  });
+  const std::string children = "/proc/self/task/" + std::to_string(thread.get_future().get()) + "/children";
+  pid_t child = 0;
+  while (child == 0 && started.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+    std::ifstream(children) >> child;  // stays 0 where the kernel does not list them
+  if (child != 0) ::kill(child, SIGKILL);
+  const bool returned = started.wait_for(testing_lrpc::kPatience) == std::future_status::ready;
+  ::kill(holder, SIGKILL);
+  EXPECT_EQ(::waitpid(holder, nullptr, 0), holder);
+  EXPECT_FALSE(started.get());
+  if (child == 0) GTEST_SKIP() << "this kernel does not list the children of a thread";
+  EXPECT_TRUE(returned) << "it waited until the copy was gone";
 }
 
 }  // namespace
