@@ -38,10 +38,13 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return all;
 }
 
+/// Whether a socket's other end has been closed, by what sendmsg(2) says.
+bool is_closed(int err) { return err == EPIPE || err == ECONNRESET; }
+
 /// Why the child could not make the first of its last two calls.
 Error why_not_offered(int err) {
   if (err == EAGAIN) return {Errc::timed_out, "the server does not look at the bell: it is full"};
-  if (err == EPIPE || err == ECONNRESET) return {Errc::peer_gone, "the server has let go of the binding"};
+  if (is_closed(err)) return {Errc::peer_gone, "the server has let go of the binding"};
   return system_error("an offer on the bell", err);
 }
 
@@ -71,24 +74,15 @@ Status Launcher::prepare() {
   program_ = *std::move(program);
   auto filter = make_filter(Refuse::trace, options_.allow);
   if (!filter) return filter.error();
+  began_ = Clock::now();
   if (Status found = find_interface(); !found) return found;
 
   request_.gate = shim::Gate::trap;
-  shim::ImportRequest wire = request_;
-  if (socket_) wire.name.clear();  // a private binding has none; what the program calls it stays between us
-  auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
-  if (!request) return request.error();
-  auto control = shim::make_socket_pair();
-  if (!control) return control.error();
-  control_ = std::move(control->first);
-  childs_control_ = std::move(control->second);
-
-  plan_.control = childs_control_.get();
+  if (Status made = make_request(); !made) return made;
   plan_.launcher = getpid();
   plan_.program = program_.get();
   plan_.socket = socket_.get();
   plan_.nameservers = options_.nameserver.empty() ? shim::nameserver_sockets() : std::vector{options_.nameserver};
-  plan_.request = *std::move(request);
   plan_.filter = *std::move(filter);
   plan_.arguments = pointers(arguments_);
   plan_.environment = pointers(variables_);
@@ -102,27 +96,65 @@ Status Launcher::find_interface() {
   if (options_.pdl != nullptr) {
     const InterfaceId& id = options_.pdl->interface;
     request_.interface = {std::string(id.name), id.major, id.minor, id.hash};
-    request_.timeout_ms = shim::ImportRequest::wire_timeout(options_.timeout);
     return {};
   }
-  const auto began = Clock::now();
   for (;;) {
     auto described = client::RawBinding::describe(options_.name, {.nameserver = options_.nameserver});
+    nameserver_seen_ |= described.code() != Errc::no_nameserver;
     if (described) {
       request_.interface = std::move(described->interface);
       return {};
     }
-    const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone;
-    // A duration in ns would not hold every one in ms.
-    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
-    const bool time_over = waited >= options_.timeout;
-    if (!may_come || time_over) return described.error();
+    // One that was there may be restarting.
+    const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone ||
+                          (described.code() == Errc::no_nameserver && nameserver_seen_);
+    if (!may_come || left() == kDoNotWait) return described.error();
     std::this_thread::sleep_for(kPause);
   }
 }
 
+/// What the child is to send, and the sockets between it and us. For each child anew.
+Status Launcher::make_request() {
+  request_.timeout_ms = shim::ImportRequest::wire_timeout(left());
+  shim::ImportRequest wire = request_;
+  if (socket_) wire.name.clear();  // a private binding has none; what the program calls it stays between us
+  auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
+  if (!request) return request.error();
+  auto control = shim::make_socket_pair();
+  if (!control) return control.error();
+  control_ = std::move(control->first);
+  childs_control_ = std::move(control->second);
+  plan_.control = childs_control_.get();
+  plan_.request = *std::move(request);
+  return {};
+}
+
+/// Of options.timeout.
+milliseconds Launcher::left() const noexcept {
+  if (options_.timeout == kNoLimit) return kNoLimit;
+  // A duration in ns would not hold every one in ms.
+  const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
+  return std::max<milliseconds>(options_.timeout - waited, kDoNotWait);
+}
+
+/// Waits for a nameserver that is being restarted. False: the time is over.
+bool Launcher::nameserver_comes_back() const {
+  while (!(left() == kDoNotWait)) {
+    std::this_thread::sleep_for(std::min(kPause, left()));
+    if (shim::connect_nameserver(options_.nameserver).code() != Errc::no_nameserver) return true;
+  }
+  return false;
+}
+
 Status Launcher::start() try {
   Status done = begin();
+  // B18, as in an import that waits for a name: its servers come back with their names.
+  while (!done && nameserver_lost_) {
+    end_child();
+    if (!nameserver_comes_back()) return done;
+    if (Status made = make_request(); !made) return made;
+    done = begin();
+  }
   if (!done) end_child();
   return done;
 } catch (...) {
@@ -131,10 +163,12 @@ Status Launcher::start() try {
 }
 
 Status Launcher::begin() {
+  nameserver_lost_ = false;
   if (Status forked = fork_child(); !forked) return forked;
   if (Status introduced = introduce(); !introduced) return introduced;
   plan_.socket = -1;
   socket_.reset();
+  program_.reset();
   if (supervisor_->wait_for_start()) return {};
   pid_ = -1;  // it has been reaped
   return why_not_started();
@@ -153,7 +187,6 @@ Status Launcher::fork_child() {
   if (pid_ < 0) return system_error("fork", errno);
   if (pid_ == 0) run_child(plan_);
   childs_control_.reset();
-  program_.reset();
   auto pidfd = shim::open_pidfd(pid_);
   if (!pidfd) return pidfd.error();
   pidfd_ = *std::move(pidfd);
@@ -181,19 +214,26 @@ Status Launcher::introduce() {
   const UniqueFd socket(connection[0]);  // of a private server: a copy of socket_, so not the last
   if (report.step != Step::asked || !socket) {
     if (report.step == Step::connecting) {
+      nameserver_lost_ = nameserver_seen_;
       // It says why in more words than an errno has. The child has waited for a queue that is full.
       auto again = shim::connect_nameserver(options_.nameserver, false);
       if (!again) return again.error();
     }
     if (report.step == Step::asking && report.err == EAGAIN)
       return Error{Errc::timed_out, "nobody reads the import request: the socket is full"};
+    if (report.step == Step::asking && !socket_ && is_closed(report.err)) {
+      nameserver_lost_ = true;
+      return Error{Errc::peer_gone, "the nameserver has closed its socket"};
+    }
     return system_error("asking for the binding", report.err);
   }
+  nameserver_seen_ = true;
   if (Status seized = supervisor_->seize(); !seized) return seized;
 
   std::vector<UniqueFd> fds;
   auto bound = receive_bound(socket.get(), fds);
   if (!bound) {
+    nameserver_lost_ = !socket_ && bound.code() == Errc::peer_gone && shim::hung_up(socket.get());
     shim::close_strangers(std::move(fds), server_);
     return bound.error();
   }
@@ -224,8 +264,8 @@ Status Launcher::introduce() {
 
 /// `fds`: the region first, the bell last. To be closed aside where the server is private.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
-  const milliseconds patience =
-      options_.timeout > milliseconds::max() - kAnswerTime ? milliseconds::max() : options_.timeout + kAnswerTime;
+  const milliseconds wait = left();
+  const milliseconds patience = wait > milliseconds::max() - kAnswerTime ? milliseconds::max() : wait + kAnswerTime;
   // The nameserver is trusted; a private server is not.
   const auto attachments = socket_ ? shim::Attachments::taken_in : shim::Attachments::trusted;
   auto answer = shim::receive_message(socket, patience, attachments, server_);

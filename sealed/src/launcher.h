@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,9 @@ class Launcher {
 
  private:
   Status find_interface();
+  Status make_request();
+  [[nodiscard]] std::chrono::milliseconds left() const noexcept;
+  [[nodiscard]] bool nameserver_comes_back() const;
   Status begin();
   void end_child() noexcept;
   Status fork_child();
@@ -49,6 +54,9 @@ class Launcher {
   shim::ClosedAside socket_;            ///< may have left something in this end of its pair.
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
+  std::chrono::steady_clock::time_point began_;  ///< From here on options_.timeout counts.
+  bool nameserver_seen_ = false;                 ///< It was there once.
+  bool nameserver_lost_ = false;                 ///< It went before it had answered the child.
   ChildPlan plan_;
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.

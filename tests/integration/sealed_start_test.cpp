@@ -13,10 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -199,6 +201,40 @@ TEST_F(SealedStart, makes_a_program_that_a_fork_child_of_the_launcher_does_not_e
   EXPECT_EQ(status, 0);
   domain->signal(SIGTERM);
   EXPECT_EQ(WTERMSIG(domain->wait()), SIGTERM) << "it still ran";
+}
+
+/// With SealedOptions::pdl, or not: then the launcher asks the nameserver for the interface first.
+class SealedAcrossARestart : public SealedStart, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Interfaces, SealedAcrossARestart, testing::Bool(),
+                         [](const auto& known) { return known.param ? "known" : "asked_for"; });
+
+/// The nameserver goes when it has been reached, is away for a while, and is the world's when it comes back.
+TEST_P(SealedAcrossARestart, waits_on_for_its_name) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  sockaddr_un address{AF_UNIX, {}};
+  path.copy(std::begin(address.sun_path), sizeof address.sun_path - 1);
+  lrpc::UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  auto launched = std::async(std::launch::async, [&] {
+    SealedOptions options;
+    options.name = "host";
+    options.nameserver = path;
+    options.timeout = kPatience;
+    options.pdl = GetParam() ? &Conformance::kPdl : nullptr;
+    return lrpc::SealedDomain::start({LRPC_TEST_SEALED, "status", "7"}, std::move(options));
+  });
+  lrpc::UniqueFd reached(accept(listener.get(), nullptr, nullptr));
+  std::filesystem::remove(path);
+  listener.reset();
+  reached.reset();
+  // A launcher that does not wait returns meanwhile; one that waits finds nobody.
+  EXPECT_EQ(launched.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  std::filesystem::create_symlink(world_.nameserver(), path);
+  auto domain = launched.get();
+  ASSERT_TRUE(domain) << domain.error().message();
+  EXPECT_EQ(WEXITSTATUS(domain->wait()), 7);
 }
 
 /// A private server that is the test itself, which closes nothing aside meanwhile.

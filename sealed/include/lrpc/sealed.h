@@ -33,7 +33,8 @@ struct SealedOptions {
   std::string name{};
   /// Nameserver socket; empty: as in ImportOptions.
   std::string nameserver{};
-  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever.
+  /// How long to wait for the name to appear, also while the nameserver is restarted; kDoNotWait: it must be there;
+  /// kNoLimit: for ever.
   std::chrono::milliseconds timeout = kDoNotWait;
   /// A private binding instead: the end of a socketpair (lrpc::make_socket_pair()) whose other end a server serves.
   UniqueFd socket{};
