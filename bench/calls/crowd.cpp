@@ -7,30 +7,21 @@
 
 #include "bench.client.h"
 #include "core/ticks.h"
-#include "core/turns.h"
 #include "lrpc_domains.h"
 
 namespace lrpc::bench {
 
-struct Crowd::Desk {
-  TurnDesk turns;
-  std::uint32_t target;  ///< Bindings that there are to be.
-  bool call;             ///< Call through those that have not called; do not bind.
-  std::uint32_t bound;
-  std::uint64_t import_ticks;  ///< Of this turn.
-  char why_not[256];           ///< Empty unless an import has failed.
-};
-
-struct Crowd::Member {
-  explicit Member(Shared<Desk> shared) : desk(std::move(shared)) {}
-  Shared<Desk> desk;
-  Child process;
-};
-
-int Crowd::be_member(const ImportOptions& options, Desk& desk) {
+/// The bindings are in the member's process.
+Result<Crowd::Member> Crowd::start_member(const ImportOptions& options) {
   std::vector<::Bench::Client> bindings;
   std::size_t called = 0;
-  const auto bind = [&] {
+  const auto call = [&]() -> Status {
+    for (; called < bindings.size(); ++called) {
+      if (auto outcome = bindings[called].Null(); !outcome) return outcome.error();
+    }
+    return {};
+  };
+  const auto bind = [&](Desk& desk) {
     while (bindings.size() < desk.target && desk.why_not[0] == '\0') {
       auto client = ::Bench::Client::import(LrpcDomains::kExportedName, options);
       if (!client) {
@@ -41,57 +32,44 @@ int Crowd::be_member(const ImportOptions& options, Desk& desk) {
       desk.bound = static_cast<std::uint32_t>(bindings.size());
     }
   };
-  desk.turns.serve({}, [&]() -> Status {
-    if (desk.call) {
-      for (; called < bindings.size(); ++called) {
-        if (auto outcome = bindings[called].Null(); !outcome) return outcome.error();
-      }
-      return {};
-    }
-    const std::uint64_t begun = ticks_begin();
-    bind();
-    desk.import_ticks = ticks_end() - begun;
-    return {};
-  });
+  return Member::start(
+      "bench-crowd", own_seat(), [] { return Status(); },
+      [&](Desk& desk) {
+        if (desk.call) return call();
+        const std::uint64_t begun = ticks_begin();
+        bind(desk);
+        desk.import_ticks = ticks_end() - begun;
+        return Status();
+      });
 }
-
-Crowd::Crowd() = default;
-Crowd::~Crowd() = default;
 
 Result<std::unique_ptr<Crowd>> Crowd::create(const ImportOptions& options, std::uint32_t most) {
   std::unique_ptr<Crowd> crowd(new Crowd);
   for (std::uint32_t planned = 0; planned < most; planned += kBindingsPerProcess) {
-    auto desk = Shared<Desk>::create();
-    if (!desk) return desk.error();
-    (*desk)->turns.prepare();
-    crowd->members_.push_back(std::make_unique<Member>(std::move(*desk)));
-    Member& member = *crowd->members_.back();
-    auto process = Child::spawn("bench-crowd", own_seat(), [&] { return be_member(options, *member.desk); });
-    if (!process) return process.error();
-    member.process = std::move(*process);
-    TurnDesk* const started = &member.desk->turns;
-    if (auto up = await_turns({&started, 1}, {}); !up) return up.error();
+    auto member = start_member(options);
+    if (!member) return member.error();
+    if (auto up = member->await(); !up) return up.error();
+    crowd->members_.push_back(*std::move(member));
   }
   return crowd;
 }
 
 Status Crowd::take_turn(Member& member) {
-  TurnDesk* const turns = &member.desk->turns;
-  turns->begin();
-  return await_turns({&turns, 1}, {}, std::chrono::seconds(60));
+  member->turns.begin();
+  return member.await(std::chrono::seconds(60));
 }
 
 Status Crowd::bind_up_to(std::uint32_t count) {
   import_ticks_ = 0;
   const std::uint32_t had = bindings();
   std::uint32_t left = count;
-  for (auto& member : members_) {
-    Desk& desk = *member->desk;
+  for (Member& member : members_) {
+    Desk& desk = *member;
     desk.target = std::min(left, kBindingsPerProcess);
     desk.call = false;
     left -= desk.target;
     if (desk.bound >= desk.target || !why_not_.empty()) continue;
-    if (auto done = take_turn(*member); !done) return done;
+    if (auto done = take_turn(member); !done) return done;
     import_ticks_ += desk.import_ticks;
     why_not_ = desk.why_not;
   }
@@ -100,22 +78,22 @@ Status Crowd::bind_up_to(std::uint32_t count) {
 }
 
 Status Crowd::call_new_ones() {
-  for (auto& member : members_) {
-    member->desk->call = true;
-    if (auto done = take_turn(*member); !done) return done;
+  for (Member& member : members_) {
+    member->call = true;
+    if (auto done = take_turn(member); !done) return done;
   }
   return {};
 }
 
 std::uint32_t Crowd::bindings() const noexcept {
   std::uint32_t sum = 0;
-  for (const auto& member : members_) sum += member->desk->bound;
+  for (const Member& member : members_) sum += member->bound;
   return sum;
 }
 
 std::vector<pid_t> Crowd::pids() const {
   std::vector<pid_t> all;
-  for (const auto& member : members_) all.push_back(member->process.pid());
+  for (const Member& member : members_) all.push_back(member.pid());
   return all;
 }
 

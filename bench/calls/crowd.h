@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/child.h"
+#include "core/turns.h"
 #include "lrpc/detail/client/import/binding.h"
 
 namespace lrpc::bench {
@@ -16,9 +16,6 @@ class Crowd {
   static constexpr std::uint32_t kBindingsPerProcess = 2000;
   /// Starts the processes that `most` bindings need. None binds yet.
   static Result<std::unique_ptr<Crowd>> create(const ImportOptions& options, std::uint32_t most);
-  Crowd(const Crowd&) = delete;
-  Crowd& operator=(const Crowd&) = delete;
-  ~Crowd();
 
   /// Binds until there are `bindings` (at most those of create()); blocks until done.
   /// If an import fails there are fewer, and why_not() says why.
@@ -34,13 +31,20 @@ class Crowd {
   [[nodiscard]] std::vector<pid_t> pids() const;
 
  private:
-  struct Desk;
-  struct Member;
-  Crowd();
-  static int be_member(const ImportOptions& options, Desk& desk);
-  Status take_turn(Member& member);
+  struct Desk {
+    TurnDesk turns;
+    std::uint32_t target;  ///< Bindings that there are to be.
+    bool call;             ///< Call through those that have not called; do not bind.
+    std::uint32_t bound;
+    std::uint64_t import_ticks;  ///< Of this turn.
+    char why_not[256];           ///< Empty unless an import has failed.
+  };
+  using Member = TurnTaker<Desk>;
+  Crowd() = default;
+  static Result<Member> start_member(const ImportOptions& options);
+  static Status take_turn(Member& member);
 
-  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<Member> members_;
   std::string why_not_;
   std::uint64_t import_ticks_ = 0;
   std::uint32_t imports_ = 0;

@@ -4,25 +4,11 @@
 
 #include <algorithm>
 
-#include "core/turns.h"
 #include "floors/naive.h"
 #include "lrpc_call.h"
 #include "lrpc_domains.h"
 
 namespace lrpc::bench {
-
-struct Team::Desk {
-  TurnDesk turns;
-  Slice slice;
-  std::array<Histogram, 2> books;
-};
-
-struct Team::Client {
-  explicit Client(Shared<Desk> shared) : desk(std::move(shared)) {}
-  Shared<Desk> desk;
-  std::unique_ptr<Contender> contender;
-  Child process;
-};
 
 namespace {
 
@@ -76,11 +62,15 @@ std::string_view name(Strategy strategy) noexcept {
   return strategy == Strategy::plain_futex ? "futex" : name_of(gate_of(strategy));
 }
 
-int Team::be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk) {
-  Status ready = contender.connect();
-  if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // this thread only, not the library's
+Result<TurnTaker<Team::Desk>> Team::start_client(Contender& contender, const Seat& seat, const Cell& cell,
+                                                 const TickClock& clock) {
   const Pause pause(cell.pace, clock);
-  desk.turns.serve(ready, [&]() -> Status {
+  const auto connect = [&] {
+    Status ready = contender.connect();
+    if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // this thread only, not the library's
+    return ready;
+  };
+  return TurnTaker<Desk>::start("bench-client", seat, connect, [&](Desk& desk) {
     const Slice slice = desk.slice;
     Histogram* const book = slice.book == Book::none ? nullptr : &desk.books[static_cast<std::size_t>(slice.book)];
     run_slice(contender, slice, pause, clock, book);
@@ -105,51 +95,38 @@ Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, 
     auto contender = strategy == Strategy::plain_futex ? make_naive_futex(seats)
                                                        : make_lrpc_call(domains, gate_of(strategy), LrpcTest::null);
     if (!contender) return contender.error();
-    auto desk = Shared<Desk>::create();
-    if (!desk) return desk.error();
-    (*desk)->turns.prepare();
-    team->clients_.push_back(std::make_unique<Client>(std::move(*desk)));
-    Client& client = *team->clients_.back();
-    client.contender = std::move(*contender);
-    auto process = Child::spawn("bench-client", seats.client,
-                                [&] { return be_client(*client.contender, cell, clock, *client.desk); });
+    auto process = start_client(**contender, seats.client, cell, clock);
     if (!process) return process.error();
-    client.process = std::move(*process);
-    if (auto admitted = around.admit_client(client.process.pid()); !admitted) return admitted.error();
+    if (auto admitted = around.admit_client(process->pid()); !admitted) return admitted.error();
+    team->clients_.push_back({*std::move(contender), *std::move(process)});
   }
   if (auto connected = team->await({}); !connected) return connected.error();
   return team;
 }
 
-Team::Team(Strategy strategy) : strategy_(strategy) {}
-
-Team::~Team() {
-  for (auto& client : clients_) client->process.kill();  // before the servers, so that none sees its peer die
-}
-
 Status Team::run(const Slice& slice) {
-  for (auto& client : clients_) client->desk->slice = slice;
-  for (auto& client : clients_) client->desk->turns.begin();
+  for (Client& client : clients_) client.process->slice = slice;
+  for (Client& client : clients_) client.process->turns.begin();
   // The first warm-up may end early, by its number of calls: there, look from the start.
   return await(slice.book == Book::none ? slice.timed : slice.untimed + slice.timed);
 }
 
 Status Team::await(std::chrono::nanoseconds at_least) {
   std::vector<TurnDesk*> desks;
-  for (auto& client : clients_) desks.push_back(&client->desk->turns);
+  for (Client& client : clients_) desks.push_back(&client.process->turns);
   return await_turns(desks, at_least);
 }
 
 std::vector<TeamProcess> Team::processes() const {
   std::vector<TeamProcess> all;
   if (domains_) all = {{"nameserver", domains_->nameserver_pid()}, {"server", domains_->server_pid()}};
-  for (const auto& client : clients_) all.push_back({"client", client->process.pid()});
+  for (const Client& client : clients_) all.push_back({"client", client.process.pid()});
   return all;
 }
 
 Histogram Team::counted(Book book) const {
   Histogram all;
-  for (const auto& client : clients_) all.add(client->desk->books[static_cast<std::size_t>(book)]);
+  for (const Client& client : clients_) all.add(client.process->books[static_cast<std::size_t>(book)]);
   return all;
 }
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/child.h"
 #include "core/contender.h"
 #include "core/matrix_cell.h"
 #include "core/ticks.h"
+#include "core/turns.h"
 #include "load/hog.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "report/histogram.h"
@@ -47,9 +47,6 @@ class Team {
   /// Starts server and clients, and binds. Returns once all sleep. `around` must outlive the team.
   static Result<std::unique_ptr<Team>> create(Strategy strategy, const Cell& cell, const Cores& cores,
                                               const Surroundings& around, const TickClock& clock);
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
-  ~Team();
 
   /// Lets the clients call, all at the same time, and waits until they have done so and the server has parked.
   Status run(const Slice& slice);
@@ -60,15 +57,23 @@ class Team {
   [[nodiscard]] std::vector<TeamProcess> processes() const;
 
  private:
-  struct Desk;  ///< What a client process shares with the bench.
-  struct Client;
-  explicit Team(Strategy strategy);
-  static int be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk);
+  struct Desk {
+    TurnDesk turns;
+    Slice slice;
+    std::array<Histogram, 2> books;
+  };
+  struct Client {
+    std::unique_ptr<Contender> contender;
+    TurnTaker<Desk> process;  // goes before its server, so that it does not see its peer die
+  };
+  explicit Team(Strategy strategy) : strategy_(strategy) {}
+  static Result<TurnTaker<Desk>> start_client(Contender& contender, const Seat& seat, const Cell& cell,
+                                              const TickClock& clock);
   Status await(std::chrono::nanoseconds at_least);
 
   Strategy strategy_;
   std::shared_ptr<LrpcDomains> domains_;  ///< None for plain futexes.
-  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<Client> clients_;           // go before the server
 };
 
 }  // namespace lrpc::bench

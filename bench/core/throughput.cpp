@@ -4,23 +4,15 @@ namespace lrpc::bench {
 
 Result<std::unique_ptr<Caller>> Caller::create(std::unique_ptr<Contender> contender, const Seat& seat,
                                                const TickClock& clock) {
-  auto desk = Shared<Desk>::create();
-  if (!desk) return desk.error();
-  (*desk)->turns.prepare();
-  std::unique_ptr<Caller> caller(new Caller(std::move(*desk)));
-  caller->contender_ = std::move(contender);
-  auto process = Child::spawn("bench-client", seat, [&]() -> int {
-    const Status ready = caller->contender_->connect();
-    caller->desk_->turns.serve(ready, [&]() -> Status {
-      call(*caller->contender_, clock, *caller->desk_);
-      return caller->contender_->health();
-    });
-  });
+  auto process = TurnTaker<Desk>::start(
+      "bench-client", seat, [&] { return contender->connect(); },
+      [&](Desk& desk) {
+        call(*contender, clock, desk);
+        return contender->health();
+      });
   if (!process) return process.error();
-  caller->process_ = std::move(*process);
-  TurnDesk* const turns = &caller->desk_->turns;
-  if (auto connected = await_turns({&turns, 1}, {}); !connected) return connected.error();
-  return caller;
+  if (auto connected = process->await(); !connected) return connected.error();
+  return std::unique_ptr<Caller>(new Caller(std::move(contender), *std::move(process)));
 }
 
 void Caller::call(Contender& contender, const TickClock& clock, Desk& desk) {
@@ -43,14 +35,14 @@ void Caller::call(Contender& contender, const TickClock& clock, Desk& desk) {
 Result<double> Caller::rate(std::span<Caller* const> callers, std::chrono::nanoseconds length, const TickClock& clock) {
   std::vector<TurnDesk*> desks;
   for (Caller* const caller : callers) {
-    caller->desk_->length = length;
-    desks.push_back(&caller->desk_->turns);
+    caller->process_->length = length;
+    desks.push_back(&caller->process_->turns);
   }
   for (TurnDesk* const desk : desks) desk->begin();
   if (auto done = await_turns(desks, length); !done) return done.error();
   double sum = 0;
   for (Caller* const caller : callers) {
-    sum += static_cast<double>(caller->desk_->calls) / (clock.ns(caller->desk_->ticks) / 1e9);
+    sum += static_cast<double>(caller->process_->calls) / (clock.ns(caller->process_->ticks) / 1e9);
   }
   return sum;
 }

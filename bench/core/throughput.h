@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "child.h"
 #include "contender.h"
 #include "turns.h"
 
@@ -29,12 +28,12 @@ class Caller {
     std::uint64_t calls;
     std::uint64_t ticks;
   };
-  explicit Caller(Shared<Desk> desk) : desk_(std::move(desk)) {}
+  Caller(std::unique_ptr<Contender> contender, TurnTaker<Desk> process)
+      : contender_(std::move(contender)), process_(std::move(process)) {}
   static void call(Contender& contender, const TickClock& clock, Desk& desk);
 
-  Shared<Desk> desk_;
   std::unique_ptr<Contender> contender_;
-  Child process_;
+  TurnTaker<Desk> process_;
 };
 
 /// What a round of slices says of some callers.

@@ -7,18 +7,18 @@
 
 namespace lrpc::bench {
 
-void TurnDesk::serve(const Status& ready, const std::function<Status()>& body) noexcept {
+int TurnDesk::serve(const Status& ready, const std::function<Status()>& body) noexcept {
   if (!ready) fail(ready.error());
-  for (std::uint32_t turn = 1;; ++turn) {
-    done_.store(turn, std::memory_order_release);
-    while (turn_.load(std::memory_order_acquire) == turn) futex_wait(turn_, turn);
+  for (std::uint32_t turn = 0;; ++turn) {
+    done_.store(turn + 1, std::memory_order_release);
+    while (begun_.load(std::memory_order_acquire) == turn) futex_wait(begun_, turn);
     if (const Status ran = body(); !ran) fail(ran.error());
   }
 }
 
 void TurnDesk::begin() noexcept {
-  turn_.fetch_add(1, std::memory_order_release);
-  futex_wake(turn_);
+  begun_.fetch_add(1, std::memory_order_release);
+  futex_wake(begun_);
 }
 
 Status TurnDesk::health() const {

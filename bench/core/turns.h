@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
+#include <utility>
 
+#include "child.h"
 #include "lrpc/detail/shim/result.h"
 
 namespace lrpc::bench {
@@ -14,16 +17,14 @@ namespace lrpc::bench {
 /// What such a process shares with the bench; lies in Shared, together with whatever a turn needs.
 class TurnDesk {
  public:
-  /// In the bench, before the process is forked.
-  void prepare() noexcept { turn_.store(1, std::memory_order_relaxed); }
   /// In the process: reports `ready` as its first turn, and runs `body` once for each that follows.
-  [[noreturn]] void serve(const Status& ready, const std::function<Status()>& body) noexcept;
+  [[noreturn]] int serve(const Status& ready, const std::function<Status()>& body) noexcept;
 
   /// In the bench: begins the next turn. Precondition: the last one is over.
   void begin() noexcept;
-  /// Whether the turn that was begun last is over.
+  /// Whether the turn that was begun last is over; before any was begun: the first.
   [[nodiscard]] bool over() const noexcept {
-    return done_.load(std::memory_order_acquire) == turn_.load(std::memory_order_relaxed);
+    return done_.load(std::memory_order_acquire) == begun_.load(std::memory_order_relaxed) + 1;
   }
   /// The first error of any turn.
   [[nodiscard]] Status health() const;
@@ -31,7 +32,7 @@ class TurnDesk {
  private:
   void fail(const Error& error) noexcept;
 
-  std::atomic<std::uint32_t> turn_;
+  std::atomic<std::uint32_t> begun_;  ///< By the bench: the first turn is not.
   std::atomic<std::uint32_t> done_;
   std::atomic<bool> failed_;
   char why_[256];
@@ -42,5 +43,38 @@ class TurnDesk {
 /// reports.
 Status await_turns(std::span<TurnDesk* const> desks, std::chrono::nanoseconds at_least,
                    std::chrono::nanoseconds patience = std::chrono::minutes(4));
+
+/// Such a process, and its Desk: a struct with a TurnDesk `turns`, otherwise as Shared's T. Move-only.
+template <class Desk>
+class TurnTaker {
+ public:
+  /// Forks it, and does not wait for it: its first turn is `connect()`, each that follows `turn(desk)`. Both return a
+  /// Status.
+  template <class Connect, class Turn>
+  static Result<TurnTaker> start(std::string_view name, const Seat& seat, Connect&& connect, Turn&& turn) {
+    auto desk = Shared<Desk>::create();
+    if (!desk) return desk.error();
+    TurnTaker taker(*std::move(desk));
+    TurnDesk& turns = taker->turns;
+    auto process = Child::spawn(name, seat, [&] { return turns.serve(connect(), [&] { return turn(*taker); }); });
+    if (!process) return process.error();
+    taker.process_ = *std::move(process);
+    return taker;
+  }
+
+  Desk* operator->() const noexcept { return &*desk_; }
+  Desk& operator*() const noexcept { return *desk_; }
+  [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+  /// As await_turns().
+  Status await(std::chrono::nanoseconds patience = std::chrono::minutes(4)) const {
+    TurnDesk* const turns = &desk_->turns;
+    return await_turns({&turns, 1}, {}, patience);
+  }
+
+ private:
+  explicit TurnTaker(Shared<Desk> desk) noexcept : desk_(std::move(desk)) {}
+  Shared<Desk> desk_;
+  Child process_;  // goes first
+};
 
 }  // namespace lrpc::bench

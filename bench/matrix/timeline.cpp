@@ -36,32 +36,23 @@ void record_calls(Contender& call, const TickClock& clock, TimelineRecord& recor
 
 Result<std::unique_ptr<TimelineClient>> TimelineClient::create(std::shared_ptr<LrpcDomains> domains, const Seat& seat,
                                                                const TickClock& clock) {
-  auto record = Shared<TimelineRecord>::create();
-  if (!record) return record.error();
-  std::unique_ptr<TimelineClient> client(new TimelineClient(std::move(*record)));
-  client->record_->turns.prepare();
   auto call = make_lrpc_call(std::move(domains), shim::Gate::adaptive, LrpcTest::null);
   if (!call) return call.error();
-  client->call_ = std::move(*call);
-  auto process = Child::spawn("bench-client", seat, [&]() -> int {
-    const Status ready = client->call_->connect();
-    client->record_->turns.serve(ready, [&]() -> Status {
-      warm_up(*client->call_, clock);
-      record_calls(*client->call_, clock, *client->record_);
-      return client->call_->health();
-    });
-  });
+  auto process = TurnTaker<TimelineRecord>::start(
+      "bench-client", seat, [&] { return (*call)->connect(); },
+      [&](TimelineRecord& record) {
+        warm_up(**call, clock);
+        record_calls(**call, clock, record);
+        return (*call)->health();
+      });
   if (!process) return process.error();
-  client->process_ = std::move(*process);
-  TurnDesk* const turns = &client->record_->turns;
-  if (auto connected = await_turns({&turns, 1}, {}); !connected) return connected.error();
-  return client;
+  if (auto connected = process->await(); !connected) return connected.error();
+  return std::unique_ptr<TimelineClient>(new TimelineClient(*std::move(call), *std::move(process)));
 }
 
 Status TimelineClient::stop() {
-  record_->stop.store(true, std::memory_order_relaxed);
-  TurnDesk* const turns = &record_->turns;
-  return await_turns({&turns, 1}, {});
+  process_->stop.store(true, std::memory_order_relaxed);
+  return process_.await();
 }
 
 }  // namespace lrpc::bench

@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/child.h"
 #include "core/contender.h"
 #include "core/ticks.h"
 #include "core/turns.h"
@@ -45,17 +44,17 @@ class TimelineClient {
   /// Starts the client on `seat`, binds with the adaptive gate, and makes 10,000 calls (or as many as 0.3 s allow).
   static Result<std::unique_ptr<TimelineClient>> create(std::shared_ptr<LrpcDomains> domains, const Seat& seat,
                                                         const TickClock& clock);
-  void start() noexcept { record_->turns.begin(); }
+  void start() noexcept { process_->turns.begin(); }
   /// Returns once the client has stopped.
   Status stop();
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  [[nodiscard]] const TimelineRecord& record() const noexcept { return *record_; }
+  [[nodiscard]] const TimelineRecord& record() const noexcept { return *process_; }
 
  private:
-  explicit TimelineClient(Shared<TimelineRecord> record) : record_(std::move(record)) {}
-  Shared<TimelineRecord> record_;
+  TimelineClient(std::unique_ptr<Contender> call, TurnTaker<TimelineRecord> process)
+      : call_(std::move(call)), process_(std::move(process)) {}
   std::unique_ptr<Contender> call_;
-  Child process_;
+  TurnTaker<TimelineRecord> process_;
 };
 
 }  // namespace lrpc::bench

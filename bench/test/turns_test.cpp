@@ -19,7 +19,6 @@ class Turns : public ::testing::Test {
     auto desk = Shared<Desk>::create();
     ASSERT_TRUE(desk);
     desk_.emplace(std::move(*desk));
-    (*desk_)->turns.prepare();
     auto process = Child::spawn("turns", own_seat(), [&]() -> int {
       (*desk_)->turns.serve(ready, [&]() -> Status {
         if (++(*desk_)->count == bad) return Error{Errc::call_failed, "this turn is bad"};
