@@ -48,7 +48,7 @@ Result<std::unique_ptr<Crowd>> Crowd::create(const ImportOptions& options, std::
   for (std::uint32_t planned = 0; planned < most; planned += kBindingsPerProcess) {
     auto member = start_member(options);
     if (!member) return member.error();
-    if (auto up = member->await(); !up) return up.error();
+    if (auto up = (*member)->turns.await(); !up) return up.error();
     crowd->members_.push_back(*std::move(member));
   }
   return crowd;
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Crowd>> Crowd::create(const ImportOptions& options, std::
 
 Status Crowd::take_turn(Member& member) {
   member->turns.begin();
-  return member.await(std::chrono::seconds(60));
+  return member->turns.await(std::chrono::seconds(60));
 }
 
 Status Crowd::bind_up_to(std::uint32_t count) {

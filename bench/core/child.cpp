@@ -118,4 +118,29 @@ Result<void*> map_shared(std::size_t size) {
 void unmap_shared(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
 }  // namespace detail
+
+void SharedError::set(const Error& error) noexcept {
+  if (is_set_.load(std::memory_order_relaxed)) return;
+  code_ = error.code;
+  std::snprintf(text_, sizeof(text_), "%s", error.message().c_str());
+  is_set_.store(true, std::memory_order_release);
+}
+
+Status SharedError::status() const {
+  if (!is_set_.load(std::memory_order_acquire)) return {};
+  return Error{code_, text_};
+}
+
+Status run_client(const Seat& seat, std::chrono::milliseconds limit, const std::function<Status()>& body) {
+  auto failure = Shared<SharedError>::create();
+  if (!failure) return failure.error();
+  auto client = Child::spawn("bench-client", seat, [&] {
+    if (const Status done = body(); !done) (*failure)->set(done.error());
+    return 0;
+  });
+  if (!client) return client.error();
+  if (auto ended = client->wait(limit); !ended) return Error{ended.code(), "the client " + ended.error().message()};
+  return (*failure)->status();
+}
+
 }  // namespace lrpc::bench

@@ -3,9 +3,11 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "lrpc/detail/shim/result.h"
 #include "placement.h"
@@ -75,5 +77,21 @@ class Shared {
   explicit Shared(T* object) noexcept : object_(object) {}
   T* object_ = nullptr;
 };
+
+/// What a child process tells the bench of an error; lies in Shared. The first one stays.
+class SharedError {
+ public:
+  void set(const Error& error) noexcept;
+  [[nodiscard]] Status status() const;
+
+ private:
+  std::atomic<bool> is_set_;
+  Errc code_;
+  char text_[512];
+};
+
+/// Runs `body` in a client process of its own, so that this one keeps the threads that it has; blocks until it is done.
+/// Errors: those of Child, and what `body` returns.
+Status run_client(const Seat& seat, std::chrono::milliseconds limit, const std::function<Status()>& body);
 
 }  // namespace lrpc::bench

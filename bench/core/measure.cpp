@@ -4,36 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "child.h"
 #include "report/statistics.h"
 
 namespace lrpc::bench {
 namespace {
-
-/// How the client process hands its result back.
-struct Outcome {
-  bool done;
-  double median, p99, min, max;
-  std::uint64_t calls;
-  double floor, ratio, over_floor;
-  char failure[512];
-
-  void fail(const std::string& text) noexcept { std::strncpy(failure, text.c_str(), sizeof(failure) - 1); }
-  void set(const Figures& figures) noexcept {
-    median = figures.median;
-    p99 = figures.p99;
-    min = figures.min;
-    max = figures.max;
-    calls = figures.calls;
-    floor = figures.floor.value_or(0);
-    ratio = figures.ratio.value_or(0);
-    over_floor = figures.over_floor.value_or(0);
-    done = true;
-  }
-  [[nodiscard]] Figures get() const noexcept { return {median, p99, min, max, calls, floor, ratio, over_floor}; }
-};
 
 /// Google Benchmark prints nothing: the tables are ours. It tells us when a run went wrong.
 class SilentReporter final : public benchmark::BenchmarkReporter {
@@ -67,10 +43,10 @@ void run_pairs(benchmark::State& state, PairedRun& run, const Contender& call, c
   if (const Status health = call.health(); !health) state.SkipWithError(health.error().message().c_str());
 }
 
-void client(const std::string& name, Seated call, Seated floor, const TickClock& clock, const MeasureOptions& options,
-            Outcome& outcome) {
+Status client(const std::string& name, Seated call, Seated floor, const TickClock& clock, const MeasureOptions& options,
+              Figures& figures) {
   for (Contender* contender : {&call.contender, &floor.contender}) {
-    if (const Status connected = contender->connect(); !connected) return outcome.fail(connected.error().message());
+    if (Status connected = contender->connect(); !connected) return connected;
   }
   PairedRun run(call, floor, clock, options.runner);
   benchmark::RegisterBenchmark(name.c_str(),
@@ -79,8 +55,9 @@ void client(const std::string& name, Seated call, Seated floor, const TickClock&
       ->Iterations(options.pairs);
   SilentReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter, ".");
-  if (!reporter.failure().empty()) return outcome.fail(reporter.failure());
-  outcome.set(boil_down(std::move(run).take()));
+  if (!reporter.failure().empty()) return Error{Errc::call_failed, reporter.failure()};
+  figures = boil_down(std::move(run).take());
+  return {};
 }
 
 }  // namespace
@@ -100,17 +77,12 @@ Figures boil_down(const Samples& samples) {
 
 Result<Figures> measure(const std::string& name, Seated call, Seated floor, const TickClock& clock,
                         const MeasureOptions& options) {
-  auto outcome = Shared<Outcome>::create();
-  if (!outcome) return outcome.error();
-  auto process = Child::spawn("bench-client", call.client, [&] {
-    client(name, call, floor, clock, options, **outcome);
-    return 0;
-  });
-  if (!process) return process.error();
-  auto ended = process->wait(options.limit);
-  if (!ended) return Error{ended.code(), "the client " + ended.error().message()};
-  if (!(*outcome)->done) return Error{Errc::call_failed, (*outcome)->failure};
-  return (*outcome)->get();
+  auto figures = Shared<Figures>::create();
+  if (!figures) return figures.error();
+  const Status ran =
+      run_client(call.client, options.limit, [&] { return client(name, call, floor, clock, options, **figures); });
+  if (!ran) return ran.error();
+  return **figures;
 }
 
 }  // namespace lrpc::bench

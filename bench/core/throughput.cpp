@@ -11,7 +11,7 @@ Result<std::unique_ptr<Caller>> Caller::create(std::unique_ptr<Contender> conten
         return contender->health();
       });
   if (!process) return process.error();
-  if (auto connected = process->await(); !connected) return connected.error();
+  if (auto connected = (*process)->turns.await(); !connected) return connected.error();
   return std::unique_ptr<Caller>(new Caller(std::move(contender), *std::move(process)));
 }
 

@@ -1,18 +1,20 @@
 #include "turns.h"
 
-#include <cstdio>
-
 #include "futex.h"
 #include "interrupt.h"
 
 namespace lrpc::bench {
 
+void TurnDesk::end_turn(const Status& outcome) noexcept {
+  if (!outcome) failure_.set(outcome.error());
+  done_.fetch_add(1, std::memory_order_release);
+}
+
 int TurnDesk::serve(const Status& ready, const std::function<Status()>& body) noexcept {
-  if (!ready) fail(ready.error());
-  for (std::uint32_t turn = 0;; ++turn) {
-    done_.store(turn + 1, std::memory_order_release);
-    while (begun_.load(std::memory_order_acquire) == turn) futex_wait(begun_, turn);
-    if (const Status ran = body(); !ran) fail(ran.error());
+  end_turn(ready);
+  for (std::uint32_t seen = 0;; ++seen) {
+    while (begun_.load(std::memory_order_acquire) == seen) futex_wait(begun_, seen);
+    end_turn(body());
   }
 }
 
@@ -21,15 +23,14 @@ void TurnDesk::begin() noexcept {
   futex_wake(begun_);
 }
 
-Status TurnDesk::health() const {
-  if (!failed_.load(std::memory_order_acquire)) return {};
-  return Error{Errc::call_failed, why_};
+Status TurnDesk::await(std::chrono::nanoseconds patience) {
+  TurnDesk* const self = this;
+  return await_turns({&self, 1}, {}, patience);
 }
 
-void TurnDesk::fail(const Error& error) noexcept {
-  if (failed_.load(std::memory_order_relaxed)) return;
-  std::snprintf(why_, sizeof(why_), "%s", error.message().c_str());
-  failed_.store(true, std::memory_order_release);
+Status TurnDesk::health() const {
+  if (const Status failed = failure_.status(); !failed) return Error{Errc::call_failed, failed.error().message()};
+  return {};
 }
 
 Status await_turns(std::span<TurnDesk* const> desks, std::chrono::nanoseconds at_least,

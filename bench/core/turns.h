@@ -17,6 +17,8 @@ namespace lrpc::bench {
 /// What such a process shares with the bench; lies in Shared, together with whatever a turn needs.
 class TurnDesk {
  public:
+  /// In the process: its turn is over.
+  void end_turn(const Status& outcome) noexcept;
   /// In the process: reports `ready` as its first turn, and runs `body` once for each that follows.
   [[noreturn]] int serve(const Status& ready, const std::function<Status()>& body) noexcept;
 
@@ -26,16 +28,15 @@ class TurnDesk {
   [[nodiscard]] bool over() const noexcept {
     return done_.load(std::memory_order_acquire) == begun_.load(std::memory_order_relaxed) + 1;
   }
-  /// The first error of any turn.
+  /// In the bench: as await_turns().
+  Status await(std::chrono::nanoseconds patience = std::chrono::minutes(4));
+  /// The first error of any turn: call_failed.
   [[nodiscard]] Status health() const;
 
  private:
-  void fail(const Error& error) noexcept;
-
   std::atomic<std::uint32_t> begun_;  ///< By the bench: the first turn is not.
   std::atomic<std::uint32_t> done_;
-  std::atomic<bool> failed_;
-  char why_[256];
+  SharedError failure_;
 };
 
 /// In the bench: waits until all turns are over. Sleeps for `at_least` first, so as not to be a load itself, then looks
@@ -65,11 +66,6 @@ class TurnTaker {
   Desk* operator->() const noexcept { return &*desk_; }
   Desk& operator*() const noexcept { return *desk_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  /// As await_turns().
-  Status await(std::chrono::nanoseconds patience = std::chrono::minutes(4)) const {
-    TurnDesk* const turns = &desk_->turns;
-    return await_turns({&turns, 1}, {}, patience);
-  }
 
  private:
   explicit TurnTaker(Shared<Desk> desk) noexcept : desk_(std::move(desk)) {}

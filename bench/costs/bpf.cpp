@@ -26,8 +26,6 @@ struct Samples {
   std::uint64_t runs;
   std::uint64_t nanoseconds;
   bool counted;
-  bool done;
-  char text[256];
 };
 
 double block(Contender& floor, const TickClock& clock) {
@@ -63,7 +61,6 @@ Status measure_rounds(Contender& floor, const TickClock& clock, int rounds, Samp
     samples.runs += after->runs - before->runs;
     samples.nanoseconds += after->nanoseconds - before->nanoseconds;
   }
-  samples.done = true;
   return {};
 }
 
@@ -74,14 +71,12 @@ Status run(Session& session) {
   if (!floor) return floor.error();
   auto samples = Shared<Samples>::create();
   if (!samples) return samples.error();
-  auto child = Child::spawn("bench-bpf", seats.client, [&] {
-    const Status status = measure_rounds(**floor, session.clock(), rounds, **samples);
-    if (!status) fmt::format_to_n((*samples)->text, sizeof(Samples::text) - 1, "{}", status.error().message());
-    return 0;
+  const Status ran = run_client(seats.client, std::chrono::minutes(2), [&]() -> Status {
+    const Status measured = measure_rounds(**floor, session.clock(), rounds, **samples);
+    if (!measured) return Error{Errc::not_supported, measured.error().message()};
+    return {};
   });
-  if (!child) return child.error();
-  if (auto ended = child->wait(std::chrono::minutes(2)); !ended) return ended.error();
-  if (!(*samples)->done) return Error{Errc::not_supported, (*samples)->text};
+  if (!ran) return ran;
 
   std::vector<double> without((*samples)->without, (*samples)->without + rounds);
   std::vector<double> with((*samples)->with, (*samples)->with + rounds);

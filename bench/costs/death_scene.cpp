@@ -14,7 +14,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -50,15 +49,7 @@ struct Scene {
   std::atomic<int> bindings_told;   ///< Of their revocation.
   std::atomic<std::int64_t> since;  ///< When the hearing process saw the report itself, if that counts.
   std::atomic<std::int64_t> heard;
-  std::atomic<bool> failed;
-  Errc code;
-  char why[256];
-
-  void fail(std::string_view who, const Error& error) noexcept {
-    std::snprintf(why, sizeof(why), "%.*s: %s", static_cast<int>(who.size()), who.data(), error.message().c_str());
-    code = error.code;
-    failed.store(true, std::memory_order_release);
-  }
+  SharedError failure;
 };
 
 bool client_dies(Hears hears) noexcept { return hears == Hears::unbound || hears == Hears::unbound_calls; }
@@ -113,7 +104,8 @@ struct DyingProcedures {
   }
 };
 
-int run_server(const std::string& nameserver, const std::string& name, const Act& act, Scene& scene) {
+/// Returns only if it fails.
+Status be_server(const std::string& nameserver, const std::string& name, const Act& act, Scene& scene) {
   prepare_to_end();
   DyingProcedures procedures{scene};
   ServerOptions options;
@@ -123,10 +115,8 @@ int run_server(const std::string& nameserver, const std::string& name, const Act
   if (client_dies(act.hears)) {
     exported_as.on_unbound = [&](std::uint64_t) { scene.heard.store(now(), std::memory_order_release); };
   }
-  if (auto exported = ::DeathBench::export_to(server, name, procedures, exported_as); !exported) {
-    scene.fail("the server", exported.error());
-    return 1;
-  }
+  if (auto exported = ::DeathBench::export_to(server, name, procedures, exported_as); !exported)
+    return exported.error();
   scene.server_ready.store(true, std::memory_order_release);
   wait_for_the_end(scene, act.way);
 }
@@ -187,38 +177,32 @@ Status play_client(::DeathBench::Client& client, const Act& act, int server, Sce
   return {};
 }
 
-int run_client(const ImportOptions& options, const std::string& name, const Act& act, pid_t server, Scene& scene) {
+Status be_client(const ImportOptions& options, const std::string& name, const Act& act, pid_t server, Scene& scene) {
   prepare_to_end();
   auto pidfd = shim::open_pidfd(server);
-  if (!pidfd) {
-    scene.fail("the client", pidfd.error());
-    return 1;
-  }
+  if (!pidfd) return pidfd.error();
   if (act.hears == Hears::poll) {
     pollfd ended{pidfd->get(), POLLIN, 0};
     scene.client_ready.store(true, std::memory_order_release);
     while (::poll(&ended, 1, -1) != 1) {
     }
     scene.heard.store(now(), std::memory_order_release);
-    return 0;
+    return {};
   }
   const auto import = [&] { return ::DeathBench::Client::import(name, options); };
   auto client = import();
-  if (!client) {
-    scene.fail("the client", client.error());
-    return 1;
-  }
+  if (!client) return client.error();
   if (act.gate == Gate::trap) {
-    if (Status sealed = seal(client->binding(), {.allow = {"poll", "ppoll"}}); !sealed) {
-      scene.fail("the client", sealed.error());
-      return 1;
-    }
+    if (Status sealed = seal(client->binding(), {.allow = {"poll", "ppoll"}}); !sealed) return sealed;
   }
-  if (Status played = play_client(*client, act, pidfd->get(), scene, import); !played) {
-    scene.fail("the client", played.error());
-    return 1;
-  }
-  return 0;
+  return play_client(*client, act, pidfd->get(), scene, import);
+}
+
+/// One of the two is through with its part. The exit status of its process.
+int end_of(std::string_view who, const Status& played, Scene& scene) {
+  if (played) return 0;
+  scene.failure.set({played.code(), fmt::format("{}: {}", who, played.error().message())});
+  return 1;
 }
 
 /// Waits, in the bench, for something that one of the two says.
@@ -226,7 +210,7 @@ template <class Said>
 Status await(const Scene& scene, Said&& said, std::string_view what) {
   const auto start = std::chrono::steady_clock::now();
   while (!said()) {
-    if (scene.failed.load(std::memory_order_acquire)) return Error{scene.code, scene.why};
+    if (Status ok = scene.failure.status(); !ok) return ok;
     if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
     if (std::chrono::steady_clock::now() - start > kPatience) {
       return Error{Errc::timed_out, fmt::format("{} within {} s", what, kPatience / std::chrono::seconds(1))};
@@ -307,7 +291,8 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   if (!shared) return shared.error();
   Scene& scene = **shared;
 
-  auto server = Child::spawn("bench-server", seats.server, [&] { return run_server(nameserver, name, act, scene); });
+  auto server = Child::spawn("bench-server", seats.server,
+                             [&] { return end_of("the server", be_server(nameserver, name, act, scene), scene); });
   if (!server) return server.error();
   if (auto up = await(
           scene, [&] { return scene.server_ready.load(); }, "the server did not become ready");
@@ -318,8 +303,9 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   options.nameserver = nameserver;
   options.timeout = kPatience;
   options.gate = act.gate;
-  auto client =
-      Child::spawn("bench-client", seats.client, [&] { return run_client(options, name, act, server->pid(), scene); });
+  auto client = Child::spawn("bench-client", seats.client, [&] {
+    return end_of("the client", be_client(options, name, act, server->pid(), scene), scene);
+  });
   if (!client) return client.error();
   const bool calls = act.hears == Hears::call || act.hears == Hears::started_call || act.hears == Hears::unbound_calls;
   const auto on_stage = [&] { return scene.client_ready && (!calls || scene.held); };
@@ -329,7 +315,7 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   if (!heard || client_dies(act.hears)) return heard;
   // It has heard: was it what it should hear?
   if (auto ended = client->wait(kPatience); !ended) return Error{ended.code(), "the client " + ended.error().message()};
-  if (scene.failed) return Error{scene.code, scene.why};
+  if (Status ok = scene.failure.status(); !ok) return ok.error();
   return heard;
 }
 

@@ -46,13 +46,13 @@ Result<std::unique_ptr<TimelineClient>> TimelineClient::create(std::shared_ptr<L
         return (*call)->health();
       });
   if (!process) return process.error();
-  if (auto connected = process->await(); !connected) return connected.error();
+  if (auto connected = (*process)->turns.await(); !connected) return connected.error();
   return std::unique_ptr<TimelineClient>(new TimelineClient(*std::move(call), *std::move(process)));
 }
 
 Status TimelineClient::stop() {
   process_->stop.store(true, std::memory_order_relaxed);
-  return process_.await();
+  return process_->turns.await();
 }
 
 }  // namespace lrpc::bench

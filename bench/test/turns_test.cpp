@@ -28,10 +28,7 @@ class Turns : public ::testing::Test {
     ASSERT_TRUE(process);
     process_ = std::move(*process);
   }
-  Status await() {
-    TurnDesk* const desk = &(*desk_)->turns;
-    return await_turns({&desk, 1}, {});
-  }
+  Status await() { return (*desk_)->turns.await(); }
   std::optional<Shared<Desk>> desk_;
   Child process_;
 };
