@@ -63,39 +63,28 @@ class Scale {
 
 using Out = std::back_insert_iterator<std::string>;
 
+/// One line of the file.
+template <class... Args>
+void put(Out out, fmt::format_string<Args...> format, Args&&... args) {
+  *fmt::format_to(out, format, std::forward<Args>(args)...) = '\n';
+}
+
 void draw_axes(Out out, const Axis& x_axis, const Axis& y_axis, const Scale& x, const Scale& y) {
   const double bottom = kHeight - kBottom;
   const double right = kWidth - kRight;
   for (const double tick : x.ticks()) {
     const double at = x.place(tick);
-    fmt::format_to(out,
-                   R"(<line x1="{0:.1f}" y1="{1}" x2="{0:.1f}" y2="{2}" stroke="#dddddd"/>)"
-                   "\n",
-                   at, kTop, bottom);
-    fmt::format_to(out,
-                   R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)"
-                   "\n",
-                   at, bottom + 18, tick_label(tick));
+    put(out, R"(<line x1="{0:.1f}" y1="{1}" x2="{0:.1f}" y2="{2}" stroke="#dddddd"/>)", at, kTop, bottom);
+    put(out, R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", at, bottom + 18, tick_label(tick));
   }
   for (const double tick : y.ticks()) {
     const double at = y.place(tick);
-    fmt::format_to(out,
-                   R"(<line x1="{1}" y1="{0:.1f}" x2="{2}" y2="{0:.1f}" stroke="#dddddd"/>)"
-                   "\n",
-                   at, kLeft, right);
-    fmt::format_to(out,
-                   R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)"
-                   "\n",
-                   kLeft - 6, at + 4, tick_label(tick));
+    put(out, R"(<line x1="{1}" y1="{0:.1f}" x2="{2}" y2="{0:.1f}" stroke="#dddddd"/>)", at, kLeft, right);
+    put(out, R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 6, at + 4, tick_label(tick));
   }
-  fmt::format_to(out,
-                 R"(<polyline points="{0},{1} {0},{2} {3},{2}" fill="none" stroke="black"/>)"
-                 "\n",
-                 kLeft, kTop, bottom, right);
-  fmt::format_to(out,
-                 R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)"
-                 "\n",
-                 (kLeft + right) / 2, kHeight - 18, in_xml(x_axis.label));
+  put(out, R"(<polyline points="{0},{1} {0},{2} {3},{2}" fill="none" stroke="black"/>)", kLeft, kTop, bottom, right);
+  put(out, R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", (kLeft + right) / 2, kHeight - 18,
+      in_xml(x_axis.label));
   fmt::format_to(out,
                  R"svg(<text transform="translate(18 {:.1f}) rotate(-90)" text-anchor="middle">{}</text>)svg"
                  "\n",
@@ -106,10 +95,8 @@ void draw_line(Out out, const Series& series, std::string_view colour, const Sca
   std::string points;
   const auto flush = [&] {
     if (!points.empty()) {
-      fmt::format_to(out,
-                     R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="1.5"{}/>)"
-                     "\n",
-                     points, colour, series.dashed ? R"( stroke-dasharray="6 4")" : "");
+      put(out, R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="1.5"{}/>)", points, colour,
+          series.dashed ? R"( stroke-dasharray="6 4")" : "");
     }
     points.clear();
   };
@@ -179,31 +166,21 @@ std::string SvgPlot::str() const {
                  R"(<rect width="100%" height="100%" fill="white"/>)"
                  "\n",
                  kWidth, kHeight + kLegendRow * static_cast<double>(legend_rows));
-  fmt::format_to(out,
-                 R"(<text x="{}" y="22" font-size="15">{}</text>)"
-                 "\n",
-                 kLeft, in_xml(title_));
+  put(out, R"(<text x="{}" y="22" font-size="15">{}</text>)", kLeft, in_xml(title_));
   draw_axes(out, x_, y_, x, y);
   for (const auto& [at, label] : marks_) {
-    fmt::format_to(out,
-                   R"(<line x1="{0:.1f}" y1="{1}" x2="{0:.1f}" y2="{2}" stroke="black" stroke-dasharray="2 3"/>)"
-                   "\n",
-                   x.place(at), kTop, kHeight - kBottom);
-    fmt::format_to(out,
-                   R"(<text x="{:.1f}" y="{}">{}</text>)"
-                   "\n",
-                   x.place(at) + 4, kTop + 12, in_xml(label));
+    put(out, R"(<line x1="{0:.1f}" y1="{1}" x2="{0:.1f}" y2="{2}" stroke="black" stroke-dasharray="2 3"/>)",
+        x.place(at), kTop, kHeight - kBottom);
+    put(out, R"(<text x="{:.1f}" y="{}">{}</text>)", x.place(at) + 4, kTop + 12, in_xml(label));
   }
   for (std::size_t i = 0; i < series_.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
     const std::size_t legend_row = i / kLegendColumns;
     draw_line(out, series_[i], colour, x, y);
-    fmt::format_to(out,
-                   R"(<text x="{}" y="{}" fill="{}">{} {}</text>)"
-                   "\n",
-                   kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns),
-                   kHeight + kLegendRow * static_cast<double>(legend_row), colour, series_[i].dashed ? "- -" : "\u2014",
-                   in_xml(series_[i].name));
+    put(out, R"(<text x="{}" y="{}" fill="{}">{} {}</text>)",
+        kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns),
+        kHeight + kLegendRow * static_cast<double>(legend_row), colour, series_[i].dashed ? "- -" : "\u2014",
+        in_xml(series_[i].name));
   }
   return text + "</svg>\n";
 }
