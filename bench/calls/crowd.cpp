@@ -36,9 +36,7 @@ Result<Crowd::Member> Crowd::start_member(const ImportOptions& options) {
       "bench-crowd", own_seat(), [] { return Status(); },
       [&](Desk& desk) {
         if (desk.call) return call();
-        const std::uint64_t begun = ticks_begin();
-        bind(desk);
-        desk.import_ticks = ticks_end() - begun;
+        desk.import_ticks = ticks_of([&] { bind(desk); });
         return Status();
       });
 }

@@ -17,6 +17,7 @@
 
 #include "interrupt.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "ticks.h"
 
 namespace lrpc::bench {
 
@@ -92,15 +93,11 @@ Result<int> Child::wait(std::chrono::milliseconds limit) {
 void wait_until_idle(pid_t pid, std::chrono::microseconds quiet, std::chrono::milliseconds limit) noexcept {
   clockid_t cpu_clock{};
   if (::clock_getcpuclockid(pid, &cpu_clock) != 0) return;
-  const auto used = [&] {
-    timespec time{};
-    ::clock_gettime(cpu_clock, &time);
-    return time.tv_sec * 1'000'000'000L + time.tv_nsec;
-  };
   const auto start = std::chrono::steady_clock::now();
-  long last = -1;
-  for (long current = used(); current != last && std::chrono::steady_clock::now() - start < limit; current = used()) {
-    last = current;
+  std::uint64_t last = ~std::uint64_t{0};
+  for (std::uint64_t used = clock_ns(cpu_clock); used != last && std::chrono::steady_clock::now() - start < limit;
+       used = clock_ns(cpu_clock)) {
+    last = used;
     std::this_thread::sleep_for(quiet);
   }
 }

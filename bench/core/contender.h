@@ -41,11 +41,7 @@ class RoundTrips : public Contender {
     for (std::uint64_t i = 0; i < count; ++i) static_cast<Self*>(this)->round_trip();
   }
   void run_single(std::span<std::uint64_t> ticks) final {
-    for (auto& one : ticks) {
-      const std::uint64_t before = ticks_begin();
-      static_cast<Self*>(this)->round_trip();
-      one = ticks_end() - before;
-    }
+    for (auto& one : ticks) one = ticks_of([this] { static_cast<Self*>(this)->round_trip(); });
   }
 };
 

@@ -47,9 +47,7 @@ void PairedRun::enter(Side& side) {
 }
 
 double PairedRun::timed_block(Side& side) {
-  const std::uint64_t before = ticks_begin();
-  side.contender.run(side.block_calls);
-  return clock_.ns(ticks_end() - before);
+  return clock_.ns(ticks_of([&] { side.contender.run(side.block_calls); }));
 }
 
 void PairedRun::first_warm_up(Side& side) {

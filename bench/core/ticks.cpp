@@ -1,18 +1,10 @@
 #include "ticks.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <vector>
 
 namespace lrpc::bench {
 namespace {
-
-std::uint64_t raw_clock_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 /// Both clocks at one moment: of several readings the one that took the fewest ticks.
 struct Moment {
@@ -24,7 +16,7 @@ Moment read_both() {
   std::uint64_t best_width = UINT64_MAX;
   for (int i = 0; i < 32; ++i) {
     const std::uint64_t before = ticks_begin();
-    const std::uint64_t ns = raw_clock_ns();
+    const std::uint64_t ns = clock_ns(CLOCK_MONOTONIC_RAW);
     const std::uint64_t after = ticks_end();
     if (after - before >= best_width) continue;
     best_width = after - before;
@@ -37,7 +29,7 @@ Moment read_both() {
 
 TickClock TickClock::calibrate() {
   const Moment first = read_both();
-  while (raw_clock_ns() - first.ns < 20'000'000) relax();
+  while (clock_ns(CLOCK_MONOTONIC_RAW) - first.ns < 20'000'000) relax();
   const Moment last = read_both();
 
   TickClock clock;

@@ -1,6 +1,8 @@
 // Time in processor ticks, and what a tick is worth.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 #include <cstdint>
 
@@ -11,6 +13,21 @@
 #endif
 
 namespace lrpc::bench {
+
+/// What a clock of the kernel's says.
+inline std::uint64_t clock_ns(clockid_t clock) noexcept {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// How long `body()` takes.
+template <class Body>
+std::uint64_t ticks_of(Body&& body) {
+  const std::uint64_t before = ticks_begin();
+  body();
+  return ticks_end() - before;
+}
 
 /// Keeps the processor busy for so long.
 inline void compute_for(std::uint64_t ticks) noexcept {

@@ -49,11 +49,7 @@ class AsyncCall final : public Contender {
     for (std::size_t i = 0; i < filled; ++i) note(pending_[i].finish());
   }
   void run_single(std::span<std::uint64_t> ticks) override {
-    for (auto& one : ticks) {
-      const std::uint64_t before = ticks_begin();
-      run(1);
-      one = ticks_end() - before;
-    }
+    for (auto& one : ticks) one = ticks_of([this] { run(1); });
   }
 
   [[nodiscard]] Status health() const override {

@@ -26,26 +26,21 @@ struct Samples {
 };
 
 Status bind_and_call(const BareIntroduction& bare, const ImportOptions& options, Samples& samples) {
-  const auto timed = [](std::uint64_t& ticks, auto&& body) {
-    const std::uint64_t before = ticks_begin();
-    body();
-    ticks = ticks_end() - before;
-  };
   for (std::size_t i = 0; i < kBinds; ++i) {
     std::optional<Result<std::unique_ptr<BareIntroduction::Introduced>>> introduced;
-    timed(samples.bare[i], [&] { introduced.emplace(bare.introduce()); });
+    samples.bare[i] = ticks_of([&] { introduced.emplace(bare.introduce()); });
     if (!*introduced) return introduced->error();
     introduced.reset();
     std::optional<Result<::Bench::Client>> client;
-    timed(samples.import_ticks[i],
-          [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
+    samples.import_ticks[i] =
+        ticks_of([&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
     if (!*client) return client->error();
     for (std::uint64_t* ticks : {&samples.first_call[i], &samples.second_call[i]}) {
       Errc called = Errc::ok;
-      timed(*ticks, [&] { called = client->value().Null().code(); });
+      *ticks = ticks_of([&] { called = client->value().Null().code(); });
       if (called != Errc::ok) return Error{called, "a call"};
     }
-    timed(samples.unbind[i], [&] { client.reset(); });
+    samples.unbind[i] = ticks_of([&] { client.reset(); });
   }
   return {};
 }

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +19,7 @@
 
 #include "core/child.h"
 #include "core/interrupt.h"
+#include "core/ticks.h"
 #include "death.client.h"
 #include "death.server.h"
 #include "lrpc/sealed.h"
@@ -34,11 +34,7 @@ constexpr int kWarmUpCalls = 50;
 constexpr milliseconds kQuiet{2};  ///< Between the last that happens before the death and the death.
 
 /// CLOCK_MONOTONIC is one clock for the machine: the two and the bench may compare theirs.
-std::int64_t now() noexcept {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1'000'000'000L + time.tv_nsec;
-}
+std::int64_t now() noexcept { return static_cast<std::int64_t>(clock_ns(CLOCK_MONOTONIC)); }
 
 /// What the bench and the two share.
 struct Scene {

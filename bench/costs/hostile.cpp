@@ -74,24 +74,19 @@ Status list_names(const std::string& nameserver) {
 }
 
 Status be_honest(const ImportOptions& options, std::size_t rounds, Samples& samples) {
-  const auto timed = [](std::uint64_t& ticks, auto&& body) {
-    const std::uint64_t before = ticks_begin();
-    body();
-    ticks = ticks_end() - before;
-  };
   for (std::size_t i = 0; i < rounds; ++i) {
     Status listed;
-    timed(samples.list[i], [&] { listed = list_names(options.nameserver); });
+    samples.list[i] = ticks_of([&] { listed = list_names(options.nameserver); });
     if (!listed) return listed;
     if (::seteuid(kHonest) != 0) return system_error("seteuid", errno);
     std::optional<Result<::Bench::Client>> client;
-    timed(samples.import_ticks[i],
-          [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
+    samples.import_ticks[i] =
+        ticks_of([&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
     if (!*client) return client->error();
     Errc called = Errc::ok;
-    timed(samples.call[i], [&] { called = client->value().Null().code(); });
+    samples.call[i] = ticks_of([&] { called = client->value().Null().code(); });
     if (called != Errc::ok) return Error{called, "a call"};
-    timed(samples.unbind[i], [&] { client.reset(); });
+    samples.unbind[i] = ticks_of([&] { client.reset(); });
     if (::seteuid(0) != 0) return system_error("seteuid", errno);
   }
   return {};
@@ -204,13 +199,9 @@ Status answer_with_something_slow(const std::vector<UniqueFd>& sockets, Slow kin
 Status import_and_let_go(std::vector<UniqueFd>& sockets, Samples& samples) {
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     std::optional<Result<::Bench::Client>> client;
-    const std::uint64_t begun = ticks_begin();
-    client.emplace(::Bench::Client::import_over(std::move(sockets[i])));
-    samples.import_ticks[i] = ticks_end() - begun;
+    samples.import_ticks[i] = ticks_of([&] { client.emplace(::Bench::Client::import_over(std::move(sockets[i]))); });
     if (!*client) return client->error();
-    const std::uint64_t over = ticks_begin();
-    client.reset();
-    samples.unbind[i] = ticks_end() - over;
+    samples.unbind[i] = ticks_of([&] { client.reset(); });
   }
   return {};
 }

@@ -1,6 +1,5 @@
 #include "run_domains.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,12 +53,6 @@ struct Answering {
 [[noreturn]] void serve_for_ever(RunDesk& desk) {
   desk.servers_ready.fetch_add(1);
   for (;;) ::pause();
-}
-
-std::uint64_t own_processor_ns() noexcept {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(used.tv_nsec);
 }
 
 /// One thread's calls.
@@ -127,12 +120,12 @@ int call_from_threads(unsigned first, const RunTerms& terms, const Call& call) {
     if (terms.situation.fifo && !become_fifo()) failed = true;
     if (!Caller(terms, terms.desk.callers[index]).run(Call(call))) failed = true;
   };
-  const std::uint64_t before = own_processor_ns();
+  const std::uint64_t before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   std::vector<std::thread> others;
   for (unsigned i = 1; i < terms.situation.threads; ++i) others.emplace_back(body, first + i);
   body(first);
   for (auto& other : others) other.join();
-  terms.desk.clients_ns.fetch_add(own_processor_ns() - before);
+  terms.desk.clients_ns.fetch_add(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before);
   return failed ? 1 : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler.h"
+#include "core/ticks.h"
 
 namespace lrpc::bench {
 namespace {
@@ -12,11 +13,7 @@ namespace {
 constexpr std::int64_t kPeriodNs = 1'000'000;
 constexpr std::int64_t kWorkNs = 200'000;
 
-std::int64_t now_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
+std::int64_t now_ns() noexcept { return static_cast<std::int64_t>(clock_ns(CLOCK_MONOTONIC)); }
 
 void compute(std::uint64_t turns) noexcept {
   volatile std::uint64_t turn = 0;
