@@ -9,24 +9,18 @@ namespace lrpc::bench {
 
 std::string Delays::missed() const {
   // Not above the bar is not enough: without delays there are no figures, and NaN is above nothing.
-  const bool median_missed = !(median <= kMedianDelayBar);
-  const bool worst_missed = !(worst <= kWorstDelayBar);
+  const bool median_missed = !(waited.median <= kMedianDelayBar);
+  const bool worst_missed = !(waited.max <= kWorstDelayBar);
   if (median_missed && worst_missed) return "median worst";
   if (median_missed) return "median";
   return worst_missed ? "worst" : "";
 }
 
 Delays delays_of(std::span<const double> signed_ns) {
-  Delays delays;
-  delays.count = signed_ns.size();
-  delays.before = static_cast<std::uint64_t>(std::ranges::count_if(signed_ns, [](double ns) { return ns < 0; }));
   std::vector<double> waited(signed_ns.begin(), signed_ns.end());
   for (double& ns : waited) ns = std::max(ns, 0.0);
-  delays.median = median(waited);
-  delays.p99 = quantile(waited, 0.99);
-  delays.min = quantile(waited, 0);
-  delays.worst = quantile(waited, 1);
-  return delays;
+  const auto before = std::ranges::count_if(signed_ns, [](double ns) { return ns < 0; });
+  return {figures_of(waited), static_cast<std::uint64_t>(before)};
 }
 
 }  // namespace lrpc::bench

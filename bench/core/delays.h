@@ -5,20 +5,17 @@
 #include <span>
 #include <string>
 
+#include "report/row.h"
+
 namespace lrpc::bench {
 
 /// The bars of a delay, on an idle machine, in nanoseconds.
 inline constexpr double kMedianDelayBar = 1e6;
 inline constexpr double kWorstDelayBar = 20e6;
 
-/// Nanoseconds; who heard before the report counts as 0.
 struct Delays {
-  double median = 0;
-  double p99 = 0;
-  double min = 0;
-  double worst = 0;
+  Figures waited;            ///< Nanoseconds; who heard before the report counts as 0.
   std::uint64_t before = 0;  ///< How many heard before it.
-  std::uint64_t count = 0;
 
   /// "median worst": those of the bars that were missed; empty if none was.
   [[nodiscard]] std::string missed() const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "report/histogram.h"
+#include "report/row.h"
 #include "ticks.h"
 
 namespace lrpc::bench {
@@ -20,6 +21,9 @@ struct Timing {
   double min = 0;
   double max = 0;
   std::uint64_t calls = 0;
+  [[nodiscard]] Figures figures() const {
+    return {.median = median, .p99 = p99, .min = min, .max = max, .calls = calls, .mean = mean};
+  }
 };
 [[nodiscard]] Timing timing_of(const Histogram& ticks, const TickClock& clock);
 

@@ -49,8 +49,7 @@ void emit(Session& session, const Table& table, Row row, const std::uint64_t (&t
   if (!session.filter().wants(row.gate, row.placement, row.test)) return;
   std::vector<double> ns;
   for (const auto one : ticks) ns.push_back(session.clock().ns(one));
-  row.figures = {
-      .median = median(ns), .p99 = quantile(ns, 0.99), .min = quantile(ns, 0), .max = quantile(ns, 1), .calls = kBinds};
+  row.figures = figures_of(ns);
   session.emit(table, row);
 }
 

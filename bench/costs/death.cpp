@@ -56,15 +56,6 @@ Result<Sampled> sample(const std::string& nameserver, const Seats& seats, const 
   return sampled;
 }
 
-Figures figures_of(const Delays& delays, std::optional<double> floor) {
-  return {.median = delays.median,
-          .p99 = delays.p99,
-          .min = delays.min,
-          .max = delays.worst,
-          .calls = delays.count,
-          .floor = floor};
-}
-
 std::string us(double ns) { return number(ns / 1000); }
 
 }  // namespace
@@ -114,14 +105,15 @@ void death(Session& session) {
     }
     const Delays delays = delays_of(sampled->after_report);
     const std::string missed = delays.missed();
+    row.figures = delays.waited;
     table.print({std::string(name(act.hears)), is_floor ? "-" : std::string(row.gate), std::string(name(act.way)),
-                 fmt::format("{}", delays.count), fmt::format("{}", delays.before), us(delays.median), us(delays.p99),
-                 us(delays.worst), us(median(sampled->after_signal)),
+                 fmt::format("{}", row.figures.calls), fmt::format("{}", delays.before), us(row.figures.median),
+                 us(row.figures.p99), us(row.figures.max), us(median(sampled->after_signal)),
                  is_floor         ? "-"
                  : missed.empty() ? "met"
                                   : "MISSED: " + missed});
-    if (is_floor) floor = delays.median;
-    row.figures = figures_of(delays, floor);
+    if (is_floor) floor = row.figures.median;
+    row.figures.floor = floor;
     session.emit_json(row);
   }
 }

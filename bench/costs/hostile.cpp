@@ -96,15 +96,9 @@ void emit(Session& session, const Table& table, const std::string& test, const s
           std::size_t rounds) {
   std::vector<double> ns;
   for (std::size_t i = 0; i < rounds; ++i) ns.push_back(session.clock().ns(ticks[i]));
-  session.emit(table, {.bench = "hostile",
-                       .gate = "adaptive",
-                       .placement = "unpinned",
-                       .test = test,
-                       .figures = {.median = median(ns),
-                                   .p99 = quantile(ns, 0.99),
-                                   .min = quantile(ns, 0),
-                                   .max = quantile(ns, 1),
-                                   .calls = rounds}});
+  session.emit(
+      table,
+      {.bench = "hostile", .gate = "adaptive", .placement = "unpinned", .test = test, .figures = figures_of(ns)});
 }
 
 /// For Slow::stuck, else null. Errors: those of StuckFile::make().

@@ -67,13 +67,11 @@ void show(Session& session, const Table& table, const Situation& situation, cons
                number(c.bad_share), number(c.worst_bad_share), fmt::format("{}/{}", c.bad_runs, c.best_bad_runs),
                number(c.first_good), c.others ? ratio(c.others) : "", c.missed});
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Timing timing = all[i].timing(session.clock());
-    Row row{
-        .bench = "default", .gate = name_of(kDefaultAndFixed[i].gate), .placement = "unpinned", .test = situation.name};
-    row.figures = {.median = timing.median, .p99 = timing.p99, .min = timing.min, .max = timing.max};
-    row.figures.calls = timing.calls;
-    row.figures.mean = timing.mean;
-    session.emit_json(row);
+    session.emit_json({.bench = "default",
+                       .gate = name_of(kDefaultAndFixed[i].gate),
+                       .placement = "unpinned",
+                       .test = situation.name,
+                       .figures = all[i].timing(session.clock()).figures()});
   }
   for (std::size_t i = 0; i < all.front().runs.size(); ++i) {
     Strip strip{.label = i == 0 ? situation.name : "", .times = all.front().runs[i].windows};

@@ -94,14 +94,11 @@ void show(Session& session, const AllLives& all) {
     const std::string_view name = kind == 0 ? "nothing" : kDefaultAndFixed[kind - 1].name;
     table.print({std::string(name), number(timing.median / 1e6), number(timing.mean / 1e6), number(timing.p99 / 1e6),
                  number(above[kind]), number(median(lives.import_ns) / 1e3), number(median(lives.call_ns) / 1e3)});
-    Row row{.bench = "default",
-            .gate = kind == 0 ? "none" : name_of(kDefaultAndFixed[kind - 1].gate),
-            .placement = "unpinned",
-            .test = kShortLived};
-    row.figures = {.median = timing.median, .p99 = timing.p99, .min = timing.min, .max = timing.max};
-    row.figures.calls = timing.calls;
-    row.figures.mean = timing.mean;
-    session.emit_json(row);
+    session.emit_json({.bench = "default",
+                       .gate = kind == 0 ? "none" : name_of(kDefaultAndFixed[kind - 1].gate),
+                       .placement = "unpinned",
+                       .test = kShortLived,
+                       .figures = timing.figures()});
   }
   const auto best = std::ranges::min_element(timings.begin() + 2, timings.end(), {}, &Timing::median);
   const Verdict verdict = judge(timings[1], *best, std::nullopt);

@@ -141,10 +141,8 @@ void emit_json(Session& session, const Cell& cell, const std::vector<CellResult>
             .gate = ours ? name(result.strategy) : "none",
             .placement = name(cell.placement),
             .test = fmt::format("{}/{}/{}", name(cell.load), name(cell.pace), cell.clients)};
-    const Timing& t = result.judging;
-    row.figures = {.median = t.median, .p99 = t.p99, .min = t.min, .max = t.max, .calls = t.calls};
-    row.figures.mean = t.mean;
-    row.figures.ratio = t.median / best.median;
+    row.figures = result.judging.figures();
+    row.figures.ratio = result.judging.median / best.median;
     session.emit_json(row);
   }
 }

@@ -24,6 +24,14 @@ double median(std::span<const double> samples) {
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+Figures figures_of(std::span<const double> samples) {
+  return {.median = median(samples),
+          .p99 = quantile(samples, 0.99),
+          .min = quantile(samples, 0),
+          .max = quantile(samples, 1),
+          .calls = samples.size()};
+}
+
 std::vector<double> paired_ratios(std::span<const double> floor, std::span<const double> call) {
   assert(floor.size() == call.size() + 1);
   std::vector<double> ratios;

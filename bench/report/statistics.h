@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "row.h"
+
 namespace lrpc::bench {
 
 /// The q-quantile by nearest rank: the smallest sample that at least q of all samples do not exceed. 0 ≤ q ≤ 1.
@@ -11,6 +13,9 @@ namespace lrpc::bench {
 [[nodiscard]] double quantile(std::span<const double> samples, double q);
 /// The middle sample, or the mean of the two middle ones. NaN if there are no samples.
 [[nodiscard]] double median(std::span<const double> samples);
+
+/// Of samples in a row's unit, each of which counts as a call.
+[[nodiscard]] Figures figures_of(std::span<const double> samples);
 
 /// Call block i ran between floor blocks i and i + 1: its ratio is to the mean of the two.
 /// Precondition: floor.size() == call.size() + 1.

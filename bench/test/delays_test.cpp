@@ -12,10 +12,10 @@ Delays delays(const std::vector<double>& signed_ns) { return delays_of(signed_ns
 TEST(Delays, who_heard_before_the_report_did_not_wait_and_is_counted) {
   const Delays some = delays({-500, 300, -1, 0, 100});
   EXPECT_EQ(some.before, 2U);
-  EXPECT_EQ(some.count, 5U);
-  EXPECT_EQ(some.min, 0);
-  EXPECT_EQ(some.median, 0);
-  EXPECT_EQ(some.worst, 300);
+  EXPECT_EQ(some.waited.calls, 5U);
+  EXPECT_EQ(some.waited.min, 0);
+  EXPECT_EQ(some.waited.median, 0);
+  EXPECT_EQ(some.waited.max, 300);
 }
 
 TEST(Delays, what_is_at_a_bar_meets_it) {
