@@ -10,10 +10,8 @@
 #include "alternate.h"
 #include "core/interrupt.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "netrpc/sim/devices.h"
-#include "netrpc/sim/world.h"
 #include "session.h"
-#include "stack_client.h"
+#include "sim_pair.h"
 
 namespace lrpc::bench {
 namespace {
@@ -62,37 +60,23 @@ class Room {
       members.push_back(made->machines_.back()->host.address());
     }
     for (const auto& machine : made->machines_) {
-      const Shepherd inside(machine->host.monitor());
-      auto composed = Graph::compose(machine->host.host(), *graph, kinds);
-      if (!composed) return composed.error();
-      machine->graph.emplace(std::move(*composed));
-      if (auto set = machine->host.host().groups().set(kGroup, members); !set) return set.error();
-      Protocol& top = *machine->graph->find("top");
+      if (Status done = machine->compose(*graph, kinds); !done) return done.error();
       const bool speaks = machine == made->machines_.front();
       if (!carrier.to_group && !speaks) {
-        const ParticipantSet anyone = bench_participants(machine->host.address(), {});
-        if (auto enabled = top.open_enable(machine->user, anyone); !enabled) return enabled.error();
+        if (Status enabled = machine->serve(); !enabled) return enabled.error();
         continue;
       }
+      const Shepherd inside(machine->host.monitor());
+      if (auto set = machine->host.host().groups().set(kGroup, members); !set) return set.error();
       for (const HostAddress peer : carrier.to_group ? std::vector{kGroup} : members) {
         if (peer == machine->host.address()) continue;
-        auto session = top.open(machine->user, bench_participants(machine->host.address(), peer));
+        auto session = machine->top().open(machine->user, bench_participants(machine->host.address(), peer));
         if (!session) return session.error();
         machine->sessions.push_back(*session);
       }
     }
     return made;
   }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() {
-    for (const auto& machine : machines_) {
-      const Shepherd inside(machine->host.monitor());
-      machine->sessions.clear();
-      machine->graph.reset();
-    }
-  }
-
   /// Until all have it.
   bool once(std::size_t size) {
     Machine& speaker = *machines_.front();
@@ -118,13 +102,7 @@ class Room {
   void rest() { world_.run_for(100ms); }
 
  private:
-  struct Machine {
-    explicit Machine(SimHost& simulated) : host(simulated), user(simulated.host()) {}
-    SimHost& host;
-    Listener user;
-    std::optional<Graph> graph;
-    std::vector<SessionRef> sessions;
-  };
+  using Machine = SimMachine<Listener>;
   Room() = default;
   SimWorld world_;
   std::vector<std::unique_ptr<Machine>> machines_;

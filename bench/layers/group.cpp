@@ -9,10 +9,8 @@
 #include "alternate.h"
 #include "core/interrupt.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "netrpc/sim/devices.h"
-#include "netrpc/sim/world.h"
 #include "session.h"
-#include "stack_client.h"
+#include "sim_pair.h"
 
 namespace lrpc::bench {
 namespace {
@@ -71,18 +69,13 @@ class Servers {
     if (!graph) return graph.error();
     std::vector<HostAddress> members;
     for (std::size_t i = 0; i <= servers; ++i) {
-      auto machine = std::make_unique<Machine>(made->world_.add_host(), i != 0);
-      const Shepherd inside(machine->host.monitor());
-      auto composed = Graph::compose(machine->host.host(), *graph, kinds);
-      if (!composed) return composed.error();
-      machine->graph.emplace(std::move(*composed));
-      machine->user.answer_with(kInteger);
-      made->machines_.push_back(std::move(machine));
-      if (i == 0) continue;
-      Machine& server = *made->machines_.back();
-      const ParticipantSet anyone = bench_participants(server.host.address(), {});
-      if (auto enabled = server.graph->find("top")->open_enable(server.user, anyone); !enabled) return enabled.error();
-      members.push_back(server.host.address());
+      const bool serves = i != 0;
+      Machine& machine = *made->machines_.emplace_back(std::make_unique<Machine>(made->world_.add_host(), serves));
+      if (Status done = machine.compose(*graph, kinds); !done) return done.error();
+      machine.user.answer_with(kInteger);
+      if (!serves) continue;
+      if (Status enabled = machine.serve(); !enabled) return enabled.error();
+      members.push_back(machine.host.address());
     }
     Machine& client = *made->machines_.front();
     {
@@ -90,34 +83,19 @@ class Servers {
       if (auto set = client.host.host().groups().set(kGroup, members); !set) return set.error();
     }
     const bool group = &configuration != &kConfigurations[0];  // Sun RPC knows none
-    auto trips = StackClient::open(client.user, *client.graph->find("top"), configuration.service,
-                                   group ? kGroup : members.front());
+    auto trips = StackClient::open(client.user, client.top(), configuration.service, group ? kGroup : members.front());
     if (!trips) return trips.error();
     made->trips_.emplace(std::move(*trips));
     return made;
   }
-  Servers(const Servers&) = delete;
-  Servers& operator=(const Servers&) = delete;
-  ~Servers() {
-    trips_.reset();
-    for (const auto& machine : machines_) {
-      const Shepherd inside(machine->host.monitor());
-      machine->graph.reset();
-    }
-  }
   bool once() { return trips_->once(kInteger) == Errc::ok; }
 
  private:
-  struct Machine {
-    Machine(SimHost& simulated, bool serves) : host(simulated), user(simulated.host(), serves) {}
-    SimHost& host;
-    StackUser user;
-    std::optional<Graph> graph;
-  };
+  using Machine = SimMachine<StackUser>;
   Servers() = default;
   SimWorld world_;
   std::vector<std::unique_ptr<Machine>> machines_;
-  std::optional<StackClient> trips_;
+  std::optional<StackClient> trips_;  // goes first
 };
 
 struct Measured {
