@@ -52,6 +52,11 @@ class Session {
   [[nodiscard]] const Filter& filter() const noexcept { return filter_; }
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
   [[nodiscard]] bool quick() const noexcept { return quick_; }
+  /// Whether there is such a placement here, and it is asked for.
+  [[nodiscard]] bool wants(Placement placement) const noexcept {
+    return (placement != Placement::two_cores || cores_.has_two()) &&
+           (filter_.placement.empty() || filter_.placement == name(placement));
+  }
 
   /// Starts the contender's peers on the server's seat.
   using MakeContender = std::function<Result<std::unique_ptr<Contender>>(const Seats& seats)>;

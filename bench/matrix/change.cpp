@@ -227,7 +227,7 @@ void change(Session& session) {
   for (const Change& one : kChanges) {
     if (!session.cores().has_two()) break;
     if (interrupted()) return;
-    if (!session.filter().placement.empty() && session.filter().placement != name(one.placement)) continue;
+    if (!session.wants(one.placement)) continue;
     auto course = run_course(session, one);
     if (interrupted()) return;
     if (!course) {

@@ -202,10 +202,8 @@ void scale(Session& session) {
   const Table table(columns());
   table.print_head();
   for (const Placement placement : {Placement::one_core, Placement::two_cores}) {
-    if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
-    if (!session.filter().placement.empty() && session.filter().placement != name(placement)) continue;
-    const Status done = Scale(session, table, placement, may_bind).run();
-    if (!done) session.fail(done.error().message());
+    if (interrupted() || !session.wants(placement)) continue;
+    session.check(Scale(session, table, placement, may_bind).run());
   }
 }
 

@@ -119,10 +119,7 @@ void loss(Session& session) {
       "Each end loses that share of the packets that it sends, at random (FAULT under FRAGMENT or M_RPC); the replies "
       "are empty. Medians of blocks of 200 ms measured in turns; the ratio is the median of paired ratios (the bar at "
       "10 %: 0.50).");
-  if (const auto why = netrpc::test::why_no_namespaces()) {
-    session.fail(*why);
-    return;
-  }
+  if (const auto why = netrpc::test::why_no_namespaces()) return session.fail(*why);
   const Table table(
       {{"stack", -30}, {"callers", 8}, {"bytes", 6}, {"loss", 6}, {"without", 10}, {"with loss", 10}, {"ratio", 8}});
   table.print_head();

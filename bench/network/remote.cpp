@@ -133,10 +133,7 @@ void remote(Session& session) {
                   "same wire (AF_PACKET, with UDP: UDP) and two local calls of the same procedure, one for each host. "
                   "The ratio is the median of the paired ratios; the bar of Null is {}.",
                   kBar));
-  if (const auto why = netrpc::test::why_no_namespaces()) {
-    session.fail(*why);
-    return;
-  }
+  if (const auto why = netrpc::test::why_no_namespaces()) return session.fail(*why);
   const Table table({{"path", -11},
                      {"placement", -10},
                      {"test", -9},
@@ -150,9 +147,7 @@ void remote(Session& session) {
   for (const Path& path : kPaths) {
     for (const Placement placement : kPlacements) {
       if (interrupted()) return;
-      const std::string_view asked = session.filter().placement;
-      if (!asked.empty() && asked != name(placement)) continue;
-      if (placement == Placement::two_cores && !session.cores().has_two()) continue;  // said in the first line
+      if (!session.wants(placement)) continue;
       try {
         const Status done = measure_path(session, table, path, placement);
         if (!done) session.fail(fmt::format("{}, {}: {}", path.name, name(placement), done.error().message()));

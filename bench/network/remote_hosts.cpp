@@ -24,23 +24,11 @@ Status RemoteHosts::start_end(WholeHost& end, const netrpc::test::Namespace& whe
 }
 
 Status RemoteHosts::start_bare(const Seats& seats, SocketKind kind) {
-  std::optional<BareSocket> answers;
-  Status done;
-  const auto open = [&](std::optional<BareSocket>& socket, const netrpc::test::Namespace& where,
-                        netrpc::HostAddress local, netrpc::HostAddress peer) {
-    where.run([&] {
-      auto opened = BareSocket::open(kind, "wire", local, peer);
-      if (opened) {
-        socket.emplace(std::move(*opened));
-      } else {
-        done = opened.error();
-      }
-    });
-  };
-  open(answers, wire_.server, Wire::kServer, Wire::kClient);
-  if (done) open(bare_, wire_.client, Wire::kClient, Wire::kServer);
-  if (done) done = bare_->connect();
-  if (!done) return done;
+  auto answers = wire_.open_server(kind);
+  if (!answers) return answers.error();
+  auto asks = wire_.open_client(kind);
+  if (!asks) return asks.error();
+  bare_.emplace(*std::move(asks));
   // A process, not a thread: the servers of the calls have address spaces of their own, too.
   auto echo = Child::spawn("bench-echo", seats.server, [&] {
     answers->echo();

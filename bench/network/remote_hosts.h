@@ -34,8 +34,6 @@ class RemoteHosts {
   [[nodiscard]] ImportOptions import_options() const;
   /// The client's end of the ping-pong, connected: for a child process.
   [[nodiscard]] BareSocket& bare() noexcept { return *bare_; }
-  /// `client`: the lrpc-netd of the client's host, else the other one.
-  [[nodiscard]] pid_t netd_pid(bool client) const noexcept { return (client ? here_ : there_).netd.pid(); }
 
  private:
   RemoteHosts() = default;

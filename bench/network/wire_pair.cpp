@@ -9,6 +9,22 @@ using namespace netrpc;
 
 Wire::Wire() { netrpc::test::join(client, "wire", "10.0.0.1/24", server, "wire", "10.0.0.2/24"); }
 
+Result<BareSocket> Wire::open_server(SocketKind kind, const Pieces& pieces) const {
+  Result<BareSocket> opened = Errc::system_error;
+  server.run([&] { opened = BareSocket::open(kind, "wire", kServer, kClient, pieces); });
+  return opened;
+}
+
+Result<BareSocket> Wire::open_client(SocketKind kind, const Pieces& pieces) const {
+  Result<BareSocket> opened = Errc::system_error;
+  client.run([&] {
+    opened = BareSocket::open(kind, "wire", kClient, kServer, pieces);
+    if (!opened) return;
+    if (Status connected = opened->connect(); !connected) opened = connected.error();
+  });
+  return opened;
+}
+
 Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAddress address, const Stack& stack,
                          bool server) {
   auto engine = UringEngine::make();
@@ -87,27 +103,13 @@ WirePair::End::~End() {
 
 Result<std::unique_ptr<BarePair>> BarePair::create(SocketKind kind, const Seats& seats, const Pieces& pieces) {
   std::unique_ptr<BarePair> pair(new BarePair);
-  Status done;
-  pair->wire_.server.run([&] {
-    auto socket = BareSocket::open(kind, "wire", Wire::kServer, Wire::kClient, pieces);
-    if (socket) {
-      pair->server_.emplace(std::move(*socket));
-    } else {
-      done = socket.error();
-    }
-  });
-  if (!done) return done.error();
-  pair->wire_.client.run([&] {
-    auto socket = BareSocket::open(kind, "wire", Wire::kClient, Wire::kServer, pieces);
-    if (socket) {
-      pair->client_.emplace(std::move(*socket));
-      done = pair->client_->connect();
-    } else {
-      done = socket.error();
-    }
-  });
-  if (done) done = pair->server_->accept();
-  if (!done) return done.error();
+  auto server = pair->wire_.open_server(kind, pieces);
+  if (!server) return server.error();
+  auto client = pair->wire_.open_client(kind, pieces);
+  if (!client) return client.error();
+  if (Status accepted = server->accept(); !accepted) return accepted.error();
+  pair->server_.emplace(*std::move(server));
+  pair->client_.emplace(*std::move(client));
   pair->echo_ = std::thread([server = &*pair->server_, seat = seats.server] {
     sit(seat);
     server->echo();
@@ -123,14 +125,10 @@ BarePair::~BarePair() {
 }
 
 void on_each_placement(Session& session, Status (*measure)(Session& session, Placement placement)) {
-  if (const auto why = netrpc::test::why_no_namespaces()) {
-    session.fail(*why);
-    return;
-  }
+  if (const auto why = netrpc::test::why_no_namespaces()) return session.fail(*why);
   try {
     for (const Placement placement : kPlacements) {
-      if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
-      if (!session.filter().wants("none", name(placement), "")) continue;
+      if (interrupted() || !session.wants(placement) || !session.filter().wants("none", name(placement), "")) continue;
       session.check(measure(session, placement));
     }
   } catch (const std::exception& error) {

@@ -23,6 +23,9 @@ struct Wire {
   netrpc::test::Namespace server;
   static constexpr netrpc::HostAddress kClient{0x0a000001};
   static constexpr netrpc::HostAddress kServer{0x0a000002};
+  /// The server's end of a ping-pong. Then the client's, connected.
+  [[nodiscard]] Result<BareSocket> open_server(SocketKind kind, const Pieces& pieces = {}) const;
+  [[nodiscard]] Result<BareSocket> open_client(SocketKind kind, const Pieces& pieces = {}) const;
 };
 
 /// One stack at both ends of a wire of its own: stacks that share protocol numbers do not hear each other.
