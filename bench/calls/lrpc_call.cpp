@@ -37,36 +37,29 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
 
   void round_trip() noexcept {
     if constexpr (Test == LrpcTest::null) {
-      note(client_->Null());
+      failures_.note(client_->Null());
     } else if constexpr (Test == LrpcTest::add) {
-      note(client_->Add(20, 22));
+      failures_.note(client_->Add(20, 22));
     } else if constexpr (Test == LrpcTest::big_in) {
-      note(client_->BigIn(data_));
+      failures_.note(client_->BigIn(data_));
     } else if constexpr (Test == LrpcTest::big_in_uninterpreted) {
-      note(client_->BigInUninterpreted(data_));
+      failures_.note(client_->BigInUninterpreted(data_));
     } else {
-      note(client_->BigInOut(data_));
+      failures_.note(client_->BigInOut(data_));
     }
   }
 
   [[nodiscard]] Status health() const override {
     if (seal_failure_.code != Errc::ok) return seal_failure_;
-    if (first_failure_ == Errc::ok) return {};
-    return Error{first_failure_, "a call failed: " + std::string(describe(first_failure_))};
+    return failures_.health();
   }
 
  private:
-  template <class Outcome>
-  void note(const Outcome& outcome) noexcept {
-    if (!outcome) [[unlikely]]
-      first_failure_ = outcome.code();
-  }
-
   std::shared_ptr<LrpcDomains> domains_;
   shim::Gate gate_;
   std::optional<::Bench::Client> client_;
   std::array<std::byte, 200> data_{};
-  Errc first_failure_ = Errc::ok;
+  CallFailures failures_;
   Error seal_failure_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/contender.h"
@@ -18,6 +19,24 @@ enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
 inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
                                           LrpcTest::big_in_uninterpreted, LrpcTest::big_in_out};
 [[nodiscard]] std::string_view name(LrpcTest test) noexcept;
+
+/// What went wrong in calls.
+class CallFailures {
+ public:
+  template <class Outcome>
+  void note(const Outcome& outcome) noexcept {
+    if (!outcome) [[unlikely]]
+      last_ = outcome.code();
+  }
+  /// For Contender::health().
+  [[nodiscard]] Status health() const {
+    if (last_ == Errc::ok) return {};
+    return Error{last_, "a call failed: " + std::string(describe(last_))};
+  }
+
+ private:
+  Errc last_ = Errc::ok;
+};
 
 /// The gates that this build of the libraries offers between two domains.
 [[nodiscard]] std::span<const shim::Gate> lrpc_gates() noexcept;

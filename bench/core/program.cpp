@@ -29,20 +29,22 @@ std::string tail_of(std::string text) {
 
 }  // namespace
 
+int become(const std::vector<std::string>& command, int out, int err) {
+  std::vector<char*> arguments;
+  for (const auto& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  ::execvp(arguments[0], arguments.data());
+  return 127;
+}
+
 Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
   // Files, not pipes: the child can write as much as it likes without anybody reading along.
   const UniqueFd out(::memfd_create("stdout", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("stderr", MFD_CLOEXEC));
   if (!out || !err) return system_error("memfd_create", errno);
-  auto child = Child::spawn("bench-helper", own_seat(), [&] {
-    std::vector<char*> arguments;
-    for (const auto& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    ::dup2(out.get(), STDOUT_FILENO);
-    ::dup2(err.get(), STDERR_FILENO);
-    ::execvp(arguments[0], arguments.data());
-    return 127;
-  });
+  auto child = Child::spawn("bench-helper", own_seat(), [&] { return become(command, out.get(), err.get()); });
   if (!child) return child.error();
   auto status = child->wait(limit);
   if (!status) return Error{status.code(), command[0] + " " + status.error().message()};

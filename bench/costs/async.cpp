@@ -35,41 +35,32 @@ class AsyncCall final : public Contender {
 
   void run(std::uint64_t count) override {
     if (in_flight_ == 0) {
-      for (std::uint64_t i = 0; i < count; ++i) note(client_->Null());
+      for (std::uint64_t i = 0; i < count; ++i) failures_.note(client_->Null());
       return;
     }
     const std::size_t filled = std::min<std::uint64_t>(count, in_flight_);
     for (std::size_t i = 0; i < filled; ++i) pending_[i] = client_->start().Null();
     std::size_t oldest = 0;
     for (std::uint64_t i = filled; i < count; ++i) {
-      note(pending_[oldest].finish());
+      failures_.note(pending_[oldest].finish());
       pending_[oldest] = client_->start().Null();
       if (++oldest == in_flight_) oldest = 0;
     }
-    for (std::size_t i = 0; i < filled; ++i) note(pending_[i].finish());
+    for (std::size_t i = 0; i < filled; ++i) failures_.note(pending_[i].finish());
   }
   void run_single(std::span<std::uint64_t> ticks) override {
     for (auto& one : ticks) one = ticks_of([this] { run(1); });
   }
 
-  [[nodiscard]] Status health() const override {
-    if (first_failure_ == Errc::ok) return {};
-    return Error{first_failure_, "a call failed: " + std::string(describe(first_failure_))};
-  }
+  [[nodiscard]] Status health() const override { return failures_.health(); }
 
  private:
-  template <class Outcome>
-  void note(const Outcome& outcome) noexcept {
-    if (!outcome) [[unlikely]]
-      first_failure_ = outcome.code();
-  }
-
   std::unique_ptr<LrpcDomains> domains_;
   shim::Gate gate_;
   std::size_t in_flight_;
   std::optional<::AsyncBench::Client> client_;
   std::vector<Pending<::AsyncBench::Null_outcome>> pending_;  // goes first
-  Errc first_failure_ = Errc::ok;
+  CallFailures failures_;
 };
 
 Result<std::unique_ptr<Contender>> make_async_call(const Seat& server, shim::Gate gate, int in_flight) {

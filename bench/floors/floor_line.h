@@ -27,11 +27,9 @@ class LineFloor final : public RoundTrips<LineFloor<Wait>> {
   static Result<std::unique_ptr<Contender>> create(std::string_view name, const Seats& seats) {
     auto line = Shared<FloorLine>::create();
     if (!line) return line.error();
-    std::unique_ptr<LineFloor> floor(new LineFloor(std::move(*line)));
-    auto responder = Child::spawn(name, seats.server, [&] { return respond(*floor->line_); });
+    auto responder = Child::spawn(name, seats.server, [&] { return respond(**line); });
     if (!responder) return responder.error();
-    floor->responder_ = std::move(*responder);
-    return std::unique_ptr<Contender>(std::move(floor));
+    return std::unique_ptr<Contender>(new LineFloor(std::move(*line), std::move(*responder)));
   }
 
   void resume() override {
@@ -54,7 +52,7 @@ class LineFloor final : public RoundTrips<LineFloor<Wait>> {
   }
 
  private:
-  explicit LineFloor(Shared<FloorLine> line) : line_(std::move(line)) {}
+  LineFloor(Shared<FloorLine> line, Child responder) : line_(std::move(line)), responder_(std::move(responder)) {}
 
   [[noreturn]] static int respond(FloorLine& line) {
     for (;;) {

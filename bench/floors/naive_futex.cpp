@@ -25,19 +25,7 @@ void set_and_wake(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcep
 
 class NaiveFutex final : public RoundTrips<NaiveFutex> {
  public:
-  explicit NaiveFutex(Shared<Words> words) : words_(std::move(words)) {}
-
-  Status start(const Seats& seats) {
-    auto server = Child::spawn("naive-futex", seats.server, [this]() -> int {
-      for (std::uint32_t seen = 0;;) {
-        seen = await_change(words_->request, seen);
-        set_and_wake(words_->reply, seen);
-      }
-    });
-    if (!server) return server.error();
-    server_ = std::move(*server);
-    return {};
-  }
+  NaiveFutex(Shared<Words> words, Child server) : words_(std::move(words)), server_(std::move(server)) {}
 
   void round_trip() noexcept {
     set_and_wake(words_->request, last_ + 1);
@@ -55,9 +43,14 @@ class NaiveFutex final : public RoundTrips<NaiveFutex> {
 Result<std::unique_ptr<Contender>> make_naive_futex(const Seats& seats) {
   auto words = Shared<Words>::create();
   if (!words) return words.error();
-  auto contender = std::make_unique<NaiveFutex>(std::move(*words));
-  if (auto started = contender->start(seats); !started) return started.error();
-  return std::unique_ptr<Contender>(std::move(contender));
+  auto server = Child::spawn("naive-futex", seats.server, [&]() -> int {
+    for (std::uint32_t seen = 0;;) {
+      seen = await_change((*words)->request, seen);
+      set_and_wake((*words)->reply, seen);
+    }
+  });
+  if (!server) return server.error();
+  return std::unique_ptr<Contender>(new NaiveFutex(std::move(*words), std::move(*server)));
 }
 
 }  // namespace lrpc::bench

@@ -22,29 +22,19 @@ bool read_all(int fd, std::vector<std::byte>& bytes) noexcept {
   return ::read(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }
 
+/// What one side reads and writes.
+struct Ends {
+  UniqueFd in;
+  UniqueFd out;
+};
+
 class NaiveStream final : public RoundTrips<NaiveStream> {
  public:
-  NaiveStream(UniqueFd client_in, UniqueFd client_out, UniqueFd server_in, UniqueFd server_out, NaiveMessage message)
-      : client_in_(std::move(client_in)),
-        client_out_(std::move(client_out)),
-        server_in_(std::move(server_in)),
-        server_out_(std::move(server_out)),
-        request_(message.request),
-        reply_(message.reply) {}
-
-  Status start(std::string_view name, const Seats& seats) {
-    auto server = Child::spawn(name, seats.server, [this] {
-      while (read_all(server_in_.get(), request_) && write_all(server_out_.get(), reply_)) {
-      }
-      return 1;
-    });
-    if (!server) return server.error();
-    server_ = std::move(*server);
-    return {};
-  }
+  NaiveStream(Ends ends, Child server, NaiveMessage message)
+      : ends_(std::move(ends)), request_(message.request), reply_(message.reply), server_(std::move(server)) {}
 
   void round_trip() noexcept {
-    if (!write_all(client_out_.get(), request_) || !read_all(client_in_.get(), reply_)) ++failures_;
+    if (!write_all(ends_.out.get(), request_) || !read_all(ends_.in.get(), reply_)) ++failures_;
   }
   [[nodiscard]] Status health() const override {
     if (failures_ == 0) return {};
@@ -52,20 +42,24 @@ class NaiveStream final : public RoundTrips<NaiveStream> {
   }
 
  private:
-  UniqueFd client_in_;
-  UniqueFd client_out_;
-  UniqueFd server_in_;
-  UniqueFd server_out_;
+  Ends ends_;
   std::vector<std::byte> request_;
   std::vector<std::byte> reply_;
   Child server_;
   std::uint64_t failures_ = 0;
 };
 
-Result<std::unique_ptr<Contender>> started(std::unique_ptr<NaiveStream> stream, std::string_view name,
-                                           const Seats& seats) {
-  if (auto status = stream->start(name, seats); !status) return status.error();
-  return std::unique_ptr<Contender>(std::move(stream));
+Result<std::unique_ptr<Contender>> start(std::string_view name, const Seats& seats, NaiveMessage message, Ends client,
+                                         const Ends& server) {
+  auto process = Child::spawn(name, seats.server, [&] {
+    std::vector<std::byte> request(message.request);
+    const std::vector<std::byte> reply(message.reply);
+    while (read_all(server.in.get(), request) && write_all(server.out.get(), reply)) {
+    }
+    return 1;
+  });
+  if (!process) return process.error();
+  return std::unique_ptr<Contender>(new NaiveStream(std::move(client), std::move(*process), message));
 }
 
 }  // namespace
@@ -77,9 +71,8 @@ Result<std::unique_ptr<Contender>> make_naive_pipe(const Seats& seats, NaiveMess
   UniqueFd server_in(there[0]);
   UniqueFd client_out(there[1]);
   if (::pipe2(back, O_CLOEXEC) != 0) return system_error("pipe2", errno);
-  return started(std::make_unique<NaiveStream>(UniqueFd(back[0]), std::move(client_out), std::move(server_in),
-                                               UniqueFd(back[1]), message),
-                 "naive-pipe", seats);
+  return start("naive-pipe", seats, message, {UniqueFd(back[0]), std::move(client_out)},
+               {std::move(server_in), UniqueFd(back[1])});
 }
 
 Result<std::unique_ptr<Contender>> make_naive_seqpacket(const Seats& seats, NaiveMessage message) {
@@ -90,9 +83,8 @@ Result<std::unique_ptr<Contender>> make_naive_seqpacket(const Seats& seats, Naiv
   UniqueFd client_again(::fcntl(client.get(), F_DUPFD_CLOEXEC, 0));
   UniqueFd server_again(::fcntl(server.get(), F_DUPFD_CLOEXEC, 0));
   if (!client_again || !server_again) return system_error("fcntl(F_DUPFD_CLOEXEC)", errno);
-  return started(std::make_unique<NaiveStream>(std::move(client), std::move(client_again), std::move(server),
-                                               std::move(server_again), message),
-                 "naive-seqpacket", seats);
+  return start("naive-seqpacket", seats, message, {std::move(client), std::move(client_again)},
+               {std::move(server), std::move(server_again)});
 }
 
 }  // namespace lrpc::bench

@@ -12,6 +12,7 @@
 #include "calls/helper.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
+#include "core/program.h"
 
 namespace lrpc::bench {
 namespace {
@@ -32,23 +33,19 @@ Status await_line(int fd, const std::string& program) {
 }
 
 /// Starts a program in a namespace and waits until it is ready.
-Result<Child> start_program(std::vector<std::string> arguments, const netrpc::test::Namespace& where,
+Result<Child> start_program(const std::vector<std::string>& command, const netrpc::test::Namespace& where,
                             const Seat& seat) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", errno);
   const UniqueFd out(ends[0]);
   UniqueFd in(ends[1]);
   auto child = Child::spawn("bench-program", seat, [&] {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::dup2(in.get(), STDOUT_FILENO);
-    where.run([&] { ::execv(argv[0], argv.data()); });
+    where.run([&] { become(command, in.get(), STDERR_FILENO); });
     return 127;
   });
   if (!child) return child.error();
   in.reset();
-  if (const Status ready = await_line(out.get(), arguments[0]); !ready) return ready.error();
+  if (const Status ready = await_line(out.get(), command[0]); !ready) return ready.error();
   return child;
 }
 
@@ -71,7 +68,7 @@ Status WholeHost::start(const netrpc::test::Namespace& where, const Seat& seat,
   server = std::move(*serving);
   std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
   arguments.insert(arguments.end(), netd_options.begin(), netd_options.end());
-  auto network = start_program(std::move(arguments), where, seat);
+  auto network = start_program(arguments, where, seat);
   if (!network) return network.error();
   netd = std::move(*network);
   return {};
