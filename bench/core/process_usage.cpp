@@ -86,8 +86,7 @@ Result<MemoryUsage> memory_usage(pid_t process) {
   const auto kib = [](std::string_view text, std::string_view key) {
     return static_cast<double>(proc_number(text, key));
   };
-  return MemoryUsage{kib(rollup, "Pss"), kib(rollup, "Pss_Shmem"),
-                     kib(proc_contents(fmt::format("/proc/{}/status", process)), "VmPTE")};
+  return MemoryUsage{kib(rollup, "Pss"), kib(proc_contents(fmt::format("/proc/{}/status", process)), "VmPTE")};
 }
 
 KernelMemory kernel_memory() {

@@ -26,7 +26,6 @@ Result<CpuUsage> cpu_usage(pid_t process);
 /// KiB.
 struct MemoryUsage {
   double pss = 0;          ///< Proportional: what several processes map counts for each in part, in all once.
-  double pss_shmem = 0;    ///< Of that: regions.
   double page_tables = 0;  ///< VmPTE.
 };
 Result<MemoryUsage> memory_usage(pid_t process);
