@@ -43,68 +43,25 @@ CLI::Option* unmarked(CLI::Option* option) {
 
 // ---- Option ----
 
-Option Option::required() const {
-  option_->required();
-  return *this;
-}
-
-Option Option::show_default() const {
-  option_->capture_default_str();
-  return *this;
-}
-
-Option Option::value_name(const std::string& name) const {
-  option_->type_name(name);
-  return *this;
-}
-
-Option Option::help_text(const std::string& text) const {
-  option_->option_text(text);
-  return *this;
-}
-
-Option Option::needs(Option other) const {
-  option_->needs(other.option_);
-  return *this;
-}
-
-Option Option::excludes(Option other) const {
-  option_->excludes(other.option_);
-  return *this;
-}
-
-Option Option::separated_by(char separator) const {
-  option_->delimiter(separator);
-  return *this;
-}
-
-Option Option::in_range(int least, int most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
-}
+Option Option::required() const { return Option(option_->required()); }
+Option Option::show_default() const { return Option(option_->capture_default_str()); }
+Option Option::value_name(const std::string& name) const { return Option(option_->type_name(name)); }
+Option Option::help_text(const std::string& text) const { return Option(option_->option_text(text)); }
+Option Option::needs(Option other) const { return Option(option_->needs(other.option_)); }
+Option Option::excludes(Option other) const { return Option(option_->excludes(other.option_)); }
+Option Option::separated_by(char separator) const { return Option(option_->delimiter(separator)); }
+Option Option::in_range(int least, int most) const { return Option(option_->check(CLI::Range(least, most))); }
 
 Option Option::in_range(std::uint64_t least, std::uint64_t most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return Option(option_->check(CLI::Range(least, most)));
 }
 
-Option Option::in_range(double least, double most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
-}
-
-Option Option::positive() const {
-  option_->check(CLI::PositiveNumber);
-  return *this;
-}
-
-Option Option::non_negative() const {
-  option_->check(CLI::NonNegativeNumber);
-  return *this;
-}
+Option Option::in_range(double least, double most) const { return Option(option_->check(CLI::Range(least, most))); }
+Option Option::positive() const { return Option(option_->check(CLI::PositiveNumber)); }
+Option Option::non_negative() const { return Option(option_->check(CLI::NonNegativeNumber)); }
 
 Option Option::non_negative_or(const std::string& word) const {
-  option_->check(CLI::Validator(
+  return Option(option_->check(CLI::Validator(
       [word](std::string& text) {
         double number = -1;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -112,24 +69,19 @@ Option Option::non_negative_or(const std::string& word) const {
         return right || text == word ? std::string()
                                      : "'" + text + "' is neither a number that is not negative nor " + word;
       },
-      "NUMBER|" + word));
-  return *this;
+      "NUMBER|" + word)));
 }
 
 Option Option::one_of(std::vector<std::string> values) const {
-  option_->check(CLI::IsMember(std::move(values)));
-  return *this;
+  return Option(option_->check(CLI::IsMember(std::move(values))));
 }
 
 Option Option::not_empty() const {
-  option_->check(CLI::Validator([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, ""));
-  return *this;
+  return Option(option_->check(
+      CLI::Validator([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, "")));
 }
 
-Option Option::existing_directory() const {
-  option_->check(CLI::ExistingDirectory);
-  return *this;
-}
+Option Option::existing_directory() const { return Option(option_->check(CLI::ExistingDirectory)); }
 
 // ---- Command ----
 
