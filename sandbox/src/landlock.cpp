@@ -105,7 +105,7 @@ std::string describe_files(const Options& options, int abi, const std::string& m
   return text;
 }
 
-LandlockReport none(const std::string& why) { return {{false, why}, {false, why}, {false, why}}; }
+void none(const std::string& why, Report& report) { report.files = report.tcp = report.others = {false, why}; }
 
 std::string why_no_landlock(int err) {
   if (err == ENOSYS) return "this kernel has no Landlock, or a filter hides it";
@@ -120,9 +120,9 @@ int landlock_abi() noexcept {
   return abi < 0 ? 0 : static_cast<int>(abi);
 }
 
-LandlockReport restrict_by_landlock(const Options& options) {
+void restrict_by_landlock(const Options& options, Report& report) {
   const int abi = landlock_abi();
-  if (abi < 1) return none(why_no_landlock(errno));
+  if (abi < 1) return none(why_no_landlock(errno), report);
   RulesetAttributes attributes;
   attributes.files = known_accesses(abi);
   std::size_t size = sizeof attributes.files;
@@ -135,7 +135,7 @@ LandlockReport restrict_by_landlock(const Options& options) {
     size += sizeof attributes.scoped;
   }
   const UniqueFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &attributes, size, 0)));
-  if (!ruleset) return none(why_no_landlock(errno));
+  if (!ruleset) return none(why_no_landlock(errno), report);
 
   std::string missing;
   constexpr std::uint64_t kRead = kReadFile | kReadDirectory;
@@ -145,17 +145,15 @@ LandlockReport restrict_by_landlock(const Options& options) {
   for (const std::string& path : options.removable_in) allow(ruleset.get(), path, kRemoveFile, missing);
   if (abi >= 4 && !(allow_ports(ruleset.get(), options.tcp_bind, kBindTcp) &&
                     allow_ports(ruleset.get(), options.tcp_connect, kConnectTcp))) {
-    return none("Landlock takes no rule for a port: " + std::string(std::strerror(errno)));
+    return none("Landlock takes no rule for a port: " + std::string(std::strerror(errno)), report);
   }
-  if (::syscall(kRestrictSelf, ruleset.get(), 0) != 0) return none(why_no_landlock(errno));
-  LandlockReport report;
+  if (::syscall(kRestrictSelf, ruleset.get(), 0) != 0) return none(why_no_landlock(errno), report);
   report.files = {true, describe_files(options, abi, missing)};
   const auto since = [abi](int first, const char* what) {
     return abi >= first ? Part{true, what} : Part{false, "needs Landlock ABI " + std::to_string(first)};
   };
   report.tcp = since(4, options.tcp_bind.empty() && options.tcp_connect.empty() ? "none" : "certain ports");
   report.others = since(6, "no signals, no abstract sockets");
-  return report;
 }
 
 }  // namespace lrpc::sandbox

@@ -5,14 +5,8 @@
 
 namespace lrpc::sandbox {
 
-struct LandlockReport {
-  Part files;
-  Part tcp;
-  Part others;
-};
-
-/// Takes everything from the calling thread that `options` do not leave to it. No error: the report says why something
-/// does not hold. Needs no_new_privs.
-LandlockReport restrict_by_landlock(const Options& options);
+/// Takes everything from the calling thread that `options` do not leave to it. No error: `report` says of `files`,
+/// `tcp` and `others` why something does not hold. Needs no_new_privs.
+void restrict_by_landlock(const Options& options, Report& report);
 
 }  // namespace lrpc::sandbox

@@ -99,18 +99,11 @@ Result<Report> enter(const Options& chosen) {
   report.privileges = give_up_privileges(options);
   report.memory = hide_memory();
   if (kSanitized) {
-    for (Part* const part : {&report.files, &report.tcp, &report.others, &report.system_calls})
-      *part = {false, kNotWithSanitizer};
+    report.files = report.tcp = report.others = report.system_calls = {false, kNotWithSanitizer};
   } else {
     // Landlock first: the filter need not let its system calls through then.
-    if (options.landlock) {
-      const LandlockReport landlock = restrict_by_landlock(options);
-      report.files = landlock.files;
-      report.tcp = landlock.tcp;
-      report.others = landlock.others;
-    } else {
-      for (Part* const part : {&report.files, &report.tcp, &report.others}) *part = {false, "not wanted"};
-    }
+    report.files = report.tcp = report.others = {false, "not wanted"};
+    if (options.landlock) restrict_by_landlock(options, report);
     report.system_calls = install(*filter, options);
   }
   // Landlock that is not wanted is not missed.
