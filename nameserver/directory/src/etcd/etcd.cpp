@@ -140,46 +140,37 @@ Result<std::string> Etcd::ask(const char* path, const std::string& body) {
   return ask_with(**connection, path, body);
 }
 
-Result<Range> Etcd::range(const std::string& prefix, std::size_t limit) {
-  const auto answer = ask("/v3/kv/range", range_request(prefix, limit));
+template <class Read>
+std::invoke_result_t<Read, const std::string&> Etcd::ask(const char* path, const std::string& body, Read read) {
+  const auto answer = ask(path, body);
   if (!answer) return answer.error();
-  return read_range(*answer);
+  return read(*answer);
 }
 
-Result<Lease> Etcd::grant(std::chrono::seconds ttl) {
-  const auto answer = ask("/v3/lease/grant", grant_request(ttl));
-  if (!answer) return answer.error();
-  return read_grant(*answer);
+Result<Range> Etcd::range(const std::string& prefix, std::size_t limit) {
+  return ask("/v3/kv/range", range_request(prefix, limit), read_range);
 }
+
+Result<Lease> Etcd::grant(std::chrono::seconds ttl) { return ask("/v3/lease/grant", grant_request(ttl), read_grant); }
 
 Result<Lease> Etcd::keep_alive(LeaseId lease) {
-  const auto answer = ask("/v3/lease/keepalive", lease_request(lease));
-  if (!answer) return answer.error();
-  return read_keep_alive(*answer);
+  return ask("/v3/lease/keepalive", lease_request(lease), read_keep_alive);
 }
 
 Result<std::size_t> Etcd::attached(LeaseId lease) {
-  const auto answer = ask("/v3/lease/timetolive", attached_request(lease));
-  if (!answer) return answer.error();
-  return read_attached(*answer);
+  return ask("/v3/lease/timetolive", attached_request(lease), read_attached);
 }
 
 Status Etcd::revoke(LeaseId lease) {
-  const auto answer = ask("/v3/lease/revoke", lease_request(lease));
-  if (!answer) return answer.error();
-  return {};
+  return ask("/v3/lease/revoke", lease_request(lease), [](const std::string&) { return Status(); });
 }
 
 Status Etcd::put(std::span<const KeyValue> entries, LeaseId lease) {
-  const auto answer = ask("/v3/kv/txn", put_request(entries, lease));
-  if (!answer) return answer.error();
-  return read_transaction(*answer);
+  return ask("/v3/kv/txn", put_request(entries, lease), read_transaction);
 }
 
 Status Etcd::remove(std::span<const KeyValue> entries, LeaseId lease) {
-  const auto answer = ask("/v3/kv/txn", remove_request(entries, lease));
-  if (!answer) return answer.error();
-  return read_transaction(*answer);
+  return ask("/v3/kv/txn", remove_request(entries, lease), read_transaction);
 }
 
 /// A watch, whichever endpoint has it.

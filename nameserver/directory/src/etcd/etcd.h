@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "etcd/etcd_messages.h"
@@ -72,6 +73,9 @@ class Etcd {
   class Loan;
   class Authentication;
   Result<std::string> ask(const char* path, const std::string& body);
+  /// What `read` makes of the answer.
+  template <class Read>
+  std::invoke_result_t<Read, const std::string&> ask(const char* path, const std::string& body, Read read);
   Result<std::string> ask_with(Http& connection, const char* path, const std::string& body);
   Result<std::string> ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body);
   /// A token of `endpoint`'s cluster; `refused` is one that was not accepted, or empty.
