@@ -53,8 +53,13 @@ struct Headers {
   ~Headers() { curl_slist_free_all(list); }
 };
 
-/// What a request hands to libcurl, apart from the function that takes the answer.
-void prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Request& request, const Headers& headers) {
+/// What a request hands to libcurl, apart from the function that takes the answer. Errors: system_error (no memory).
+Status prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Request& request, Headers& headers) {
+  headers.add("Content-Type: application/json");
+  headers.add("Expect:");  // not to be asked first
+  if (!request.token.empty()) headers.add("Authorization: " + request.token);
+  if (!headers.whole) return Error{Errc::system_error, "no memory for an HTTP request"};
+  *error = '\0';
   curl_easy_reset(handle);  // the connection stays
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error);
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
@@ -78,13 +83,7 @@ void prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Reque
     curl_easy_setopt(handle, CURLOPT_SSLCERT, tls.certificate.c_str());
     curl_easy_setopt(handle, CURLOPT_SSLKEY, tls.key.c_str());
   }
-}
-
-Headers& fill(Headers& headers, const std::string& token) {
-  headers.add("Content-Type: application/json");
-  headers.add("Expect:");  // not to be asked first
-  if (!token.empty()) headers.add("Authorization: " + token);
-  return headers;
+  return {};
 }
 
 Error unreachable(const Http::Request& request, CURLcode code, const char* detail) {
@@ -156,10 +155,8 @@ struct Lines {
 
 Result<HttpReply> Http::post(const Request& request) {
   Headers headers;
-  if (!fill(headers, request.token).whole) return Error{Errc::system_error, "no memory for an HTTP request"};
   CURL* const handle = easy_->handle;
-  prepare(handle, easy_->error.data(), easy_->tls, request, headers);
-  easy_->error[0] = '\0';
+  if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
   Whole whole;
   whole.most = request.most;
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &Whole::write);
@@ -176,10 +173,8 @@ Result<HttpReply> Http::post(const Request& request) {
 Result<long> Http::stream(const Request& request, const std::function<bool(std::string_view)>& on_line,
                           const std::atomic<bool>& stop) {
   Headers headers;
-  if (!fill(headers, request.token).whole) return Error{Errc::system_error, "no memory for an HTTP request"};
   CURL* const handle = easy_->handle;
-  prepare(handle, easy_->error.data(), easy_->tls, request, headers);
-  easy_->error[0] = '\0';
+  if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
   Lines lines;
   lines.on_line = &on_line;
   lines.stop = &stop;
