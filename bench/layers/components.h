@@ -33,6 +33,15 @@ class Components {
            std::function<bool()> once) {
     all_.push_back({std::move(what), paper_us, {std::move(name), std::move(once), operations}});
   }
+  /// `one` makes one of the `operations`, and says whether it went well.
+  template <class One>
+  void add_each(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations, One one) {
+    add(std::move(name), std::move(what), paper_us, operations, [one, operations] {
+      bool all = true;
+      for (std::size_t i = 0; i < operations; ++i) all &= one();
+      return all;
+    });
+  }
   /// Of a contender: `operations` of them a round trip.
   void add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
            Contender& contender);

@@ -59,88 +59,55 @@ class GraphComponents final : public Components {
 
   void add_messages() {
     netrpc::BufferPool& pool = null_->client().pool();
-    add("message", "message of 1,024 bytes made and let go", 50, kBatch, [this, &pool] {
-      const Shepherd inside(null_->client().monitor());
-      bool made = true;
-      for (int i = 0; i < kBatch; ++i) made &= Message::make(pool, 1024).allocated();
-      return made;
-    });
-    add("message copied", "the same with a copy of the user's 1,024 bytes", {}, kBatch, [this, &pool] {
-      const Shepherd inside(null_->client().monitor());
-      bool made = true;
-      for (int i = 0; i < kBatch; ++i) made &= Message::copy_of(pool, bytes_).allocated();
-      return made;
-    });
+    add_inside(*null_, "message", "message of 1,024 bytes made and let go", 50, kBatch,
+               [&pool] { return Message::make(pool, 1024).allocated(); });
+    add_inside(*null_, "message copied", "the same with a copy of the user's 1,024 bytes", {}, kBatch,
+               [this, &pool] { return Message::copy_of(pool, bytes_).allocated(); });
     {
       const Shepherd inside(null_->client().monitor());
       message_ = Message::make(pool, 64);
     }
-    add("header", "header of 20 bytes pushed and popped", {}, kBatch, [this] {
-      const Shepherd inside(null_->client().monitor());
-      bool done = true;
-      for (int i = 0; i < kBatch; ++i) {
-        std::byte* const at = message_.push(kHeader);
-        if (at == nullptr) return false;
-        std::memset(at, i, kHeader);
-        asm volatile("" : : "r"(at) : "memory");
-        Message::Header<kHeader> header;
-        message_.pop(header);
-        done &= static_cast<bool>(header);
-      }
-      return done;
+    add_inside(*null_, "header", "header of 20 bytes pushed and popped", {}, kBatch, [this] {
+      std::byte* const at = message_.push(kHeader);
+      if (at == nullptr) return false;
+      std::memset(at, 1, kHeader);
+      asm volatile("" : : "r"(at) : "memory");
+      Message::Header<kHeader> header;
+      message_.pop(header);
+      return static_cast<bool>(header);
     });
-    add("message shared", "a second message over the same bytes made and let go", {}, kBatch, [this] {
-      const Shepherd inside(null_->client().monitor());
-      bool done = true;
-      for (int i = 0; i < kBatch; ++i) done &= message_.share().allocated();
-      return done;
-    });
+    add_inside(*null_, "message shared", "a second message over the same bytes made and let go", {}, kBatch,
+               [this] { return message_.share().allocated(); });
   }
 
   void add_maps() {
     for (std::uint32_t value = 0; value < kBindings; ++value) map_.bind({kSeed, value}, value);
-    add("map, same", "identifier looked up among 10,000: the same as before", {}, kBatch, [this] {
-      bool found = true;
-      for (int i = 0; i < kBatch; ++i) {
-        Key key{kSeed, 7};
-        asm volatile("" : "+r"(key.value) : : "memory");
-        found &= map_.resolve(key) != nullptr;
-      }
-      return found;
+    add_each("map, same", "identifier looked up among 10,000: the same as before", {}, kBatch, [this] {
+      Key key{kSeed, 7};
+      asm volatile("" : "+r"(key.value) : : "memory");
+      return map_.resolve(key) != nullptr;
     });
-    add("map, in turn", "identifier looked up among 10,000: each in turn", {}, kBatch, [this] {
-      bool found = true;
-      for (int i = 0; i < kBatch; ++i) found &= map_.resolve({kSeed, next_ = (next_ + 1) % kBindings}) != nullptr;
-      return found;
+    add_each("map, in turn", "identifier looked up among 10,000: each in turn", {}, kBatch, [this] {
+      return map_.resolve({kSeed, next_ = (next_ + 1) % kBindings}) != nullptr;
     });
-    add("map, absent", "identifier looked up among 10,000: not there", {}, kBatch, [this] {
-      bool absent = true;
-      for (int i = 0; i < kBatch; ++i) absent &= map_.resolve({kSeed, kBindings + next_++ % kBindings}) == nullptr;
-      return absent;
+    add_each("map, absent", "identifier looked up among 10,000: not there", {}, kBatch, [this] {
+      return map_.resolve({kSeed, kBindings + next_++ % kBindings}) == nullptr;
     });
-    add("map bound", "identifier bound and unbound, among 10,000", {}, kBatch, [this] {
-      bool done = true;
-      for (int i = 0; i < kBatch; ++i) {
-        const Key key{kSeed, kBindings + next_++ % kBindings};
-        map_.bind(key, key.value);
-        done &= map_.unbind(key);
-      }
-      return done;
+    add_each("map bound", "identifier bound and unbound, among 10,000", {}, kBatch, [this] {
+      const Key key{kSeed, kBindings + next_++ % kBindings};
+      map_.bind(key, key.value);
+      return map_.unbind(key);
     });
   }
 
   void add_events() {
     const auto turn = [this] {
-      bool waited = true;
-      for (int i = 0; i < kBatch; ++i) {
-        events_.schedule(event_, 100ms);
-        waited &= events_.cancel(event_) == netrpc::Cancelled::will_not_run;
-      }
-      return waited;
+      events_.schedule(event_, 100ms);
+      return events_.cancel(event_) == netrpc::Cancelled::will_not_run;
     };
-    add("event", "event scheduled and cancelled, no other waits", {}, kBatch, turn);
+    add_each("event", "event scheduled and cancelled, no other waits", {}, kBatch, turn);
     for (std::size_t i = 0; i < 1000; ++i) others_.push_back(std::make_unique<netrpc::Event>([] {}));
-    add("event of 1,000", "event scheduled and cancelled, 1,000 others wait", {}, kBatch, turn);
+    add_each("event of 1,000", "event scheduled and cancelled, 1,000 others wait", {}, kBatch, turn);
     last().before = [this] {
       for (std::size_t i = 0; i < others_.size(); ++i)
         events_.schedule(*others_[i], std::chrono::milliseconds(i % 200));
@@ -152,40 +119,34 @@ class GraphComponents final : public Components {
   }
 
   void add_sessions() {
-    add("null session", "null session opened and closed: NULL over ETH", 260, 10, [this] {
-      const Shepherd inside(null_->client().monitor());
-      bool opened = true;
-      for (int i = 0; i < 10; ++i)
-        opened &= null_->client_top().open(null_->client_user(), to_server(*null_, kNullNumber)).has_value();
-      return opened;
-    });
-    add("kept session", "session that is kept opened again and closed: FRAGMENT-VIP", {}, 10, [this] {
-      const Shepherd inside(fragment_->client().monitor());
-      bool opened = true;
-      for (int i = 0; i < 10; ++i)
-        opened &= fragment_->client_top().open(fragment_->client_user(), to_server(*fragment_, kFirst)).has_value();
-      return opened;
-    });
-    add("new session", "session made, another dropped: FRAGMENT-VIP", {}, 10, [this] {
-      const Shepherd inside(fragment_->client().monitor());
-      bool opened = true;
-      for (int i = 0; i < 10; ++i)
-        opened &=
-            fragment_->client_top().open(fragment_->client_user(), to_server(*fragment_, ++last_number_)).has_value();
-      return opened;
-    });
-    add("protocol enabled", "protocol enabled and disabled: FRAGMENT-VIP", {}, 10, [this] {
-      const Shepherd inside(fragment_->client().monitor());
-      netrpc::ParticipantSet anyone{.protocol = kFirst - 1, .local = {}, .remote = {}};
-      bool enabled = true;
-      for (int i = 0; i < 10; ++i) {
-        if (!fragment_->client_top().open_enable(fragment_->client_user(), anyone)) enabled = false;
-        fragment_->client_top().open_disable(fragment_->client_user(), anyone);
-      }
+    add_inside(*null_, "null session", "null session opened and closed: NULL over ETH", 260, 10,
+               [this] { return opens(*null_, kNullNumber); });
+    add_inside(*fragment_, "kept session", "session that is kept opened again and closed: FRAGMENT-VIP", {}, 10,
+               [this] { return opens(*fragment_, kFirst); });
+    add_inside(*fragment_, "new session", "session made, another dropped: FRAGMENT-VIP", {}, 10,
+               [this] { return opens(*fragment_, ++last_number_); });
+    add_inside(*fragment_, "protocol enabled", "protocol enabled and disabled: FRAGMENT-VIP", {}, 10, [this] {
+      const netrpc::ParticipantSet anyone{.protocol = kFirst - 1, .local = {}, .remote = {}};
+      const bool enabled = fragment_->client_top().open_enable(fragment_->client_user(), anyone).has_value();
+      fragment_->client_top().open_disable(fragment_->client_user(), anyone);
       return enabled;
     });
   }
 
+  /// As add_each(), inside of the monitor of the pair's client.
+  template <class One>
+  void add_inside(SimPair& pair, std::string name, std::string what, std::optional<double> paper_us,
+                  std::size_t operations, One one) {
+    add(std::move(name), std::move(what), paper_us, operations, [&pair, one, operations] {
+      const Shepherd inside(pair.client().monitor());
+      bool all = true;
+      for (std::size_t i = 0; i < operations; ++i) all &= one();
+      return all;
+    });
+  }
+  static bool opens(SimPair& pair, netrpc::ProtocolNumber protocol) {
+    return pair.client_top().open(pair.client_user(), to_server(pair, protocol)).has_value();
+  }
   static netrpc::ParticipantSet to_server(SimPair& pair, netrpc::ProtocolNumber protocol) {
     netrpc::ParticipantSet participants = bench_participants(pair.client().address(), pair.server().address());
     participants.protocol = protocol;

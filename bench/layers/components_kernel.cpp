@@ -48,15 +48,10 @@ class KernelComponents final : public Components {
     threads_.emplace();
     shepherd_.emplace([this] { const netrpc::Shepherd inside(monitor_); });
 
-    add("null system call", "enter and leave the kernel: a null system call", 20, 100, [] {
-      for (int i = 0; i < 100; ++i) (void)::syscall(SYS_getppid);
-      return true;
-    });
-    add("signal", "enter and leave user code from the kernel: a signal's empty handler", 254, 10, [this] {
-      bool sent = true;
-      for (int i = 0; i < 10; ++i) sent &= signal_.raise();
-      return sent;
-    });
+    add_each("null system call", "enter and leave the kernel: a null system call", 20, 100,
+             [] { return ::syscall(SYS_getppid) >= 0; });
+    add_each("signal", "enter and leave user code from the kernel: a signal's empty handler", 254, 10,
+             [this] { return signal_.raise(); });
     add("switch by yield", "context switch between two processes, by sched_yield", 38, 2, *yield_);
     add("handoff to thread", "context switch between two threads, by futex", 38, 2, [this] {
       threads_->round_trip();
@@ -64,19 +59,17 @@ class KernelComponents final : public Components {
     });
     add("handoff to process", "context switch between two processes, by futex", 38, 2, *futex_);
     add("exchange between processes", "two processes exchange two messages, by futex: all crossings", 548, 1, *futex_);
-    add("shepherd", "dispatch a shepherd: none, the thread that waits enters the monitor", 135, 100, [this] {
-      for (int i = 0; i < 100; ++i) const netrpc::Shepherd inside(monitor_);
+    add_each("shepherd", "dispatch a shepherd: none, the thread that waits enters the monitor", 135, 100, [this] {
+      const netrpc::Shepherd inside(monitor_);
       return true;
     });
     add("shepherd woken", "dispatch a shepherd: a service thread woken, enters, hands back", 135, 1, [this] {
       shepherd_->round_trip();
       return true;
     });
-    add("copy 1024", "copy 1,024 bytes", 250, 100, [this] {
-      for (int i = 0; i < 100; ++i) {
-        std::memcpy(to_.data(), from_.data(), to_.size());
-        asm volatile("" : : "r"(to_.data()), "r"(from_.data()) : "memory");
-      }
+    add_each("copy 1024", "copy 1,024 bytes", 250, 100, [this] {
+      std::memcpy(to_.data(), from_.data(), to_.size());
+      asm volatile("" : : "r"(to_.data()), "r"(from_.data()) : "memory");
       return true;
     });
     return {};
