@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "calls/lrpc_call.h"
@@ -36,30 +38,27 @@ struct Curve {
   bool like_the_paper = false;                                           ///< Each call switches domains.
 };
 
-Status add_caller(Callers& callers, Result<std::unique_ptr<Contender>> contender, const Seat& seat,
-                  const TickClock& clock) {
-  if (!contender) return contender.error();
-  auto caller = Caller::create(std::move(*contender), seat, clock);
-  if (!caller) return caller.error();
-  callers.push_back(std::move(*caller));
-  return {};
-}
-
-/// The seats of client `i` and its peer: each pair has one processor, or two.
-Seats pair_on_one(const std::vector<Seat>& each, std::size_t i) { return {each[i], each[i]}; }
-Seats pair_on_two(const std::vector<Seat>& each, std::size_t i) { return {each[2 * i], each[2 * i + 1]}; }
-
-using PairSeats = Seats (*)(const std::vector<Seat>&, std::size_t);
-
-Result<Callers> floor_pairs(Session& session, std::size_t clients, PairSeats seats_of,
-                            Result<std::unique_ptr<Contender>> (*make)(const Seats&)) {
-  const auto each = session.cores().each();
+/// One on each of `seats`, with what `make` makes for it.
+Result<Callers> callers_on(Session& session, const std::vector<Seats>& seats,
+                           const std::function<Result<std::unique_ptr<Contender>>(const Seats&)>& make) {
   Callers callers;
-  for (std::size_t i = 0; i < clients; ++i) {
-    const Seats seats = seats_of(each, i);
-    if (auto added = add_caller(callers, make(seats), seats.client, session.clock()); !added) return added.error();
+  for (const Seats& one : seats) {
+    auto contender = make(one);
+    if (!contender) return contender.error();
+    auto caller = Caller::create(std::move(*contender), one.client, session.clock());
+    if (!caller) return caller.error();
+    callers.push_back(std::move(*caller));
   }
   return callers;
+}
+
+/// Of so many clients, each with a peer of its own: each pair has so many `processors`, one or two.
+std::vector<Seats> pairs(Session& session, std::size_t clients, std::size_t processors) {
+  const auto each = session.cores().each();
+  std::vector<Seats> seats;
+  for (std::size_t i = 0; i < clients; ++i)
+    seats.push_back({each[processors * i], each[processors * i + processors - 1]});
+  return seats;
 }
 
 ServerOptions server_options(bool caching) {
@@ -69,17 +68,12 @@ ServerOptions server_options(bool caching) {
 }
 
 /// Each client has a server of its own.
-Result<Callers> own_servers(Session& session, std::size_t clients, PairSeats seats_of, bool caching) {
-  const auto each = session.cores().each();
-  Callers callers;
-  for (std::size_t i = 0; i < clients; ++i) {
-    const Seats seats = seats_of(each, i);
-    auto domains = LrpcDomains::start(seats.server, server_options(caching));
+Result<Callers> own_servers(Session& session, const std::vector<Seats>& seats, bool caching) {
+  return callers_on(session, seats, [caching](const Seats& pair) -> Result<std::unique_ptr<Contender>> {
+    auto domains = LrpcDomains::start(pair.server, server_options(caching));
     if (!domains) return domains.error();
-    auto call = make_lrpc_call(std::shared_ptr<LrpcDomains>(std::move(*domains)), shim::Gate::adaptive, LrpcTest::null);
-    if (auto added = add_caller(callers, std::move(call), seats.client, session.clock()); !added) return added.error();
-  }
-  return callers;
+    return make_lrpc_call(std::shared_ptr<LrpcDomains>(std::move(*domains)), shim::Gate::adaptive, LrpcTest::null);
+  });
 }
 
 /// All call one server, which sits on `server`; client i on clients[i].
@@ -87,12 +81,10 @@ Result<Callers> shared_server(Session& session, const std::vector<Seat>& clients
   auto started = LrpcDomains::start(server, server_options(caching));
   if (!started) return started.error();
   const std::shared_ptr<LrpcDomains> domains = std::move(*started);
-  Callers callers;
-  for (const Seat& seat : clients) {
-    auto call = make_lrpc_call(domains, shim::Gate::adaptive, LrpcTest::null);
-    if (auto added = add_caller(callers, std::move(call), seat, session.clock()); !added) return added.error();
-  }
-  return callers;
+  std::vector<Seats> seats;
+  for (const Seat& client : clients) seats.push_back({client, server});
+  return callers_on(session, seats,
+                    [&](const Seats&) { return make_lrpc_call(domains, shim::Gate::adaptive, LrpcTest::null); });
 }
 
 std::vector<Seat> first_of(std::vector<Seat> seats, std::size_t count) {
@@ -108,22 +100,22 @@ Seat others_than(const std::vector<Seat>& all, std::size_t count) {
 }
 
 Result<Callers> yield_floors(Session& session, std::size_t n) {
-  return floor_pairs(session, n, pair_on_one, make_yield_floor);
+  return callers_on(session, pairs(session, n, 1), make_yield_floor);
 }
 Result<Callers> polling_floors(Session& session, std::size_t n) {
-  return floor_pairs(session, n, pair_on_two, make_polling_floor);
+  return callers_on(session, pairs(session, n, 2), make_polling_floor);
 }
 
 const Curve kCurves[] = {
     {"off, own servers", "one-core", [](std::size_t cores) { return cores; },
-     [](Session& s, std::size_t n) { return own_servers(s, n, pair_on_one, false); }, yield_floors, true},
+     [](Session& s, std::size_t n) { return own_servers(s, pairs(s, n, 1), false); }, yield_floors, true},
     {"off, one server", "clients pinned", [](std::size_t cores) { return cores; },
      [](Session& s, std::size_t n) {
        return shared_server(s, first_of(s.cores().each(), n), s.cores().seats(Placement::unpinned).server, false);
      },
      yield_floors, true},
     {"on, own servers", "two-cores", [](std::size_t cores) { return cores / 2; },
-     [](Session& s, std::size_t n) { return own_servers(s, n, pair_on_two, true); }, polling_floors},
+     [](Session& s, std::size_t n) { return own_servers(s, pairs(s, n, 2), true); }, polling_floors},
     {"on, one server", "clients pinned", [](std::size_t cores) { return cores - 1; },
      [](Session& s, std::size_t n) {
        return shared_server(s, first_of(s.cores().each(), n), others_than(s.cores().each(), n), true);
