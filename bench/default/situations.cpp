@@ -161,17 +161,8 @@ Result<std::vector<Situation>> chosen(std::vector<Situation> all, const std::str
 }
 
 std::optional<std::string> obstacle(const Situation& situation, unsigned processors) {
-  switch (situation.where) {
-    case Where::anywhere:
-    case Where::one_processor: break;
-    case Where::apart:
-    case Where::apart_later:
-    case Where::server_confined:
-    case Where::clients_apart:
-    case Where::moved:
-    case Where::one_offline:
-      if (processors < 2) return "there is one processor";
-  }
+  const bool one_will_do = situation.where == Where::anywhere || situation.where == Where::one_processor;
+  if (processors < 2 && !one_will_do) return "there is one processor";
   if (situation.among > processors) return fmt::format("there are only {} processors", processors);
   if (situation.among == processors) return "every situation has just these";
   return std::nullopt;
