@@ -55,13 +55,12 @@ void show(Session& session, const std::array<OfGates, kClients.size()>& all) {
       cells.push_back(number(rate));
       cells.push_back(number(worth));
       if (gate != 0) (i == 0 ? alone : together).push_back(i == 0 ? worth : rate);
-      Row row{.bench = "default",
-              .gate = name_of(kDefaultAndFixed[gate].gate),
-              .placement = "unpinned",
-              .test = fmt::format("{}: {}", kTwoClients, kClients[i]),
-              .unit = "calls/s"};
-      row.figures = Figures::exactly(rate, all[i][gate].timing(session.clock()).calls);
-      session.emit_json(row);
+      session.emit_json({.bench = "default",
+                         .gate = name_of(kDefaultAndFixed[gate].gate),
+                         .placement = "unpinned",
+                         .test = fmt::format("{}: {}", kTwoClients, kClients[i]),
+                         .unit = "calls/s",
+                         .figures = Figures::exactly(rate, all[i][gate].timing(session.clock()).calls)});
     }
     table.print(cells);
   }

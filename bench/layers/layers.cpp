@@ -84,10 +84,7 @@ Result<std::optional<Alternated>> measure(Session& session, std::span<const Laye
     }
     table.print({std::string(layer.stack), number(measured.median_of(i)), number(adds), number(paper.latency_ms),
                  number(paper_adds)});
-    Row row{.bench = "layers", .test = std::string(layer.stack)};
-    row.figures = measured.figures(i);
-    row.figures.over_floor = adds;
-    session.emit_json(row);
+    session.emit_json({.bench = "layers", .test = std::string(layer.stack), .figures = measured.figures(i)});
   }
   return std::optional(std::move(measured));
 }

@@ -175,27 +175,26 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
                             : "never",
                  fmt::format("{}", windows.size() * TimelineRecord::kCallsPerWindow), late ? "MISSED" : ""});
     if (phase == 0 || !calls) continue;
-    Row row{.bench = "change",
-            .gate = "adaptive",
-            .placement = name(change.placement),
-            .test = std::string(events[phase]),
-            .unit = "calls"};
-    row.figures = Figures::exactly(static_cast<double>(*calls), windows.size() * TimelineRecord::kCallsPerWindow);
-    session.emit_json(row);
+    session.emit_json(
+        {.bench = "change",
+         .gate = "adaptive",
+         .placement = name(change.placement),
+         .test = std::string(events[phase]),
+         .unit = "calls",
+         .figures = Figures::exactly(static_cast<double>(*calls), windows.size() * TimelineRecord::kCallsPerWindow)});
   }
   for (std::size_t i = 0; i < lines.median.points.size(); ++i) {
     const std::uint64_t calls = record.buckets[i].count();
     if (calls == 0) continue;  // one call took longer than that
-    Row row{.bench = "change",
-            .gate = "adaptive",
-            .placement = name(change.placement),
-            .test = fmt::format("{} at {:g} ms", change.name, lines.median.points[i].first)};
-    row.figures = {.median = lines.median.points[i].second,
-                   .p99 = lines.p99.points[i].second,
-                   .min = clock.ns(1) * record.buckets[i].quantile(0),
-                   .max = clock.ns(record.buckets[i].max()),
-                   .calls = calls};
-    session.emit_json(row);
+    session.emit_json({.bench = "change",
+                       .gate = "adaptive",
+                       .placement = name(change.placement),
+                       .test = fmt::format("{} at {:g} ms", change.name, lines.median.points[i].first),
+                       .figures = {.median = lines.median.points[i].second,
+                                   .p99 = lines.p99.points[i].second,
+                                   .min = clock.ns(1) * record.buckets[i].quantile(0),
+                                   .max = clock.ns(record.buckets[i].max()),
+                                   .calls = calls}});
   }
   if (session.filter().svg.empty()) return;
   SvgPlot plot(fmt::format("Null, adaptive: {}", change.happens), {"ms"}, {"ns", true});

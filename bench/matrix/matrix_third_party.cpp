@@ -60,19 +60,18 @@ void print_and_emit(Session& session, const Table& table, const Cell& cell,
   constexpr std::pair<Book, std::string_view> kSystems[] = {
       {with_adaptive, "lrpc"}, {with_futexes, "futex"}, {with_nobody, "null"}};
   for (const auto& [book, system] : kSystems) {
-    Row row{.bench = "matrix",
-            .system = system,
-            .gate = book == with_adaptive ? "adaptive" : "none",
-            .placement = name(cell.placement),
-            .test = fmt::format("third-party/{}", name(cell.pace))};
     const Histogram& periods = books[book];
-    row.figures = {.median = periods.quantile(0.5),
-                   .p99 = periods.quantile(0.99),
-                   .min = periods.quantile(0),
-                   .max = static_cast<double>(periods.max()),
-                   .calls = periods.count()};
-    row.figures.mean = periods.mean();
-    session.emit_json(row);
+    session.emit_json({.bench = "matrix",
+                       .system = system,
+                       .gate = book == with_adaptive ? "adaptive" : "none",
+                       .placement = name(cell.placement),
+                       .test = fmt::format("third-party/{}", name(cell.pace)),
+                       .figures = {.median = periods.quantile(0.5),
+                                   .p99 = periods.quantile(0.99),
+                                   .min = periods.quantile(0),
+                                   .max = static_cast<double>(periods.max()),
+                                   .calls = periods.count(),
+                                   .mean = periods.mean()}});
   }
 }
 
