@@ -15,6 +15,7 @@
 #include "floors/floors.h"
 #include "report/json.h"
 #include "report/row.h"
+#include "report/svg_plot.h"
 #include "report/table.h"
 
 namespace lrpc::bench {
@@ -69,6 +70,10 @@ class Session {
 
   void emit(const Table& table, const Row& row);
   void emit_json(const Row& row) { json_.write(row); }
+  /// Writes the picture into --svg's directory, if there is one; fails if it cannot.
+  void draw(const std::string& name, const std::string& svg) {
+    if (!filter_.svg.empty()) check(write_picture(filter_.svg + "/" + name + ".svg", svg));
+  }
   /// Prints why a row has no figures; the program's exit status will tell, too.
   void fail(const Table& table, const Row& row, const std::string& why);
   /// The same for more than a row; nothing once the bench was interrupted, which is no failure.

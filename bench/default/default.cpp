@@ -9,7 +9,6 @@
 #include "comparison.h"
 #include "core/interrupt.h"
 #include "report/strips.h"
-#include "report/svg_plot.h"
 
 namespace lrpc::bench {
 namespace {
@@ -80,12 +79,6 @@ void show(Session& session, const Table& table, const Situation& situation, cons
   }
 }
 
-void draw(Session& session, const std::vector<Strip>& strips) {
-  const std::string svg =
-      strips_svg("The default gate, a strip a run, 10 ms a square; green: as the best fixed gate", strips, 1);
-  session.check(write_picture(session.filter().svg + "/default.svg", svg));
-}
-
 void run(Session& session, const std::vector<Situation>& situations, int rounds) {
   print_intro(
       "The default: fresh processes, nothing chosen, nothing pinned; Null, ns",
@@ -121,7 +114,8 @@ void run(Session& session, const std::vector<Situation>& situations, int rounds)
   fmt::print("\n");
   print_note(
       fmt::format("{} of {} situations are within all their bars.", shown.situations - shown.missed, shown.situations));
-  if (!session.filter().svg.empty()) draw(session, shown.strips);
+  session.draw("default", strips_svg("The default gate, a strip a run, 10 ms a square; green: as the best fixed gate",
+                                     shown.strips, 1));
 }
 
 }  // namespace

@@ -196,14 +196,12 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
                                    .max = clock.ns(record.buckets[i].max()),
                                    .calls = calls}});
   }
-  if (session.filter().svg.empty()) return;
   SvgPlot plot(fmt::format("Null, adaptive: {}", change.happens), {"ms"}, {"ns", true});
   plot.add(lines.median);
   plot.add(lines.p99);
   plot.mark(ms_at(1), std::string(change.happens));
   plot.mark(ms_at(2), std::string(change.undone));
-  const std::string path = fmt::format("{}/change-{}.svg", session.filter().svg, change.name);
-  session.check(plot.write(path));
+  session.draw(fmt::format("change-{}", change.name), plot.str());
 }
 
 }  // namespace

@@ -121,14 +121,12 @@ void figure5(Session& session, const Field& field, Placement placement) {
                      .placement = name(placement),
                      .test = "into a user process",
                      .figures = Figures::exactly(crossing * 1000, 1)});
-  if (session.filter().svg.empty()) return;
   for (std::size_t line = 0; line < kEach; ++line) {
     lines[line].name = kLines[line];
     lines[line].dashed = line == 0;
     plot.add(std::move(lines[line]));
   }
-  const std::string file = fmt::format("{}/figure5-{}.svg", session.filter().svg, name(placement));
-  session.check(plot.write(file));
+  session.draw(fmt::format("figure5-{}", name(placement)), plot.str());
 }
 
 }  // namespace

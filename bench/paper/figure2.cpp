@@ -270,8 +270,7 @@ void figure2(Session& session) {
     paper_line.points.emplace_back(rate.processors, rate.calls_per_second);
   }
   plot.add(paper_line);
-  if (session.filter().svg.empty()) return;
-  session.check(plot.write(session.filter().svg + "/figure2.svg"));
+  session.draw("figure2", plot.str());
 }
 
 }  // namespace lrpc::bench

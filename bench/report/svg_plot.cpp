@@ -206,6 +206,4 @@ Status write_picture(const std::string& path, const std::string& svg) {
   return {};
 }
 
-Status SvgPlot::write(const std::string& path) const { return write_picture(path, str()); }
-
 }  // namespace lrpc::bench

@@ -30,8 +30,6 @@ class SvgPlot {
   void mark(double x, std::string text) { marks_.emplace_back(x, std::move(text)); }
 
   [[nodiscard]] std::string str() const;
-  /// Replaces the file. Errors: system_error.
-  Status write(const std::string& path) const;
 
  private:
   std::string title_;

@@ -61,7 +61,7 @@ TEST(SvgPlot, every_line_has_its_place_in_the_legend) {
 }
 
 TEST(SvgPlot, a_file_that_cannot_be_written_is_an_error) {
-  EXPECT_FALSE(SvgPlot("t", {"x"}, {"y"}).write("/nonexistent/plot.svg"));
+  EXPECT_FALSE(write_picture("/nonexistent/plot.svg", SvgPlot("t", {"x"}, {"y"}).str()));
 }
 
 TEST(AxisTicks, are_round_numbers_within_the_axis) {
