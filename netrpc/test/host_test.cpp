@@ -80,7 +80,9 @@ TEST(HostTest, who_has_seen_random_numbers_of_a_host_cannot_compute_the_seed_of_
     Host host({.name = "host", .address = {}, .boot_id = 0, .seed = seed}, clock, engine);
     const std::uint64_t seen = host.random();
     const std::uint64_t next = host.random();
-    if (seed != 0) ASSERT_EQ(state_behind(seen) + kStep, state_behind(next)) << "the state is really computed";
+    if (seed != 0) {
+      ASSERT_EQ(state_behind(seen) + kStep, state_behind(next)) << "the state is really computed";
+    }
     for (std::uint64_t steps = 0; steps < 100; ++steps)
       EXPECT_NE(state_behind(host.hash_seed()), state_behind(next) - steps * kStep);
   }
