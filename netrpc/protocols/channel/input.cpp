@@ -109,7 +109,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   // A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
   // What somebody still executes for a life that is over counts too: else each life could leave as much behind.
-  if (*peer.served >= options_.channels_per_peer) {
+  if (peer.servers.size() + *peer.abandoned >= options_.channels_per_peer) {
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
   }

@@ -344,7 +344,8 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
     });
     if (peer->servers.empty()) peer->other_way = {};
     const bool called = peer->called != 0 && epoch_ - peer->called <= packet_epochs_ && !at_once;
-    const bool used = !peer->clients.empty() || *peer->served != 0 || !peer->ended.empty() || called;
+    const bool served = !peer->servers.empty() || *peer->abandoned != 0;
+    const bool used = !peer->clients.empty() || served || !peer->ended.empty() || called;
     const bool unused_before = std::exchange(peer->unused_before, !used);
     const bool over = !used && (unused_before || at_once);
     if (!over) return false;

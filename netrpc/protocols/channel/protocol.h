@@ -34,9 +34,9 @@ struct ChannelPeer {
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
-  /// The server's channels to it that exist, which share this count: those in `servers`, and those of lives that are
-  /// over on whose requests somebody still works. The peer stays until there are none.
-  std::shared_ptr<std::size_t> served = std::make_shared<std::size_t>(0);
+  /// Requests of lives that are over on which somebody still works: their channels share this count. The peer stays
+  /// until there are none.
+  std::shared_ptr<std::size_t> abandoned = std::make_shared<std::size_t>(0);
   std::size_t kept = 0;                     ///< Bytes of replies that are kept for it.
   std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
   std::uint16_t next_number = 1;
@@ -221,7 +221,7 @@ class ServerChannel final : public Session {
   void let_go_of_reply() noexcept;
 
   ChannelPeer* peer_;
-  const std::shared_ptr<std::size_t> served_;  ///< Its peer's, which counts it.
+  std::shared_ptr<std::size_t> abandoned_;  ///< Counts it once it has vanished while it was executing.
   State state_ = State::fresh;
   std::uint32_t sequence_;
   Message reply_;         ///< A share, with its header, to send again.

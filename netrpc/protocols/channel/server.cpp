@@ -8,11 +8,11 @@ namespace flags = channel_flags;
 
 ServerChannel::ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
                              ChannelPeer& peer, std::uint32_t sequence) noexcept
-    : Session(protocol, high, participants), peer_(&peer), served_(peer.served), sequence_(sequence) {
-  ++*served_;
-}
+    : Session(protocol, high, participants), peer_(&peer), sequence_(sequence) {}
 
-ServerChannel::~ServerChannel() { --*served_; }
+ServerChannel::~ServerChannel() {
+  if (abandoned_ != nullptr) --*abandoned_;
+}
 
 ChannelProtocol& ServerChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
 
@@ -22,6 +22,10 @@ ChannelKey ServerChannel::key() const noexcept {
 
 void ServerChannel::vanish() noexcept {
   let_go_of_reply();
+  if (state_ == State::executing) {
+    abandoned_ = peer_->abandoned;
+    ++*abandoned_;
+  }
   peer_ = nullptr;
 }
 
