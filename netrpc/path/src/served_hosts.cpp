@@ -304,9 +304,15 @@ void ServedHosts::sweep(Clock::time_point now) {
       const bool unknown = host->second.names_all && now - at->second->named > options_.forget;
       if (silent || unknown || at->second->binding.revoked()) gone.bindings.insert(bindings.extract(at));
     }
-    // A command that is being served keeps the host, and not its bindings.
-    host = silent && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
+    // A command that is being served keeps the host, and not its bindings. Who has neither is not remembered, however
+    // long silent ones are.
+    host = bindings.empty() && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
   }
+}
+
+std::size_t ServedHosts::known() const {
+  std::lock_guard lock(mutex_);
+  return hosts_.size();
 }
 
 void ServedHosts::count(BrokerStatistics& statistics) const {

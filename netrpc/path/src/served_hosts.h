@@ -32,6 +32,8 @@ class ServedHosts {
   /// not name, because the answer to its BIND was lost.
   void sweep(Clock::time_point now);
   void count(BrokerStatistics& statistics) const;
+  /// Hosts of which something is remembered.
+  [[nodiscard]] std::size_t known() const;
 
  private:
   struct Remote {

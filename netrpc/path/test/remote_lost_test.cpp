@@ -1,7 +1,12 @@
-// What a network does not carry: a call that is lost alone, and a binding of which its host never hears.
+// What a network does not carry: a call that is lost alone, a binding of which its host never hears, and the word of a
+// host that is gone.
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "messages.h"
 #include "remote_fixture.h"
+#include "served_hosts.h"
 
 namespace testing_netpath {
 namespace {
@@ -33,6 +38,28 @@ TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_oth
     network_.lose_replies_to_binds = false;
     if (!lost || bindings() < 2) return false;
     return eventually([&] { return bindings() < 2; }) && bindings() == 1 && client->Null().has_value();
+  }));
+}
+
+TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bindings_are) {
+  BrokerOptions options = there_options();
+  options.nameserver = there_->socket();
+  options.forget = std::chrono::hours(24 * 365);  // as a broker has it whose option is kNoLimit
+  lrpc::netpath::ServedHosts hosts(options, 1);
+  const auto& id = Conformance::kPdl.interface;
+  const lrpc::netpath::BindMessage message{1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0};
+  std::array<std::byte, 500> reply{};
+  std::size_t size = 0;
+  ASSERT_EQ(hosts.serve({kHere, lrpc::shim::HostAuthentication::key, "lab"}, 1,
+                        static_cast<std::uint16_t>(lrpc::netpath::Command::bind),
+                        lrpc::netpath::bytes_of(lrpc::netpath::encode(message)), reply, size),
+            0U);
+  hosts.sweep(std::chrono::steady_clock::now());
+  ASSERT_EQ(hosts.known(), 1U);
+  server_.reset();
+  EXPECT_TRUE(eventually([&] {
+    hosts.sweep(std::chrono::steady_clock::now());
+    return hosts.known() == 0;
   }));
 }
 
