@@ -19,6 +19,10 @@ End::End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& partici
   ask_size();
 }
 
+End::~End() {
+  if (full_) paired().emptied(*this);
+}
+
 ChannelKey End::key() const noexcept {
   return {protocol().host().hash_seed(), lower_.get(), participants().protocol, participants().remote.channel};
 }
@@ -122,7 +126,7 @@ void End::data(const Header& header, Message&& message) noexcept {
     buffer_ = std::move(message);
     buffer_.fit();
     full_ = true;
-    turn_ = ++paired().turns_;
+    paired().filled(*this);
     expecting_ = !receiving_.complete();
     probing_.begin(paired().options_.probe);
     wait();
@@ -147,7 +151,7 @@ bool End::deliver() noexcept {
   } else if (!gathered_.append(std::move(buffer_))) {
     return lost(), false;
   }
-  full_ = false;
+  paired().emptied(*this);
   if (gathered_.size() > paired().options_.max_message) return lost(), false;
   if (!receiving_.complete()) return true;
   Message whole = std::move(gathered_);
@@ -158,7 +162,8 @@ bool End::deliver() noexcept {
 
 void End::let_go_of_received() noexcept {
   buffer_.clear();
-  full_ = expecting_ = false;
+  paired().emptied(*this);
+  expecting_ = false;
   gathered_.clear();
   paired().give_room(*this);
 }

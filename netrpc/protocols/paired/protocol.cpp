@@ -240,6 +240,19 @@ bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
   return of_one && of_all;
 }
 
+void PairedProtocol::filled(End& end) noexcept {
+  end.fuller_ = last_full_;
+  end.later_ = nullptr;
+  (last_full_ == nullptr ? first_full_ : last_full_->later_) = &end;
+  last_full_ = &end;
+}
+
+void PairedProtocol::emptied(End& end) noexcept {
+  if (!std::exchange(end.full_, false)) return;
+  (end.fuller_ == nullptr ? first_full_ : end.fuller_->later_) = end.later_;
+  (end.later_ == nullptr ? last_full_ : end.later_->fuller_) = end.fuller_;
+}
+
 /// Something has been given back that counted for this host, or one more waits in its turn.
 void PairedProtocol::deliver_soon(const OfHost& of_host) noexcept {
   if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
@@ -249,13 +262,7 @@ void PairedProtocol::deliver_waiting() noexcept {
   waiting_for_room_ = false;
   of_hosts_.for_each([](const HostKey&, std::shared_ptr<OfHost>& of_host) { of_host->waiting = false; });
   std::vector<SessionRef> waiting;
-  clients_.for_each([&](const ChannelKey&, std::unique_ptr<ClientEnd>& end) {
-    if (end->full_) waiting.emplace_back(end.get());
-  });
-  servers_.for_each([&](const ChannelKey&, SessionRef& end) {
-    if (static_cast<ServerEnd&>(*end).full_) waiting.push_back(end);
-  });
-  std::ranges::sort(waiting, {}, [](const SessionRef& end) { return static_cast<End&>(*end).turn_; });
+  for (End* end = first_full_; end != nullptr; end = end->later_) waiting.emplace_back(end);
   for (const SessionRef& end : waiting) static_cast<End&>(*end).deliver();
 }
 

@@ -57,6 +57,7 @@ class End : public Session {
   friend class PairedProtocol;
   End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
       std::shared_ptr<OfHost> of_host, std::uint16_t from);
+  ~End() override;
 
   /// Whether a whole message may be received now. If not, its last segment stays in the receive buffer until deliver().
   [[nodiscard]] virtual bool may_receive() noexcept { return true; }
@@ -101,7 +102,8 @@ class End : public Session {
   Message rest_;            ///< and those behind it.
   Message buffer_;          ///< The receive buffer: one segment,
   bool full_ = false;       ///< if there is one.
-  std::uint64_t turn_ = 0;  ///< Who has been full for longer has a lower one.
+  End* fuller_ = nullptr;   ///< In the list of those that are full: who has been so for longer,
+  End* later_ = nullptr;    ///< and for less long.
   Message gathered_;        ///< Those before it, which the paper's user has taken out.
   std::size_t cost_ = 0;    ///< What they count for in the protocol's memory.
   Duration patience_{};     ///< The least time that the present segment is given.
@@ -223,6 +225,9 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
   /// Somebody may, for whom there was no room.
   [[nodiscard]] bool some_wait(const OfHost& of_host) const noexcept { return waiting_for_room_ || of_host.waiting; }
+  /// The receive buffer of `end` is full now, or is not any more.
+  void filled(End& end) noexcept;
+  void emptied(End& end) noexcept;
   void deliver_soon(const OfHost& of_host) noexcept;
   void deliver_waiting() noexcept;
   void keep_sweeping() noexcept;
@@ -230,6 +235,9 @@ class PairedProtocol final : public Protocol {
 
   const PairedOptions options_;
   Protocol& below_;
+  // Those whose receive buffer is full, as most have it for a moment only: the one that has been so for longest first.
+  End* first_full_ = nullptr;
+  End* last_full_ = nullptr;
   Map<ChannelKey, std::unique_ptr<ClientEnd>> clients_;
   Map<ChannelKey, SessionRef> servers_;
   Map<ProtocolNumber, Protocol*> enabled_;
@@ -240,7 +248,6 @@ class PairedProtocol final : public Protocol {
   const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
   bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full for want of it.
   std::size_t kept_bytes_ = 0;      ///< As OfHost::kept.
-  std::uint64_t turns_ = 0;         ///< Receive buffers that have been filled.
   Event room_;
   Event sweep_;
 };
