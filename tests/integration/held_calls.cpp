@@ -57,6 +57,7 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
   const int error = errno;
   if (what == FUTEX_WAIT_BITSET) watch->waited(word, bits, result);
   if (what == FUTEX_WAKE_BITSET) watch->woke(word, bits);
+  if (what == FUTEX_WAKE) watch->woke_here();
   errno = error;
   return result;
 }

@@ -29,6 +29,8 @@ class Watch {
   virtual void waited(void* /*word*/, std::uint32_t /*bits*/, long /*result*/) {}
   /// After FUTEX_WAKE_BITSET.
   virtual void woke(void* /*word*/, std::uint32_t /*bits*/) {}
+  /// After FUTEX_WAKE, which is for words of this process alone.
+  virtual void woke_here() {}
   /// Whether membarrier(2) is to fail for want of memory.
   virtual bool refuses_fence() { return false; }
   /// Before madvise(2) of pages that are to go.

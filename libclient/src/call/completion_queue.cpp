@@ -95,8 +95,9 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
     std::erase(ready_, call.linkage_);
     if (call.queue_ == nullptr) ++link_.holders;
     call.queue_ = &link_;
+    // Under the lock: once run() may resume what waits for the call, that may end the queue.
+    changed_.raise(1);  // P1
   }
-  changed_.raise(1);  // P1
   return {};
 }
 

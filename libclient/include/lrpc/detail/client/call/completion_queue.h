@@ -43,8 +43,8 @@ struct QueueLink {
 /// millisecond.
 ///
 /// Thread-safe. It may be destroyed before the calls that it watches; they go on as if they had never been watched. A
-/// function that it runs must not destroy it, nor may a thread be in one of its members then. In a fork child it does
-/// nothing.
+/// function that it runs must not destroy it, nor may a thread be in one of its members then; but a watch() or co_await
+/// whose call was reported has left it. In a fork child it does nothing.
 class CompletionQueue {
  public:
   /// system_error.

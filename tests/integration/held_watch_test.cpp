@@ -1,0 +1,57 @@
+// A thread that begins to watch a call is held up behind its last step: what the queue runs meanwhile may end the queue.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "eventually.h"
+#include "held_calls.h"
+#include "limits_service.h"
+
+namespace testing_lrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Holds up the thread that makes it when that has woken another one, until the watched call was reported, or a while.
+class HeldWaker : public Watch {
+ public:
+  void woke_here() override {
+    if (std::this_thread::get_id() != waker_) return;
+    for (int look = 0; look < 200 && !reported_; ++look) std::this_thread::sleep_for(1ms);
+    past_ = true;
+  }
+  void report() {
+    reported_early_ = !past_;
+    reported_ = true;
+  }
+  [[nodiscard]] bool past() const noexcept { return past_; }
+  [[nodiscard]] bool reported() const noexcept { return reported_; }
+  [[nodiscard]] bool reported_early() const noexcept { return reported_early_; }
+
+ private:
+  const std::thread::id waker_ = std::this_thread::get_id();
+  std::atomic<bool> past_ = false;
+  std::atomic<bool> reported_ = false;
+  std::atomic<bool> reported_early_ = false;
+};
+
+TEST(HeldWatch, has_left_the_queue_before_the_call_is_reported) {
+  HeldWaker waker;
+  LocalLimits limits;
+  auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  auto call = limits.client->start().Null();
+  ASSERT_TRUE(call.wait_for(kPatience));
+  waker.begin();
+  std::thread runner([&] { EXPECT_TRUE(eventually([&] { return (*queue)->wait(10ms) != 0; })); });
+  EXPECT_TRUE((*queue)->watch(call, [&] { waker.report(); }));
+  runner.join();
+  EXPECT_TRUE(waker.past()) << "nobody was woken";
+  EXPECT_TRUE(waker.reported());
+  EXPECT_FALSE(waker.reported_early()) << "a queue that ended now would still be in use";
+  EXPECT_TRUE(call.finish());
+}
+
+}  // namespace
+}  // namespace testing_lrpc
