@@ -5,11 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
+#include "../../libclient/src/binding/library.h"
 #include "burst_service.h"
+#include "ended.h"
 #include "world.h"
 
 // The allocator behind the names, as glibc exports it for this purpose.
@@ -23,8 +28,22 @@ namespace {
 bool forking = false;  ///< In the child, until fork has returned: its one thread writes it.
 int uses = 0;
 
+int registered = -1;
 /// Before any handler of the library's: in the child the first one registered is the first to run.
-const int registered = pthread_atfork(nullptr, nullptr, [] { forking = true; });
+[[gnu::constructor(101)]] void register_first() {
+  registered = pthread_atfork(nullptr, nullptr, [] { forking = true; });
+}
+
+/// A thread that makes what all bindings share, under a lock, stays there until `forked`, or for a while.
+std::atomic<bool> may_be_held{false};
+std::atomic<bool> held{false};
+std::atomic<bool> forked{false};
+
+void hold_the_first_import() {
+  if (!may_be_held.exchange(false)) return;
+  held = true;
+  for (int look = 0; look < 200 && !forked; ++look) usleep(1000);
+}
 
 }  // namespace
 
@@ -32,6 +51,7 @@ const int registered = pthread_atfork(nullptr, nullptr, [] { forking = true; });
 extern "C" {
 void* malloc(std::size_t size) {
   if (forking) ++uses;
+  if (size == sizeof(lrpc::client::Library)) hold_the_first_import();
   return __libc_malloc(size);
 }
 void free(void* memory) {
@@ -50,6 +70,30 @@ int uses_in_child() {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Of a server that does not answer.
+lrpc::Errc import_in_vain() {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return ends.code();
+  return Burst::Client::import_over(std::move(ends->second), {.timeout = std::chrono::milliseconds(1)}).code();
+}
+
+/// The first test here: its imports are the first of the process.
+TEST(ChildOfFork, imports_although_it_was_made_during_the_first_import_of_another_thread) {
+  may_be_held = true;
+  std::thread importer([] { EXPECT_EQ(import_in_vain(), lrpc::Errc::timed_out); });
+  EXPECT_TRUE(eventually([] { return held.load(); })) << "nothing was made; was there an import before?";
+  const pid_t child = fork();
+  if (child == 0) _exit(import_in_vain() == lrpc::Errc::timed_out ? 0 : 1);
+  forked = true;
+  const bool ended = eventually([&] { return has_ended(child); });
+  EXPECT_TRUE(ended) << "it waits for a lock that is nobody's";
+  if (!ended) kill(child, SIGKILL);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  importer.join();
 }
 
 TEST(ChildOfFork, touches_no_allocator_before_fork_returns) {

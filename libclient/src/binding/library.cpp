@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include "lrpc/detail/shim/system/fork.h"
+
 namespace lrpc::client {
 namespace {
 
@@ -30,16 +32,22 @@ void after_fork_in_child() {
   library_mutex.unlock();
 }
 
+/// Before there are threads: a child that is made while one of them has the lock must not have it locked. By the first
+/// import of a program's own static initialisation, if that comes before this file's.
+void tell_of_forks() {
+  // After the watcher's own: ours close what that has replaced.
+  static const int registered =
+      (shim::know_of_forks(), pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child));
+  (void)registered;
+}
+[[maybe_unused]] const bool told_early = (tell_of_forks(), true);
+
 }  // namespace
 
 Library& Library::get() {
+  tell_of_forks();
   std::lock_guard lock(library_mutex);
-  if (library_now == nullptr) {
-    library_now = new Library;  // NOLINT: leaked on purpose, see above
-    // After the watcher's own: ours close what that has replaced.
-    static const int registered = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-    (void)registered;
-  }
+  if (library_now == nullptr) library_now = new Library;  // NOLINT: leaked on purpose, see above
   return *library_now;
 }
 
