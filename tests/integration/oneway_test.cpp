@@ -168,6 +168,25 @@ TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_
   EXPECT_LT(processor_time() - began, 200ms) << "it has been polling";
 }
 
+/// The server's return wakes only those that have looked for such a call: the others would sleep on, 100 ms.
+TEST(OneWaySupply, tells_those_that_wait_for_an_astack_of_each_call_that_was_sent_or_dropped) {
+  LocalTasks tasks;
+  lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(tasks.client->binding());
+  const auto told = [&] {
+    std::uint32_t sum = 0;
+    for (std::uint16_t i = 0; i < Tasks::kPdl.classes.size(); ++i) sum += object.astacks(i).wakes();
+    return sum;
+  };
+  const std::uint32_t before = told();
+  ASSERT_TRUE(tasks.client->LogSlowly(1, kUntilLetGo));
+  const std::uint32_t after_sent = told();
+  EXPECT_NE(after_sent, before);
+  { const auto dropped = tasks.client->start().NapFor(kUntilLetGo); }
+  EXPECT_NE(told(), after_sent);
+  tasks.service.let_all_go();
+  EXPECT_TRUE(settles(*tasks.client));
+}
+
 TEST(OneWayErrors, are_those_of_sending_only) {
   LocalTasks tasks;
   EXPECT_EQ(tasks.client->Log(1, std::string(201, 'x')).code(), Errc::argument_too_long);

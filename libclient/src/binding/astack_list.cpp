@@ -321,4 +321,10 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
 
 void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
+void AStackList::tell_waiters() noexcept {
+  // A thread that we do not see here announces itself later, and then finds that the count is not what it has read.
+  wakes_.count();
+  if (waiters_.load(std::memory_order_seq_cst) != 0) wake_waiters();
+}
+
 }  // namespace lrpc::client

@@ -79,9 +79,14 @@ void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
   record.quarantined = true;
   if (forgotten_) return;
   if (has_been_let_go()) return release();  // the end of a call that outlived its binding
-  std::lock_guard lock(quarantine_mutex_);
-  quarantined_.push_back(&record);
-  any_quarantined_.store(true, std::memory_order_release);
+  AStackList& list = lists_[record.astack.astack_class];
+  {
+    std::lock_guard lock(quarantine_mutex_);
+    quarantined_.push_back(&record);
+    any_quarantined_.store(true, std::memory_order_release);
+  }
+  // G3: whoever found nothing here sleeps until an A-stack is put back. Now there is a return to wait for.
+  list.tell_waiters();
 }
 
 bool BindingObject::release_quarantined(AStackList& list) noexcept {

@@ -30,6 +30,8 @@ class SleepingWord {
     word_.fetch_add(kNews, std::memory_order_seq_cst);
     futex_wake_private(word_, sleepers);
   }
+  /// The same without a system call, for news that nobody may be sleeping for. A caller that finds sleepers must raise.
+  void count() noexcept { word_.fetch_add(kNews, std::memory_order_seq_cst); }
   /// P5: stops the word for ever. Wakes all.
   void stop() noexcept {
     word_.fetch_or(kStop, std::memory_order_seq_cst);

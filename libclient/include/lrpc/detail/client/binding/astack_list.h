@@ -177,6 +177,8 @@ class AStackList {
   /// Returns at once if wakes() has changed since `seen`. May return early: look again.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
   void wake_waiters() noexcept;
+  /// The same, but without a system call if nobody waits.
+  void tell_waiters() noexcept;
   /// Whether an A-stack is in a LIFO; a guess while other threads use the list.
   [[nodiscard]] bool any_free() const noexcept {
     return static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0 ||
