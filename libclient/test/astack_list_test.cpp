@@ -185,6 +185,61 @@ TEST_F(AStackLists, wake_those_that_wait_for_one) {
   EXPECT_TRUE(found);
 }
 
+TEST_F(AStackLists, lease_nothing_that_is_put_back_while_somebody_starves) {
+  list_.put(nullptr, *take());
+  AStackList::Lease& lease = list_.own_lease();
+  LinkageRecord* const mine = AStackList::take_leased(lease);
+  if (mine == nullptr) GTEST_SKIP() << "membarrier(2) is refused here";
+  list_.starve();
+  EXPECT_TRUE(list_.anybody_starves());
+  list_.put(&lease, *mine);
+  EXPECT_EQ(lease.leased(), nullptr) << "it had been leased before";
+  ASSERT_EQ(list_.take_any(), mine);
+  list_.put(nullptr, *mine);
+  EXPECT_EQ(lease.leased(), nullptr) << "it was leased anew";
+  ASSERT_EQ(list_.take_any(), mine);
+  list_.put_spare(*mine);
+  EXPECT_EQ(list_.take_spare(), nullptr);
+  elsewhere([&] { EXPECT_EQ(list_.take_own(), nullptr) << "that thread lets others go first"; });
+  list_.end_starving();
+  EXPECT_FALSE(list_.anybody_starves());
+  ASSERT_EQ(list_.take_any(), mine);
+  list_.put(nullptr, *mine);
+  EXPECT_EQ(lease.leased(), mine);
+  EXPECT_EQ(list_.count_idle(), kCount);
+}
+
+TEST_F(AStackLists, give_a_thread_that_lets_others_go_first_its_own) {
+  LinkageRecord* const mine = take();
+  list_.put(nullptr, *mine);
+  AStackList::Lease& lease = list_.own_lease();
+  if (lease.leased() == nullptr) GTEST_SKIP() << "membarrier(2) is refused here";
+  ASSERT_EQ(list_.take_any(), mine) << "it is in a call now";
+  LinkageRecord* const other = list_.take_any();
+  list_.put_spare(*other);
+  EXPECT_EQ(list_.take_own(), other);
+  EXPECT_EQ(list_.take_own(), nullptr) << "it is in a call";
+  list_.put(&lease, *mine);
+  EXPECT_EQ(list_.take_own(), mine);
+  EXPECT_EQ(lease.leased(), nullptr);
+}
+
+/// They wait although there are A-stacks.
+TEST_F(AStackLists, wake_those_that_wait_behind_when_nobody_starves_any_more) {
+  list_.starve();
+  list_.starve();
+  std::atomic<bool> served{false};
+  std::thread waiter([&] {
+    while (list_.anybody_starves()) list_.wait(list_.wakes(), 24h, {}, true);
+    served = true;
+  });
+  std::this_thread::sleep_for(2ms);
+  list_.end_starving();
+  EXPECT_FALSE(served);
+  list_.end_starving();
+  waiter.join();
+}
+
 /// Each holder marks what it holds.
 TEST_F(AStackLists, never_give_one_to_two_threads) {
   std::array<std::atomic<int>, kFirst + kCount> holders{};

@@ -66,6 +66,48 @@ LinkageRecord* take_slow() {
   }
 }
 
+/// As take_slow() where somebody may starve: this thread, or another one that it lets go first. Nothing is revoked.
+LinkageRecord* take_in_turn(bool starves) {
+  for (;;) {
+    const std::uint32_t seen = world().list.wakes();
+    const bool behind = !starves && world().list.anybody_starves();
+    bool moving = false;
+    LinkageRecord* const record = behind ? world().list.take_own() : world().list.take_any(moving);
+    if (record != nullptr) return record;
+    if (moving) {
+      explore::wait_for_others();
+      continue;
+    }
+    world().list.wait(seen, std::chrono::seconds(1), {}, behind);
+  }
+}
+void starving_call() {
+  world().list.starve();
+  LinkageRecord* const record = take_in_turn(true);
+  world().list.end_starving();
+  use(*record);
+  world().list.put(nullptr, *record);
+}
+void call_in_turn() {
+  AStackList::Lease* lease = &world().list.own_lease();
+  LinkageRecord* record = AStackList::take_leased(*lease);
+  if (record == nullptr) {
+    record = take_in_turn(false);
+    lease = nullptr;
+  }
+  use(*record);
+  world().list.put(lease, *record);
+}
+void started_call_in_turn() {
+  LinkageRecord* record = world().list.take_spare();
+  if (record == nullptr) {
+    record = take_in_turn(false);
+    world().list.give_up(*record);
+  }
+  use(*record);
+  world().list.put_spare(*record);
+}
+
 /// A synchronous call, as lrpc::client::Call makes it.
 void call() {
   AStackList::Lease* lease = &world().list.own_lease();
@@ -188,6 +230,9 @@ const std::vector<NamedProgram>& programs() {
        program(1, {[] { twice(started_call); }, [] { twice(trim); }}, true)},
       {"without_membarrier_a_caller_and_the_trimmer", program(1, {[] { twice(call); }, [] { twice(trim); }}, true)},
       {"two_callers_and_the_end", program(1, {[] { twice(call); }, call, revoke})},
+      {"a_caller_and_one_that_starves", program(1, {[] { twice(call_in_turn); }, starving_call})},
+      {"a_starter_and_one_that_starves", program(1, {[] { twice(started_call_in_turn); }, starving_call})},
+      {"two_that_starve", program(1, {starving_call, starving_call, call_in_turn})},
   };
   return all;
 }

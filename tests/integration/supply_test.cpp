@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -89,6 +91,38 @@ TEST(Supply, a_binding_that_does_not_wait_says_no_astack) {
   service.let_all_go();
   for (auto& thread : sleepers) thread.join();
   EXPECT_TRUE(client->SleepFor(0));
+}
+
+/// With one A-stack for both, the other thread has it again each time before the one that it wakes has looked.
+TEST(Supply, a_caller_gets_an_astack_although_another_thread_calls_without_pause) {
+  struct Napping : Gated {
+    void SleepFor(lrpc::CallContext& call, std::uint32_t milliseconds) {
+      if (milliseconds == 0) return Gated::SleepFor(call, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    }
+  } service;
+  lrpc::Server server;
+  auto client = bind_privately(server, service);
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<std::thread> holders;
+  for (int i = 0; i < 4; ++i) holders.emplace_back([&] { EXPECT_TRUE(client->SleepFor(0)); });
+  EXPECT_TRUE(service.wait_inside(4));
+  std::atomic<bool> enough{false};
+  std::atomic<int> calls{0};
+  std::thread restless([&] {
+    for (; !enough; ++calls) EXPECT_TRUE(client->SleepFor(2));
+  });
+  EXPECT_TRUE(eventually([&] { return calls != 0; }));
+  for (int i = 0; i < 3 && !HasFailure(); ++i) {
+    const lrpc::CallScope end_of_a_hang(std::chrono::minutes(1));
+    EXPECT_TRUE(client->SleepFor(2)) << "call " << i;
+    const int before = calls;
+    EXPECT_TRUE(eventually([&] { return calls > before + 1; })) << "the other one starves now";
+  }
+  enough = true;
+  restless.join();
+  service.let_all_go();
+  for (auto& thread : holders) thread.join();
 }
 
 TEST(Supply, calls_nest_from_server_to_server) {

@@ -95,6 +95,14 @@ shim::LinkageRecord* AStackList::take_any(bool& moving) noexcept {
   return end_a_lease(moving);
 }
 
+shim::LinkageRecord* AStackList::take_own() noexcept {
+  surrender_own_lease();
+  if (shim::LinkageRecord* record = take_spare()) return record;
+  // By an exchange, not as take_leased(): whoever is just at our lease gets it, or we do.
+  Lease& lease = own_lease();
+  return lease.in_call.load(std::memory_order_relaxed) == 0 ? lease.remove() : nullptr;
+}
+
 void AStackList::put_shared(shim::LinkageRecord& record) noexcept {
   push(record);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -133,7 +141,15 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
     push(record);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+  if (waiters_.load(std::memory_order_relaxed) != 0) serve_waiters();
+}
+
+/// What a thread keeps it takes again before anybody whom it wakes has looked. While somebody starves it keeps nothing.
+void AStackList::serve_waiters() noexcept {
+  if (anybody_starves()) {  // L9
+    if (shim::LinkageRecord* record = take_own()) push(*record);
+  }
+  wake_waiters();
 }
 
 /// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
@@ -302,11 +318,11 @@ bool AStackList::looks_empty() const noexcept {
   return true;
 }
 
-void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
-                      std::span<const shim::FutexWait> also) noexcept {
-  waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
+void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
+                      bool behind) noexcept {
+  const std::uint32_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
-  if (looks_empty()) {
+  if (behind ? before >= kStarver : looks_empty()) {
     if (also.empty()) {
       wakes_.sleep_unless_changed(seen, limit);
     } else {
@@ -320,6 +336,12 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
 }
 
 void AStackList::wake_waiters() noexcept { wakes_.raise(); }
+
+void AStackList::end_starving() noexcept {
+  // L9: whoever waits behind has counted itself in before, or counts nobody that starves.
+  const std::uint32_t left = waiters_.fetch_sub(kStarver, std::memory_order_seq_cst) - kStarver;
+  if (left != 0 && left < kStarver) wake_waiters();
+}
 
 void AStackList::tell_waiters() noexcept {
   // A thread that we do not see here announces itself later, and then finds that the count is not what it has read.

@@ -19,13 +19,45 @@ constexpr std::chrono::milliseconds kGrowthLook{5};
 /// when it puts them back, or their owner, which wakes nobody after it has taken one of several.
 constexpr std::chrono::milliseconds kHeldLook{1};
 
+/// After so long without an A-stack a caller starves.
+constexpr std::chrono::milliseconds kStarving{10};
+
+/// How long a caller has waited for an A-stack, and who goes first for it (L9). One that calls without pause would
+/// otherwise have its own again each time before the caller that it wakes has looked.
+class Patience {
+ public:
+  explicit Patience(AStackList& list) noexcept : list_(list) {}
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience() {
+    if (starves_) list_.end_starving();
+  }
+  /// Whether others have waited for longer.
+  [[nodiscard]] bool is_behind() const noexcept { return !starves_ && list_.anybody_starves(); }
+  /// Before a sleep. True: this caller starves from now on, and is to look once more.
+  [[nodiscard]] bool ends() noexcept {
+    if (starves_) return false;
+    const Waiting::Clock::time_point now = Waiting::Clock::now();
+    if (since_ == Waiting::Clock::time_point()) since_ = now;
+    if (now - since_ < kStarving) return false;
+    list_.starve();
+    return starves_ = true;
+  }
+
+ private:
+  AStackList& list_;
+  Waiting::Clock::time_point since_{};  ///< Zero: it has not slept yet.
+  bool starves_ = false;
+};
+
 /// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.
+/// `behind`: see AStackList::wait().
 void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
-                  const shim::FutexWait& sent) noexcept {
+                  const shim::FutexWait& sent, bool behind = false) noexcept {
   std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
   const std::size_t count = waiting.append(words, sent.word != nullptr ? 1 : 0);
   if (count == words.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
-  list.wait(seen, limit, std::span(words).first(count));
+  list.wait(seen, limit, std::span(words).first(count), behind);
 }
 
 }  // namespace
@@ -33,23 +65,27 @@ void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, 
 BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
   const shim::NoCancellation never;
   const Waiting waiting(parts_.call_timeout);
+  Patience patience(list);
   for (;;) {
     LRPC_STEP("client 2 slow");
     const std::uint32_t seen = list.wakes();  // G3: a thread that revokes raises the count afterwards
     if (revoked()) return {nullptr, Errc::binding_revoked};
     const std::uint32_t phase = trim_phase_.load(std::memory_order_acquire);
     bool moving = false;
-    if (shim::LinkageRecord* record = list.take_any(moving)) return {record};
-    if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
+    const bool behind = patience.is_behind();
+    if (shim::LinkageRecord* record = behind ? list.take_own() : list.take_any(moving)) return {record};
+    if (!behind && any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
     // The watcher may have had idle ones in its hands when we looked, and have put them back since.
     if (trim_phase_.load(std::memory_order_acquire) != phase) continue;
-    const bool held = moving || phase % 2 != 0;
+    const bool held = !behind && (moving || phase % 2 != 0);
     if (!held && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
-    if (held) {
+    if (parts_.supply != AStackSupply::fail && patience.ends()) continue;
+    if (held || behind) {
       // Yielding would not do: the other thread may have our processor alone and less priority.
-      wait_for_put(list, seen, waiting, std::min<std::chrono::nanoseconds>(limit, kHeldLook), {});
+      limit = std::min<std::chrono::nanoseconds>(limit, held ? kHeldLook : kStarving);
+      wait_for_put(list, seen, waiting, limit, {}, behind);
       continue;
     }
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);

@@ -113,6 +113,8 @@ class AStackList {
     bool moving = false;
     return take_any(moving);
   }
+  /// What this thread has of its own, leased or spare, or null: for one that lets others go first.
+  [[nodiscard]] shim::LinkageRecord* take_own() noexcept;
   /// Puts an A-stack back on top, and wakes a waiter if there is one. `lease`: from which take_leased() took it, or
   /// null. Nobody takes a record out of a lease that is in a call, so it is still there.
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
@@ -122,7 +124,7 @@ class AStackList {
     // Free the A-stack, then look for waiters: they announce themselves, then look for an A-stack.
     shim::light_fence();
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake_waiters();
+      serve_waiters();
   }
   /// Takes this thread's top spare, or null. It is then under no lease.
   LRPC_OF_THE_RUNTIME [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
@@ -156,7 +158,7 @@ class AStackList {
     lease.moving.store(0, std::memory_order_release);
     shim::light_fence();  // as in put()
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake_waiters();
+      serve_waiters();
   }
   /// Puts an A-stack that is under no lease into the LIFO, for any thread.
   void put_shared(shim::LinkageRecord& record) noexcept;
@@ -174,8 +176,15 @@ class AStackList {
   /// that wake_waiters() announces (A-stacks, the end of the binding).
   [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.look(); }
   /// Waits until an A-stack is put back, or a word in `also` (fewer than kMostFutexWaits) changes; at most `limit`.
-  /// Returns at once if wakes() has changed since `seen`. May return early: look again.
-  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
+  /// Returns at once if wakes() has changed since `seen`. May return early: look again. `behind`: waits until nobody
+  /// starves, whatever there is.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
+            bool behind = false) noexcept;
+  /// A thread that has waited for long starves from here to end_starving(). Meanwhile no thread leases an A-stack that
+  /// it puts back, and one that does not starve takes at most its own, or waits behind those that do.
+  void starve() noexcept { waiters_.fetch_add(kStarver, std::memory_order_seq_cst); }
+  void end_starving() noexcept;
+  [[nodiscard]] bool anybody_starves() const noexcept { return waiters_.load(std::memory_order_relaxed) >= kStarver; }
   void wake_waiters() noexcept;
   /// The same, but without a system call if nobody waits.
   void tell_waiters() noexcept;
@@ -196,8 +205,8 @@ class AStackList {
     static constexpr std::uintptr_t kWanted = 1;
     static constexpr std::uintptr_t kNone = kWanted;
 
-    /// A LinkageRecord's address, or kNone. The owner puts a record in, under ending_, and takes it out while it is in
-    /// its call. A thread that holds ending_ sets and clears kWanted, and takes out a record that is in no call.
+    /// A LinkageRecord's address, or kNone. The owner puts a record in, under ending_, and takes it out. A thread that
+    /// holds ending_ sets and clears kWanted, and takes out a record that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
     std::atomic<std::uint8_t> in_call{0};               ///< Written only by the owner.
     std::atomic<std::uint8_t> moving{0};                ///< Written only by the owner.
@@ -216,6 +225,7 @@ class AStackList {
   /// Kept out of the call path.
   [[gnu::cold, gnu::noinline]] static void leave_untaken(Lease& lease) noexcept;
   void put_slow(shim::LinkageRecord& record) noexcept;
+  void serve_waiters() noexcept;
   [[nodiscard]] bool lease_to(Lease& lease, shim::LinkageRecord& record) noexcept;
   void surrender_own_lease() noexcept;
   void stop_leasing() noexcept;
@@ -232,6 +242,8 @@ class AStackList {
   /// The last one stays empty: it is for threads without a number.
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
+  /// In waiters_, where those that starve count by so many more: then one look tells of both.
+  static constexpr std::uint32_t kStarver = 1U << 16;
   std::atomic<std::uint32_t> waiters_{0};
   shim::SleepingWord wakes_;
   std::mutex ending_;
