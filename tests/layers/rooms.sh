@@ -14,7 +14,7 @@ cd "$1"
 
 # Private headers of a protocol that another one may include all the same, and why.
 shared='
-datagram select/channel_pool.h         calls over channels of CHANNEL, as SELECT makes them
+datagram select/channel_pools.h        calls over channels of CHANNEL, as SELECT makes them
 sun_call select/channel_pools.h        the same
 forwarding select/protocol.h           is a SELECT whose server can forward a call
 sun_auth sun_call/rpc_message.h        Sun RPC in three layers: one format of messages

@@ -44,8 +44,9 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
   const netrpc::BootId life = life_of({to});
   Errc outcome = agree_on(mtu, to, sizes, timeout);
   // It has restarted since it was last heard: the question was meant for the life before, and may be put twice.
+  // If the new life does not answer either, the first answer says more about the host (its key may be another one).
   if (outcome == Errc::peer_gone && life_of({to}) != life && left().count() > 0)
-    outcome = agree_on(mtu, to, sizes, left());
+    if (const Errc again = agree_on(mtu, to, sizes, left()); again != Errc::host_unreachable) outcome = again;
   if (outcome != Errc::ok) return outcome;
   ask_path(to, took(), left());
   const std::uint32_t learnt = mtu_towards({to});
