@@ -80,11 +80,17 @@ void CallbackPort::close() noexcept {
     std::lock_guard lock(mutex_);
     closed_ = true;
     offered = std::move(offered_);
-    kept = std::exchange(kept_, {});
+    kept = kept_;  // which is not replaced any more
     bound_.notify_all();
   }
-  // Outside the lock: the last hold on the stub may be ours.
   if (kept.stub != nullptr) kept.revoke(kept.stub.get());
+}
+
+shim::Watcher::Task CallbackPort::let_go() noexcept {
+  Kept kept;
+  std::lock_guard lock(mutex_);
+  kept = std::exchange(kept_, {});
+  return std::move(kept.let_go);  // not its last hold: that is the task's
 }
 
 }  // namespace lrpc::server

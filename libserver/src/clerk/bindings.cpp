@@ -214,6 +214,8 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
     ending_.erase(id);
   }
   ended_.notify_all();
+  // Not on this thread: it may be the clerk's, for which a hook of the program may wait that this would wait for.
+  (void)callbacks_.post(binding->callback_port().let_go());
   return binding;
 }
 

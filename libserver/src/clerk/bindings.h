@@ -90,6 +90,7 @@ class Bindings {
   /// of a process that has ended may be another's.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
+  shim::Watcher callbacks_{"lrpc-callback"};  ///< Its thread lets go of callback stubs, and ends before the rest goes.
 };
 
 }  // namespace lrpc::server

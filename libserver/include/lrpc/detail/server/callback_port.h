@@ -14,6 +14,7 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/stub_access.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/watcher.h"
 
 namespace lrpc::server {
 
@@ -43,7 +44,9 @@ class CallbackPort {
     auto stub = std::make_shared<Stub>(*std::move(made));
     // A client may not lead us to somebody else, who would take what we say for our own wish.
     if (((*stub).*kBinding)().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
-    if (Status kept = attempt.keep({stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>}); !kept) return kept.error();
+    Kept kept{stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>,
+              shim::Watcher::Task([hold = std::shared_ptr<void>(stub)]() mutable { hold.reset(); })};
+    if (Status keeps = attempt.keep(std::move(kept)); !keeps) return keeps.error();
     return stub;
   }
 
@@ -51,6 +54,9 @@ class CallbackPort {
   void offer(shim::PeerSocket socket);
   /// The binding has ended: whoever still has the stub gets errors from it. Idempotent.
   void close() noexcept;
+  /// After close(): what lets go of the stub, on the thread that runs the task or destroys it last. If nobody else holds
+  /// the stub, that waits for a hook of the program (ImportOptions::on_revoked) that is running. No work without a stub.
+  [[nodiscard]] shim::Watcher::Task let_go() noexcept;
 
  private:
   /// As that of import_over() without a timeout.
@@ -65,6 +71,7 @@ class CallbackPort {
     std::shared_ptr<void> stub;
     bool (*alive)(void* stub, bool look) = nullptr;  ///< `look`: ask the kernel, too.
     void (*revoke)(void* stub) = nullptr;
+    shim::Watcher::Task let_go{};  ///< Holds the stub, too, until it has run.
     [[nodiscard]] bool good(bool look) const { return stub != nullptr && alive(stub.get(), look); }
   };
   template <class Stub, auto kBinding>

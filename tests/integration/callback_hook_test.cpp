@@ -1,0 +1,88 @@
+// A program's hooks for the way back to a client, which run while the server ends the client's binding.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "lrpc/server.h"
+
+#include "chatter_service.h"
+#include "eventually.h"
+
+namespace testing_lrpc {
+namespace {
+
+/// Its clients are called back with a hook.
+class HookedService : public ChatterService {
+ public:
+  lrpc::Result<std::uint64_t> Sum(CallContext& context, std::uint32_t number) {
+    lrpc::ImportOptions options = patient();
+    options.on_revoked = [this, id = context.binding_id()] { on_revoked(id); };
+    auto back = Chatter::callback(context, options);
+    if (!back) return back.error();
+    return (*back)->Double(number);
+  }
+
+  std::function<void(std::uint64_t binding_id)> on_revoked;
+};
+
+class CallbackHooks : public testing::Test {
+ protected:
+  /// A client that has been called back, of a domain that has ended: the hook runs.
+  void start(std::function<void(std::uint64_t binding_id)> hook) {
+    service_.on_revoked = [this, hook = std::move(hook)](std::uint64_t binding_id) {
+      begun_ = true;
+      hook(binding_id);
+      ended_ = true;
+    };
+    auto own = std::make_unique<lrpc::Server>();
+    auto bound = another();
+    ASSERT_TRUE(bound) << bound.error().message();
+    client_ = std::make_unique<Chatter::Client>(*std::move(bound));
+    ASSERT_TRUE(client_->serve_callbacks(*own, listener_));
+    ASSERT_EQ(client_->Sum(4).value(), 8U);
+    own.reset();
+    ASSERT_TRUE(eventually([&] { return begun_.load(); }));
+  }
+  lrpc::Result<Chatter::Client> another() {
+    auto ends = lrpc::make_socket_pair();
+    if (!ends) return ends.error();
+    if (auto served = Chatter::serve_over(server_, std::move(ends->first), service_); !served) return served.error();
+    return Chatter::Client::import_over(std::move(ends->second));
+  }
+
+  HookedService service_;
+  ChatterListener listener_;
+  std::atomic<bool> begun_{false};
+  std::atomic<bool> ended_{false};
+  lrpc::Server server_;
+  std::unique_ptr<Chatter::Client> client_;
+};
+
+TEST_F(CallbackHooks, may_end_the_clients_binding_while_the_clerk_ends_it) {
+  start([this](std::uint64_t binding_id) {
+    while (server_.statistics().bindings != 0) std::this_thread::yield();  // the clerk is about it, or has done it
+    server_.end_binding(binding_id);
+  });
+  client_.reset();
+  EXPECT_TRUE(eventually([&] { return ended_.load(); }));
+}
+
+TEST_F(CallbackHooks, that_take_their_time_keep_no_other_client_waiting) {
+  std::atomic<bool> go_on{false};
+  start([&](std::uint64_t) {
+    while (!go_on) std::this_thread::yield();
+  });
+  client_.reset();
+  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 0; }));
+  auto next = another();
+  EXPECT_TRUE(next && next->Ping());
+  go_on = true;
+  EXPECT_TRUE(eventually([&] { return ended_.load(); }));
+}
+
+}  // namespace
+}  // namespace testing_lrpc
