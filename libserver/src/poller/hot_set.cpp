@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "call/call_path.h"
+#include "hot_places.h"
 #include "lrpc/detail/shim/call/step.h"
 #include "lrpc/detail/shim/system/processor.h"
 #include "poller.h"
@@ -12,6 +13,8 @@ namespace {
 
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
+/// How long an A-stack is left alone for which there was no place. Each offer takes locks, and may wake us.
+constexpr std::uint64_t kFullBackOffUs = 10'000;
 
 }  // namespace
 
@@ -22,7 +25,8 @@ void Poller::take_offers(shim::Moment now) {
     taken_.swap(offers_);
   }
   for (Hot& offer : taken_) {
-    if (hot_count_ == kHotSet || offer.binding->revoked()) {
+    if (offer.binding->revoked() || !make_room_for(offer)) {
+      offer.astack->not_before.store(now.after(kFullBackOffUs), std::memory_order_relaxed);
       offer.astack->polled.store(Polled::no);
       continue;
     }
@@ -32,6 +36,18 @@ void Poller::take_offers(shim::Moment now) {
   }
   taken_.clear();
   if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
+}
+
+/// False: all places are taken, and nobody has to give one up. Whoever gives one up leaves like one that is cold (H6,
+/// P4).
+bool Poller::make_room_for(const Hot& offer) {
+  if (hot_count_ < kHotSet) return true;
+  std::array<HotPlace, kHotSet> places;
+  for (std::size_t i = 0; i < kHotSet; ++i)
+    places[i] = {.holder = hot_[i].binding->holder(), .last_hit = hot_[i].last_hit};
+  const auto place = place_for(offer.binding->holder(), places);
+  if (place) demote(*place);
+  return place.has_value();
 }
 
 void Poller::take_back_remembered(shim::Moment now) {

@@ -46,7 +46,8 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
   ~Poller() { stop(); }
 
-  /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room.
+  /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room
+  /// (hot_places.h).
   void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// The same for one that is marked as polled already, and that no other poller has any more.
   void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
@@ -87,6 +88,7 @@ class Poller {
   [[nodiscard]] bool start_locked();
   void run();
   void take_offers(shim::Moment now);
+  [[nodiscard]] bool make_room_for(const Hot& offer);
   void take_back_remembered(shim::Moment now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(shim::Moment now);
