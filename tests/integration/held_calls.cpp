@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,11 @@ std::chrono::nanoseconds left_until(const timespec* deadline) {
          std::chrono::nanoseconds(deadline->tv_nsec - now.tv_nsec);
 }
 
+bool has_descriptors(const msghdr& header) {
+  const cmsghdr* const first = CMSG_FIRSTHDR(&header);
+  return first != nullptr && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS;
+}
+
 }  // namespace
 
 extern "C" {
@@ -29,6 +35,8 @@ long real_syscall(long number, ...) asm("__real_syscall");
 int real_madvise(void* begin, std::size_t size, int advice) asm("__real_madvise");
 long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) asm("__wrap_syscall");
 int wrapped_madvise(void* begin, std::size_t size, int advice) asm("__wrap_madvise");
+ssize_t real_sendmsg(int socket, const msghdr* header, int flags) asm("__real_sendmsg");
+ssize_t wrapped_sendmsg(int socket, const msghdr* header, int flags) asm("__wrap_sendmsg");
 
 long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (Watch* const watch = Watch::current(); number == SYS_membarrier && watch != nullptr && watch->refuses_fence()) {
@@ -65,6 +73,15 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
 int wrapped_madvise(void* begin, std::size_t size, int advice) {
   if (Watch* const watch = Watch::current(); watch != nullptr && advice == MADV_REMOVE) watch->punches();
   return real_madvise(begin, size, advice);
+}
+
+ssize_t wrapped_sendmsg(int socket, const msghdr* header, int flags) {
+  if (Watch* const watch = Watch::current();
+      watch != nullptr && has_descriptors(*header) && watch->refuses_descriptors()) {
+    errno = ETOOMANYREFS;
+    return -1;
+  }
+  return real_sendmsg(socket, header, flags);
 }
 }
 

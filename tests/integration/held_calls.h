@@ -1,4 +1,5 @@
-// System calls of this program that a test may hold up: what the linker puts in the place of syscall(2) and madvise(2).
+// System calls of this program that a test may hold up or refuse: what the linker puts in the place of syscall(2),
+// madvise(2) and sendmsg(2).
 #pragma once
 
 #include <atomic>
@@ -33,6 +34,8 @@ class Watch {
   virtual void woke_here() {}
   /// Whether membarrier(2) is to fail for want of memory.
   virtual bool refuses_fence() { return false; }
+  /// Whether sendmsg(2) with descriptors is to fail, because too many of this user are in flight.
+  virtual bool refuses_descriptors() { return false; }
   /// Before madvise(2) of pages that are to go.
   virtual void punches() {}
 

@@ -82,8 +82,14 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   if (!received->has_value()) return;
   auto answer = bind(*socket, **received);
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
-  (void)shim::send_message(socket->fd.get(), message, kDoNotWait);
-  if (const auto* bound = std::get_if<shim::Bound>(&message.body)) bindings_.expect_call(bound->binding_id);
+  const Status sent = shim::send_message(socket->fd.get(), message, kDoNotWait);
+  const auto* bound = std::get_if<shim::Bound>(&message.body);
+  if (bound == nullptr) return;
+  if (sent) return bindings_.expect_call(bound->binding_id);
+  // Too many descriptors are in flight, or there is no memory: an answer without any may arrive all the same.
+  bindings_.end(bound->binding_id);
+  const Error why{Errc::limit_reached, "the server could not send the binding: " + sent.error().message()};
+  (void)shim::send_message(socket->fd.get(), failed_answer(message.request, why), kDoNotWait);
 } catch (const std::bad_alloc&) {
   hang_up(socket, watch);  // as an answer: no bindings are made over it any more
 }

@@ -130,9 +130,11 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
     watcher_.unwatch(region->line_watch);
     return Errc::invalid_argument;
   }
-  // G6: a client that is not there to take it has hung up: the watch says so.
-  (void)shim::grant_growth(answer_on, grown.count, fd->get());
-  return {};
+  if (shim::grant_growth(answer_on, grown.count, fd->get())) return {};  // G6
+  // Too many descriptors are in flight, or there is no memory. A refusal needs none: it arrives, or the hang-up does.
+  shim::refuse_growth(answer_on, Errc::limit_reached);
+  on_line(*binding, region);
+  return Errc::limit_reached;
 }
 
 /// G9: the client has let go, or says what there is nothing to say about: either way the line has ended.
