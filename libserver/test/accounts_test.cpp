@@ -195,13 +195,13 @@ TEST(Accounts, what_could_not_settle_is_asked_again_until_it_can) {
   const auto accounts = accounts_of({});
   auto gone = std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1}));
   const auto ended = std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1}));
-  accounts->settle_later(gone);
-  accounts->settle_later(ended);
+  accounts->settle_later(kAlice, gone);
+  accounts->settle_later(kAlice, ended);
   gone.reset();
-  for (int i = 0; i < 3; ++i) accounts->settle_ended();
+  for (int i = 0; i < 3; ++i) accounts->settle_ended(kAlice);
   EXPECT_EQ(accounts->all(), (Holding{.bindings = 1}));
   ended->in_use = false;
-  for (int i = 0; i < 3; ++i) accounts->settle_ended();
+  for (int i = 0; i < 3; ++i) accounts->settle_ended(kAlice);
   EXPECT_EQ(accounts->all(), Holding{});
   EXPECT_EQ(ended->asked, 4) << "not after it has settled";
 }
@@ -211,17 +211,33 @@ TEST(Accounts, so_many_that_have_ended_are_asked_at_once_and_the_others_the_next
   std::vector<std::shared_ptr<Ended>> all;
   for (std::size_t i = 0; i < Accounts::kAskedAgain + 3; ++i) {
     all.push_back(std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1})));
-    accounts->settle_later(all.back());
+    accounts->settle_later(kAlice, all.back());
   }
-  accounts->settle_ended();
+  accounts->settle_ended(kAlice);
   EXPECT_EQ(all[Accounts::kAskedAgain - 1]->asked, 1);
   EXPECT_EQ(all[Accounts::kAskedAgain]->asked, 0);
   for (const auto& one : all) one->in_use = false;
-  accounts->settle_ended();
+  accounts->settle_ended(kAlice);
   EXPECT_EQ(all[Accounts::kAskedAgain]->asked, 1);
   EXPECT_EQ(accounts->all(), (Holding{.bindings = 3}));
-  accounts->settle_ended();
+  accounts->settle_ended(kAlice);
   EXPECT_EQ(accounts->all(), Holding{});
+}
+
+TEST(Accounts, of_what_has_ended_that_of_the_user_who_wants_more_is_asked_first) {
+  const auto accounts = accounts_of({.max_bindings_per_user = 1});
+  std::vector<std::shared_ptr<Ended>> alices;
+  for (std::size_t i = 0; i < Accounts::kAskedAgain; ++i) {
+    alices.push_back(std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1})));
+    accounts->settle_later(kAlice, alices.back());
+  }
+  const auto bobs = std::make_shared<Ended>(accounts->take(kBob, {.bindings = 1}));
+  accounts->settle_later(kBob, bobs);
+  bobs->in_use = false;
+  accounts->settle_ended(kBob);
+  EXPECT_TRUE(accounts->room(kBob, {.bindings = 1})) << "behind as many that cannot settle as are asked at once";
+  EXPECT_EQ(alices.front()->asked, 1) << "then the others', in their order";
+  EXPECT_EQ(alices.back()->asked, 0);
 }
 
 TEST(Accounts, a_share_outlives_the_server_that_counted_it) {

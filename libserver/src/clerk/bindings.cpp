@@ -84,7 +84,7 @@ void Bindings::end_all() {
 }
 
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
-  accounts_->settle_ended();
+  accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);
   if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // those the network domain limits, host by host
   if (Status room = accounts_->room(wanted); !room) return room;
@@ -208,7 +208,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to the thread that lets go of the binding last
-  if (!binding->settle()) accounts_->settle_later(binding);
+  if (!binding->settle()) accounts_->settle_later(binding->user(), binding);
   {
     std::lock_guard lock(mutex_);
     ending_.erase(id);

@@ -89,10 +89,10 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
     if (has_ended(region->line())) on_line(*binding, region);
   }
 
-  accounts_->settle_ended();
+  const uid_t user = binding->user();
+  accounts_->settle_ended(user);
 
   // As many as the limits leave.
-  const uid_t user = binding->user();
   const Holding left = accounts_->left(user);
   const std::uint64_t of_binding = options_.max_grown_astacks_per_binding;
   const std::uint64_t most = std::min({std::uint64_t{request->count}, left.grown_astacks,
@@ -148,7 +148,7 @@ void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<Sec
 }
 
 void SecondaryRegions::settle(const std::shared_ptr<SecondaryRegion>& region) noexcept {
-  if (!region->settle()) accounts_->settle_later(region);
+  if (!region->settle()) accounts_->settle_later(region->user(), region);
 }
 
 // G10

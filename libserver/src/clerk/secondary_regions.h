@@ -27,6 +27,7 @@ class SecondaryRegion {
   SecondaryRegion& operator=(const SecondaryRegion&) = delete;
   ~SecondaryRegion();
 
+  [[nodiscard]] uid_t user() const noexcept { return binding_->user(); }
   [[nodiscard]] std::uint16_t place() const noexcept { return place_; }
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
   [[nodiscard]] int line() const noexcept { return line_.get(); }

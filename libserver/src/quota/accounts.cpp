@@ -170,13 +170,16 @@ std::shared_ptr<HandleCount> Accounts::handles(Holder holder) {
   return count;
 }
 
-void Accounts::settle_ended() noexcept {
+void Accounts::settle_ended(uid_t user) noexcept {
   std::list<Unsettled> asked;
   {
     const std::lock_guard lock(unsettled_mutex_);
-    auto last = unsettled_.begin();
-    for (std::size_t i = 0; i < kAskedAgain && last != unsettled_.end(); ++i) ++last;
-    asked.splice(asked.end(), unsettled_, unsettled_.begin(), last);
+    for (auto next = unsettled_.begin(); next != unsettled_.end() && asked.size() < kAskedAgain;) {
+      const auto one = next++;
+      if (one->user == user) asked.splice(asked.end(), unsettled_, one);
+    }
+    // Then others', which have some of what all users may have together.
+    while (!unsettled_.empty() && asked.size() < kAskedAgain) asked.splice(asked.end(), unsettled_, unsettled_.begin());
   }
   // A secondary region is before its binding, which settles only after it.
   asked.remove_if([](const Unsettled& one) {

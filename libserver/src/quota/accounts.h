@@ -92,26 +92,28 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   /// Of all users.
   [[nodiscard]] Holding all() const;
 
-  /// `ended` has just been asked to settle() and could not, because a call of it was claimed at that moment: it is
-  /// asked again by settle_ended(), unless its memory is unmapped first. Without memory for this it counts until then.
-  /// Any thread.
+  /// `ended`, which counts for `user`, has just been asked to settle() and could not, because a call of it was claimed
+  /// at that moment: it is asked again by settle_ended(), unless its memory is unmapped first. Without memory for this
+  /// it counts until then. Any thread.
   template <class Ended>
-  void settle_later(const std::shared_ptr<Ended>& ended) noexcept {
+  void settle_later(uid_t user, const std::shared_ptr<Ended>& ended) noexcept {
     try {
-      std::list<Unsettled> one{{ended, [](void* again) noexcept { return static_cast<Ended*>(again)->settle(); }}};
+      std::list<Unsettled> one{
+          {user, ended, [](void* again) noexcept { return static_cast<Ended*>(again)->settle(); }}};
       const std::lock_guard lock(unsettled_mutex_);
       unsettled_.splice(unsettled_.end(), one);
     } catch (const std::bad_alloc&) {
     }
   }
-  /// Before anybody is told that there is no room. Asks so many again that have ended, at most. Not under a lock of
-  /// ours: it may close what they have, and unmap them.
-  void settle_ended() noexcept;
+  /// Before `user` is told that there is no room. Asks so many again that have ended, at most: this user's first. Not
+  /// under a lock of ours: it may close what they have, and unmap them.
+  void settle_ended(uid_t user) noexcept;
   static constexpr std::size_t kAskedAgain = 64;
 
  private:
   friend Share;
   struct Unsettled {
+    uid_t user;
     std::weak_ptr<void> ended;
     bool (*settle)(void* ended) noexcept;
   };

@@ -24,12 +24,12 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return system_error("eventfd", errno);
 
-  accounts_->settle_ended();
+  const uid_t user = binding->user();
+  accounts_->settle_ended(user);
   std::lock_guard lock(mutex_);
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  const uid_t user = binding->user();
   if (Status room = accounts_->room(user, kDescriptors, /*promised=*/true); !room) return room;
   if (Status room = accounts_->room(kThread); !room) return room;
   if (Status room = accounts_->room(user, kThread); !room) return room;
