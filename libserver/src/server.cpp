@@ -6,6 +6,8 @@
 
 #include "call/stack.h"
 #include "clerk/domain.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc {
@@ -80,7 +82,8 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
                           ExportOptions options) {
   const shim::NoCancellation never;
   // The process at the other end may have put anything into it already: it is not closed here, whatever is returned.
-  shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, {});
+  shim::Stranger peer = shim::stranger_at(socket.get());
+  shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, std::move(peer));
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->private_sockets().serve_over(std::move(served), *std::move(interface));

@@ -1,15 +1,22 @@
 // What is slow to close, in a socket that a server is to serve private clients over, or in place of it. The thread that
 // gives the socket does not wait for it, whether the server takes the socket or not.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include "busy_closers.h"
 #include "chatter_service.h"
 #include "closing.h"
 #include "conformance_service.h"
@@ -62,6 +69,39 @@ TEST_P(ToAServedSocket, is_given_in_its_place) {
     slow->give_away();
     give(std::move(last), Conformance::kPdl, served ? kStubs : kNone, &service);
   }
+}
+
+/// Whether this process has a descriptor of the socket with this number.
+bool is_open_here(ino_t socket) {
+  const std::string link = "socket:[" + std::to_string(socket) + "]";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone).string() == link) return true;
+  }
+  return false;
+}
+
+/// The threads that close for this process's user are busy, so that it stays open; those of others would be free.
+TEST(ServedSockets, that_hold_a_descriptor_are_closed_for_the_user_at_their_other_end) {
+  bool left_open = false;
+  EXPECT_TRUE(eventually([&] {
+    const BusyClosers closers;
+    auto ends = shim::make_socket_pair();
+    const lrpc::UniqueFd any(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    struct stat served {};
+    if (!ends || ::fstat(ends->first.get(), &served) != 0 || !LadenSocket::send(ends->second.get(), any.get()))
+      return false;
+    ConformanceService service;
+    {
+      lrpc::Server server;
+      EXPECT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+      pollfd entry{ends->second.get(), 0, 0};  // the server hangs up, for a client may send none
+      EXPECT_EQ(::poll(&entry, 1, kPatienceMs), 1);
+    }
+    left_open = is_open_here(served.st_ino);
+    return left_open || BusyClosers::still();
+  }));
+  EXPECT_TRUE(left_open);
 }
 
 /// A client that offers to be called back, and its server, which is this test.

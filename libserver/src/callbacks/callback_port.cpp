@@ -37,7 +37,10 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted, std::chrono::milliseconds p
 }
 
 CallbackPort::Attempt::~Attempt() {
-  if (socket) shim::close_aside(std::move(socket), {});  // not used; it may be the last by now
+  if (socket) {  // not used; it may be the last by now
+    shim::Stranger client = shim::stranger_at(socket.get());
+    shim::close_aside(std::move(socket), std::move(client));
+  }
   if (!binding) return;
   std::lock_guard lock(port.mutex_);
   port.binding_ = false;
