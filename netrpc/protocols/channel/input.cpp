@@ -65,23 +65,6 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
   channel.pop(header, std::move(message));
 }
 
-/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the
-/// one has executed the other knows nothing of. (Two hosts may have drawn the same number, or one may use the other's.)
-ChannelPeer* ChannelProtocol::recorded_elsewhere(ChannelPeer& peer, BootId life) noexcept {
-  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
-  if (at == nullptr || *at == &peer) return nullptr;
-  peer.meet(options_);
-  (*at)->meet(options_);
-  return peer.other_host(**at) ? nullptr : *at;
-}
-
-/// A machine whose host is not known may have called before, to keep out the host whose life it is. From now on that
-/// host is recorded.
-void ChannelProtocol::record(ChannelPeer& peer) {
-  ChannelPeer** const at = recorded_.resolve({peer.boot_id, hash_seed_});
-  if (at == nullptr || !(*at)->host.known()) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
-}
-
 /// The first request of a channel that is not known, or of another life of the client.
 void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
   if (host().short_of_memory())
@@ -94,7 +77,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
     // As if it had come by the way that the client came first: there is known what was executed. While nobody knows
     // that it is the same host it counts as lost.
-    if (!peer.same_host(*recorded)) return dropped(counted.refused);
+    if (!peer.same_host(*recorded, options_)) return dropped(counted.refused);
     if (header.flags == flags::kRequest) recorded->other_way = SessionRef(&lower);
     return input_request(*recorded->lower, header, std::move(message));
   }
@@ -122,7 +105,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   const SessionRef keep(channel);
   channel->place = peer.servers.size();
   peer.servers.push_back(channel);
-  record(peer);
+  if (recorded_.resolve({peer.boot_id, hash_seed_}) == nullptr) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
   servers_.bind(channel->key(), keep);
   list(*channel);
   if ((*high)->open_done(*channel, participants) != Errc::ok) {

@@ -47,11 +47,10 @@ void ChannelPeer::meet(const ChannelOptions& options) noexcept {
   if (host.known()) ask_sizes(options);
 }
 
-bool ChannelPeer::other_host(const ChannelPeer& other) const noexcept {
-  if (!host.known() || other.host.known()) return host.known() && host != other.host;
-  const EthernetAddress device = other.lower->participants().remote.ethernet;
-  control::Resolve own{host, {}};
-  return device.known() && control::ask(*other.lower, own) == Errc::ok && own.ethernet != device;
+bool ChannelPeer::same_host(ChannelPeer& other, const ChannelOptions& options) noexcept {
+  meet(options);
+  other.meet(options);
+  return host.known() && host == other.host;
 }
 
 void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
@@ -283,6 +282,14 @@ void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
   ++learning_;
   for (ChannelPeer* const peer : concerned) learn(*peer, now);
   --learning_;
+}
+
+/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the
+/// one has executed the other knows nothing of. (Two hosts may have drawn the same number.)
+ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
+  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  if (at == nullptr || *at == &peer) return nullptr;
+  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host ? *at : nullptr;
 }
 
 void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {

@@ -60,10 +60,7 @@ struct ChannelPeer {
   /// A layer below that did not know the host is asked again, and so are the sizes once it does.
   void meet(const ChannelOptions& options) noexcept;
   /// Whether both are known to be the same host.
-  [[nodiscard]] bool same_host(const ChannelPeer& other) const noexcept { return host.known() && host == other.host; }
-  /// Whether both are known to be different hosts: also if `other` is not known, and this one, which is, has another
-  /// device address.
-  [[nodiscard]] bool other_host(const ChannelPeer& other) const noexcept;
+  [[nodiscard]] bool same_host(ChannelPeer& other, const ChannelOptions& options) noexcept;
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
@@ -276,8 +273,7 @@ class ChannelProtocol final : public Protocol {
   void learn(ChannelPeer& peer, BootId boot_id) noexcept;
   void host_rebooted(HostAddress host, BootId now) noexcept;
   void closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept;
-  [[nodiscard]] ChannelPeer* recorded_elsewhere(ChannelPeer& peer, BootId life) noexcept;
-  void record(ChannelPeer& peer);
+  [[nodiscard]] ChannelPeer* recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
   void forget_life(const ChannelPeer& peer, BootId life) noexcept;
   void list(ServerChannel& channel) noexcept;
   void unlist(ServerChannel& channel) noexcept;

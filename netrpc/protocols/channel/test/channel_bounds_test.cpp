@@ -172,12 +172,8 @@ TEST(ChannelBoundsTest, a_word_that_a_reply_is_lost_ends_no_call_but_its_own) {
 /// Delivers packets of the client as if the layers below had them from another session, whose host they do not know.
 class OtherWay {
  public:
-  /// `device`: the session's. `of_client`: the client's, as ARP says. Not known: there are none.
-  explicit OtherWay(ChannelPair& pair, EthernetAddress device = {}, EthernetAddress of_client = {})
-      : pair_(pair), end_(pair.wire[1].host) {
-    ParticipantSet participants;
-    participants.remote.ethernet = device;
-    session_ = SessionRef(new End(end_, *pair.server_channel, participants, of_client));
+  explicit OtherWay(ChannelPair& pair) : pair_(pair), end_(pair.wire[1].host) {
+    session_ = SessionRef(new End(end_, *pair.server_channel, {}));
   }
   void deliver(const PacketWire::Packet& packet) {
     Host& host = pair_.wire[1].host;
@@ -187,17 +183,8 @@ class OtherWay {
 
  private:
   struct End final : Session {
-    End(Protocol& protocol, Protocol& high, const ParticipantSet& participants, EthernetAddress client)
-        : Session(protocol, high, participants), of_client(client) {}
+    using Session::Session;
     [[nodiscard]] Errc push(Message /*message*/) noexcept override { return Errc::ok; }
-    [[nodiscard]] Errc control(control::Request& request) noexcept override {
-      auto* const asked = std::get_if<control::Resolve>(&request);
-      if (asked == nullptr || !of_client.known()) return Session::control(request);
-      EXPECT_EQ(asked->host, PacketWire::address(0));
-      asked->ethernet = of_client;
-      return Errc::ok;
-    }
-    EthernetAddress of_client;
   };
   ChannelPair& pair_;
   SinkProtocol end_;
@@ -232,43 +219,6 @@ TEST(ChannelBoundsTest, a_request_that_comes_through_two_lower_sessions_is_execu
   other.deliver(pair.wire.packets.at(0));
   pair.wire.deliver_all();
   EXPECT_EQ(pair.executions("last"), 1U);
-}
-
-constexpr EthernetAddress kDeviceOfClient{{2, 0, 0, 0, 0, 1}};
-constexpr EthernetAddress kOtherDevice{{2, 0, 0, 0, 0, 9}};
-
-/// The client's first request is on the wire, and its boot identifier is known to whoever asks for it.
-PacketWire::Packet first_request(ChannelPair& pair, TestCall& call) {
-  pair.call(call, "x");
-  while (pair.wire.packets.at(0).flags() != flags::kRequest) pair.wire.deliver_next();
-  return pair.wire.packets.at(0);
-}
-
-TEST(ChannelBoundsTest, a_machine_that_calls_with_a_clients_boot_identifier_does_not_keep_the_client_off) {
-  ChannelPair pair;
-  OtherWay other(pair, kOtherDevice, kDeviceOfClient);
-  TestCall call;
-  PacketWire::Packet forged = first_request(pair, call);
-  other.deliver(forged);
-  EXPECT_EQ(pair.executions("x"), 1U);
-  pair.wire.deliver_all();
-  EXPECT_EQ(call.outcome, Errc::ok);
-  EXPECT_EQ(call.reply, "x");
-  EXPECT_EQ(pair.executions("x"), 2U);
-  forged.bytes[3] = static_cast<char>(forged.bytes[3] + 1);  // another channel: the life is the client's now
-  other.deliver(forged);
-  EXPECT_EQ(pair.executions("x"), 2U);
-  pair.expect_ok("and on");
-}
-
-TEST(ChannelBoundsTest, a_request_that_came_first_from_a_clients_device_while_its_host_was_unknown_is_executed_once) {
-  ChannelPair pair;
-  OtherWay other(pair, kDeviceOfClient, kDeviceOfClient);
-  TestCall call;
-  other.deliver(first_request(pair, call));
-  pair.wire.deliver_all();
-  EXPECT_EQ(pair.executions("x"), 1U);
-  pair.wire.packets.clear();
 }
 
 TEST(ChannelBoundsTest, requests_of_former_lives_count_for_their_host_while_they_are_executed) {
