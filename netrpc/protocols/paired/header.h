@@ -32,9 +32,8 @@ struct Header {
   std::uint16_t segment = 0;  ///< From 1. Of probes: ignored.
   std::uint32_t call_number =
       0;  ///< One number for a request and its reply, higher for each. Compared as serial numbers.
-  /// Which life of the server the client means (upper half: a number that this life tells the client's host only), and
-  /// when they met (lower half: the number of that meeting in the server's life). The paper's server that has crashed
-  /// would execute a request again.
+  /// Which life of the server the client means (upper half: its boot identifier), and when they met (lower half: the
+  /// number of that meeting in the server's life). The paper's server that has crashed would execute a request again.
   std::uint64_t conversation = 0;
   ProtocolNumber protocol = 0;  ///< With `channel`: the conversation. The paper has a port for each.
   std::uint16_t channel = 0;

@@ -1,8 +1,6 @@
 // PAIRED's protocol object: opening and enabling, whose a segment is, what is kept and for how long.
 #include "netrpc/protocols/paired/protocol.h"
 
-#include <sodium.h>
-
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/src/dropped.h"
@@ -95,18 +93,18 @@ void PairedProtocol::demux(Session& lower, Message message) noexcept {
 }
 
 void PairedProtocol::input_request(Session& lower, const Header& header, Message&& message) noexcept {
+  const std::uint32_t meeting = meeting_of(header.conversation);
+  // Only what is meant for this life is executed. A peer that has forged its address may have guessed the meeting.
+  if (header.conversation >> 32 != host().boot_id() || ahead(meeting, meetings_) > 0) {
+    if (!header.has(bits::kAck)) meet(lower, header);
+    return;
+  }
   const ChannelKey key{host().hash_seed(), &lower, header.protocol, header.channel};
   SessionRef* const known = servers_.resolve(key);
   auto* end = known == nullptr ? nullptr : static_cast<ServerEnd*>(known->get());
-  if (end == nullptr || end->conversation() != header.conversation) [[unlikely]] {
-    // Only who has been answered where it says it is makes state here. Only what is meant for this life is executed.
-    if (!was_told(lower, header.conversation)) {
-      if (!header.has(bits::kAck)) meet(lower, header);
-      return;
-    }
-    // Of a client's former life, or of a call that it has given up.
-    if (end != nullptr && ahead(meeting_of(header.conversation), meeting_of(end->conversation())) <= 0)
-      return dropped(counted.refused);
+  const std::int32_t newer = end == nullptr ? 1 : ahead(meeting, meeting_of(end->conversation()));
+  if (newer < 0) return dropped(counted.refused);  // of a client's former life, or of a call that it has given up
+  if (newer > 0) {
     if (!header.data() || header.segment != 1) return dropped(counted.no_session);
     if (end != nullptr) drop(key, *end);
     end = accept(lower, header);
@@ -114,30 +112,6 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
   }
   ++counted.received;
   end->pop(header, std::move(message));
-}
-
-/// What this life is called to one peer: nobody else can compute it. It stays the same when the peer comes by another
-/// port or another way. `device`: in the place of a host that is not known.
-std::uint32_t PairedProtocol::life_for(HostAddress peer, EthernetAddress device) const noexcept {
-  const std::uint64_t key[] = {host().hash_seed(), 0};
-  const std::uint64_t about[] = {host().boot_id(), peer.value, device.number()};
-  std::uint64_t hash = 0;
-  static_assert(sizeof key == crypto_shorthash_KEYBYTES && sizeof hash == crypto_shorthash_BYTES);
-  crypto_shorthash(reinterpret_cast<unsigned char*>(&hash), reinterpret_cast<const unsigned char*>(about), sizeof about,
-                   reinterpret_cast<const unsigned char*>(key));
-  return std::max<std::uint32_t>(static_cast<std::uint32_t>(hash), 1);
-}
-
-std::uint32_t PairedProtocol::life_for(Session& lower) const {
-  const HostAddress peer = peer_host(lower, lower.participants());
-  return peer.known() ? life_for(peer, {}) : life_for({}, lower.participants().remote.ethernet);
-}
-
-/// Whether this life has begun `conversation` with the peer: also when its host was not known yet.
-bool PairedProtocol::was_told(Session& lower, std::uint64_t conversation) const {
-  const auto life = static_cast<std::uint32_t>(conversation >> 32);
-  return ahead(meeting_of(conversation), meetings_) <= 0 &&
-         (life == life_for(lower) || life == life_for({}, lower.participants().remote.ethernet));
 }
 
 /// Answers whoever does not know this life, with the number of a new conversation. Nothing is kept for it.
@@ -149,7 +123,7 @@ void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
   Header answer = header;
   answer.control = bits::kProbe | bits::kAck | bits::kFromServer;
   answer.segment = answer.length = 0;
-  answer.conversation = std::uint64_t{life_for(lower)} << 32 | ++meetings_;
+  answer.conversation = std::uint64_t{host().boot_id()} << 32 | ++meetings_;
   answer.encode(to);
   ++counted.sent;
   (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
@@ -196,7 +170,7 @@ std::shared_ptr<OfHost> PairedProtocol::of(HostAddress peer) {
   return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
 }
 
-/// For the segment in the receive buffer. Without room it stays in its receive buffer: its sender is held up, and neither fails. One
+/// For the segment in the receive buffer. Without room it stays there: its sender is held up, and neither fails. One
 /// message of each host is finished however much its others have, and one in any case.
 bool PairedProtocol::take_room(End& end) noexcept {
   OfHost& of_host = *end.of_host_;

@@ -215,9 +215,6 @@ class PairedProtocol final : public Protocol {
   void input_request(Session& lower, const Header& header, Message&& message) noexcept;
   [[nodiscard]] ServerEnd* accept(Session& lower, const Header& header) noexcept;
   void meet(Session& lower, const Header& header) noexcept;
-  [[nodiscard]] std::uint32_t life_for(HostAddress peer, EthernetAddress device) const noexcept;
-  [[nodiscard]] std::uint32_t life_for(Session& lower) const;
-  [[nodiscard]] bool was_told(Session& lower, std::uint64_t conversation) const;
   void drop(const ChannelKey& key, ServerEnd& end) noexcept;
   [[nodiscard]] std::shared_ptr<OfHost> of(HostAddress host);
   [[nodiscard]] bool take_room(End& end) noexcept;

@@ -174,7 +174,7 @@ class Host {
   /// Random numbers. Without HostOptions::seed nobody can guess them, whoever has seen others, and each takes a system
   /// call; with it they are reproducible. Not for keys. Under the monitor.
   [[nodiscard]] std::uint64_t random() noexcept;
-  /// Secret to this host: seeds the hashes of maps whose keys peers choose, and keys what only one peer may know.
+  /// Secret to this host: seeds the hashes of maps whose keys peers choose.
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
   /// While it is true, requests for new state that come in packets are dropped; their senders send them again.
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }

@@ -223,27 +223,6 @@ TEST(SharesOfSessions, are_left_to_the_next_host_by_those_that_have_many) {
   EXPECT_EQ(few.statistics().sessions, 8U);
 }
 
-TEST_F(Shares, sessions_are_made_only_for_the_host_that_a_conversation_was_given_to) {
-  const std::uint64_t greedy = pair.meet(kGreedy);
-  const std::uint64_t honest = pair.meet(kHonest);
-  const std::uint64_t later = pair.meet(kGreedy);
-  const auto request = [this](std::uint64_t conversation, std::size_t from, std::string_view text) {
-    pair.forge(
-        {.control = bits::kLastSegment, .segment = 1, .call_number = 1, .conversation = conversation, .channel = 99},
-        text, from);
-  };
-  request(greedy, kHonest, "in another's name");
-  request(greedy + 1'000'000, kGreedy, "a meeting that has not been");
-  EXPECT_EQ(pair.statistics().sessions, 0U);
-  request(honest, kHonest, "honest");
-  request(later, kHonest, "in another's name, to end its conversation");
-  request(honest, kHonest, "again");  // still known: a duplicate
-  request(greedy, kGreedy, "greedy");
-  EXPECT_EQ(pair.server->executed, (std::vector<std::string>{"honest", "greedy"}));
-  EXPECT_EQ(pair.statistics().duplicates, 1U);
-  EXPECT_EQ(pair.statistics().sessions, 2U);
-}
-
 TEST_F(Shares, messages_of_one_host_that_are_together_more_than_its_part_are_all_finished) {
   std::vector<SessionRef> sessions;
   std::vector<std::unique_ptr<TestCall>> calls;
