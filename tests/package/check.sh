@@ -51,7 +51,7 @@ cd "$work/readme"
 sed -i -e "s|P=[^ ]*|P=$work/moved|" -e "s|/tmp/lrpcd.sock|$work/lrpcd.sock|" \
   -e 's|/bin/lrpcd |&--bind-timeout-ms 240000 |' run
 sed -i 's|seconds(5)|seconds(240)|' client.cpp
-export CXX=$compiler CMAKE_GENERATOR=$generator PATH=${cmake%/*}:$PATH
+export CXX=$compiler PATH=${cmake%/*}:$PATH
 # shellcheck source=/dev/null
 source ./run >run.log 2>&1 || { cat run.log; exit 1; }
 grep -qx 'hello, world (1)' run.log || { cat run.log; exit 1; }

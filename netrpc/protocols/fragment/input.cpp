@@ -238,10 +238,8 @@ void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noe
   FragmentProtocol& all = fragments();
   ++reassembly.requests;
   reassembly.gap_since = Time::zero();
-  if (!opened_) {
-    if (may_ask_ == 0) return;
-    --may_ask_;
-  }
+  if (!may_ask()) return;
+  if (!opened_) --may_ask_;
   reassembly.asked_twice |= reassembly.asked & missing;
   reassembly.asked |= missing;
   reassembly.asked_last = missing;
@@ -316,7 +314,7 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
     ++counted.failed;
     return finish(reassembly);
   }
-  if ((reassembly.asked & missing) != 0) session.asked_again_ = reassembly.sequence;
+  if ((reassembly.asked & missing) != 0 && session.may_ask()) session.asked_again_ = reassembly.sequence;
   // Other messages do not wait longer for that: it is more likely lost than late.
   host().events().schedule(reassembly.silence,
                            RetryTimer::pause_after(reassembly.requests, session.answer_time_.timeout(), kLongestWait));

@@ -91,6 +91,7 @@ class FragmentSession final : public CachedSession {
   // input.cpp
   void fragment_arrived(const Header& header, Message message) noexcept;
   [[nodiscard]] Reassembly* find_incomplete(std::uint32_t sequence) noexcept;
+  [[nodiscard]] bool may_ask() const noexcept { return opened_ || may_ask_ != 0; }
   void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
   void learn(Reassembly& reassembly, const Header& header) noexcept;
   void duplicate_arrived(const Header& header) noexcept;
