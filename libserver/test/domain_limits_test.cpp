@@ -46,6 +46,12 @@ class DomainLimits : public testing::Test {
 
   static constexpr AStackClass kOne{64, 0, 1};
   static constexpr Pdl kEmpty{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+  static constexpr AStackClass kLarge{4096, 1 << 20, 4};
+  static constexpr Pdl kCallback{.interface = {.name = "Back"}, .classes = {&kLarge, 1}, .procedures = {}, .text = {}};
+  static constexpr Pdl kCalling{
+      .interface = {.name = "Calling"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}, .callback = &kCallback};
+
+  static inline bool none_left_ = false;  ///< add() can open no descriptor.
 
  private:
   static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared, Gate gate,
@@ -68,6 +74,8 @@ class DomainLimits : public testing::Test {
     parts.bell = std::move(bells->first);
     parts.interface = std::move(interface);
     kept().push_back(std::move(bells->second));
+    std::optional<SoftLimit> none;
+    if (none_left_) none.emplace(0);
     return domain.bindings().add(std::move(parts));
   }
   /// The clients' ends: without them their bindings are over.
@@ -191,10 +199,6 @@ TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
 }
 
 TEST_F(DomainLimits, the_region_through_which_a_client_is_called_back_counts_for_it) {
-  static constexpr AStackClass kLarge{4096, 1 << 20, 4};
-  static constexpr Pdl kCallback{.interface = {.name = "Back"}, .classes = {&kLarge, 1}, .procedures = {}, .text = {}};
-  static constexpr Pdl kCalling{
-      .interface = {.name = "Calling"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}, .callback = &kCallback};
   const std::uint64_t both = region_bytes() + shim::RegionLayout::of({&kLarge, 1})->size();
   Domain little({.max_region_bytes_per_user = both - 1});
   EXPECT_TRUE(bind(little, client(1, kAlice)));
@@ -202,6 +206,17 @@ TEST_F(DomainLimits, the_region_through_which_a_client_is_called_back_counts_for
   Domain enough({.max_region_bytes_per_user = both});
   EXPECT_TRUE(bind(enough, client(1, kAlice), kCalling));
   EXPECT_EQ(bind(enough, client(1, kAlice)).code(), Errc::limit_reached);
+}
+
+TEST_F(DomainLimits, a_client_that_may_be_called_back_is_refused_if_no_thread_can_let_go_of_its_stub) {
+  Domain domain({});
+  ASSERT_TRUE(bind(domain, client(1, kAlice))) << "the clerk's thread has what it needs";
+  none_left_ = true;
+  EXPECT_TRUE(bind(domain, client(1, kAlice)));
+  EXPECT_EQ(bind(domain, client(1, kAlice), kCalling).code(), Errc::limit_reached);
+  none_left_ = false;
+  EXPECT_EQ(domain.statistics().bindings, 2U);
+  EXPECT_TRUE(bind(domain, client(1, kAlice), kCalling));
 }
 
 TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {

@@ -50,7 +50,7 @@ class CallbackHooks : public testing::Test {
   lrpc::Result<Chatter::Client> another() {
     auto ends = lrpc::make_socket_pair();
     if (!ends) return ends.error();
-    if (auto served = Chatter::serve_over(server_, std::move(ends->first), service_); !served) return served.error();
+    if (auto served = Chatter::serve_over(*server_, std::move(ends->first), service_); !served) return served.error();
     return Chatter::Client::import_over(std::move(ends->second));
   }
 
@@ -58,14 +58,14 @@ class CallbackHooks : public testing::Test {
   ChatterListener listener_;
   std::atomic<bool> begun_{false};
   std::atomic<bool> ended_{false};
-  lrpc::Server server_;
+  std::unique_ptr<lrpc::Server> server_ = std::make_unique<lrpc::Server>();
   std::unique_ptr<Chatter::Client> client_;
 };
 
 TEST_F(CallbackHooks, may_end_the_clients_binding_while_the_clerk_ends_it) {
   start([this](std::uint64_t binding_id) {
-    while (server_.statistics().bindings != 0) std::this_thread::yield();  // the clerk is about it, or has done it
-    server_.end_binding(binding_id);
+    while (server_->statistics().bindings != 0) std::this_thread::yield();  // the clerk is about it, or has done it
+    server_->end_binding(binding_id);
   });
   client_.reset();
   EXPECT_TRUE(eventually([&] { return ended_.load(); }));
@@ -77,11 +77,24 @@ TEST_F(CallbackHooks, that_take_their_time_keep_no_other_client_waiting) {
     while (!go_on) std::this_thread::yield();
   });
   client_.reset();
-  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 0; }));
+  EXPECT_TRUE(eventually([&] { return server_->statistics().bindings == 0; }));
   auto next = another();
   EXPECT_TRUE(next && next->Ping());
   go_on = true;
   EXPECT_TRUE(eventually([&] { return ended_.load(); }));
+}
+
+TEST_F(CallbackHooks, that_take_their_time_let_a_client_that_has_gone_count_for_its_user) {
+  server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.max_bindings_per_user = 1});
+  std::atomic<bool> go_on{false};
+  start([&](std::uint64_t) {
+    while (!go_on) std::this_thread::yield();
+  });
+  client_.reset();
+  EXPECT_TRUE(eventually([&] { return server_->statistics().bindings == 0; }));
+  EXPECT_EQ(another().code(), Errc::limit_reached) << "the way back to it is still open";
+  go_on = true;
+  EXPECT_TRUE(eventually([&] { return another().has_value(); }));
 }
 
 }  // namespace

@@ -190,10 +190,10 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
   /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
   bool revoke() noexcept;
-  /// Once it has been revoked, is watched no more, and its secondary regions have been settled: if no procedure of it
-  /// runs, it counts for its user no longer, and has no descriptors. A mere holder (an E-stack that has not looked
-  /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. False: a
-  /// procedure may run; to be tried again (Accounts::settle_later()). By one thread at a time.
+  /// Once it has been revoked, is watched no more, its secondary regions have been settled, and its port has no stub:
+  /// if no procedure of it runs, it counts for its user no longer, and has no descriptors. A mere holder (an E-stack
+  /// that has not looked yet, the poller while it is in another client's procedure) is not to keep the user from
+  /// binding anew. False: a procedure may run; to be tried again (Accounts::settle_later()). By one thread at a time.
   [[nodiscard]] bool settle() noexcept;
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
   /// What the client has sent is its user's to wait for.

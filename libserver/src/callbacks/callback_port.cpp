@@ -89,11 +89,14 @@ void CallbackPort::close() noexcept {
   if (kept.stub != nullptr) kept.revoke(kept.stub.get());
 }
 
-shim::Watcher::Task CallbackPort::let_go() noexcept {
-  Kept kept;
+bool CallbackPort::keeps_stub() noexcept {
   std::lock_guard lock(mutex_);
-  kept = std::exchange(kept_, {});
-  return std::move(kept.let_go);  // not its last hold: that is the task's
+  return kept_.stub != nullptr;
+}
+
+std::shared_ptr<void> CallbackPort::take_stub() noexcept {
+  std::lock_guard lock(mutex_);
+  return std::exchange(kept_, {}).stub;
 }
 
 }  // namespace lrpc::server

@@ -150,6 +150,10 @@ Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
 
 Status Bindings::add(ServedParts parts) {
   processors_.refer_to_this_thread();
+  if (parts.interface->pdl->callback != nullptr) {  // now, because its end must not fail
+    if (const Status started = callbacks_.start(); !started)
+      return Error{Errc::limit_reached, "the server cannot call clients back: " + started.error().message()};
+  }
   const auto binding = make(std::move(parts));
   Status watched;
   try {
@@ -208,15 +212,35 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to the thread that lets go of the binding last
-  if (!binding->settle()) accounts_->settle_later(binding->user(), binding);
-  {
-    std::lock_guard lock(mutex_);
+  const bool called_back = binding->callback_port().keeps_stub();
+  if (!called_back) settle(binding);
+  std::lock_guard lock(mutex_);
+  if (called_back) {
+    // Not on this thread: it may be the clerk's, for which a hook of the program may wait that this would wait for.
+    called_back_.insert(ending_.extract(id));
+    (void)callbacks_.post(let_go_of_stubs_);  // which cannot fail: add() has started the thread
+  } else {
     ending_.erase(id);
   }
   ended_.notify_all();
-  // Not on this thread: it may be the clerk's, for which a hook of the program may wait that this would wait for.
-  (void)callbacks_.post(binding->callback_port().let_go());
   return binding;
+}
+
+void Bindings::settle(const std::shared_ptr<ServedBinding>& binding) noexcept {
+  if (!binding->settle()) accounts_->settle_later(binding->user(), binding);
+}
+
+void Bindings::let_go_of_stubs() noexcept {
+  for (;;) {
+    OfNumbers::node_type next;
+    {
+      std::lock_guard lock(mutex_);
+      if (called_back_.empty()) return;
+      next = called_back_.extract(called_back_.begin());
+    }
+    next.mapped()->callback_port().take_stub().reset();
+    settle(next.mapped());
+  }
 }
 
 void Bindings::wait_until_ended(std::uint64_t id) noexcept {

@@ -67,6 +67,9 @@ class Bindings {
   Status watch(const std::shared_ptr<ServedBinding>& binding);
   /// Takes the binding out and ends it; null if that has been done.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
+  void settle(const std::shared_ptr<ServedBinding>& binding) noexcept;
+  /// Lets go of the stubs of those in called_back_, which then count no longer. May wait for a hook of the program.
+  void let_go_of_stubs() noexcept;
   /// False: it has ended.
   [[nodiscard]] bool hear(const std::shared_ptr<ServedBinding>& binding);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
@@ -76,6 +79,7 @@ class Bindings {
   const ServerOptions& options_;
   shim::Watcher& watcher_;
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
+  const shim::Watcher::Task let_go_of_stubs_{[this] { let_go_of_stubs(); }};
   const std::shared_ptr<Accounts> accounts_;
   DomainProcessors processors_;
   PollerTeam pollers_;
@@ -84,13 +88,15 @@ class Bindings {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   OfNumbers bindings_;
-  OfNumbers ending_;  ///< Taken out of them, and not yet run down.
+  OfNumbers ending_;       ///< Taken out of them, and not yet run down.
+  OfNumbers called_back_;  ///< Run down, but with a callback stub, and so they still count.
   std::condition_variable ended_;
   /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
   /// of a process that has ended may be another's.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
-  shim::Watcher callbacks_{"lrpc-callback"};  ///< Its thread lets go of callback stubs, and ends before the rest goes.
+  /// Its thread lets go of callback stubs, from the first binding with callbacks on, and ends before the rest goes.
+  shim::Watcher callbacks_{"lrpc-callback"};
 };
 
 }  // namespace lrpc::server

@@ -33,9 +33,9 @@ struct Holder {
 ///
 /// A binding that has ended counts, too, for as long as a procedure of it runs, which keeps its A-stacks mapped: a
 /// client that lets go or dies again and again beside its long procedures could make the server hold any number of
-/// them. The same holds for secondary regions. What only waits to be unmapped does not count: as many bindings as there
-/// are E-stacks that have not woken yet, and the hundred or so in a poller's hands while it is in another client's
-/// procedure.
+/// them. The same holds for secondary regions, and for a callback stub that waits for a hook. What only waits to be
+/// unmapped does not count: as many bindings as there are E-stacks that have not woken yet, and the hundred or so in a
+/// poller's hands while it is in another client's procedure.
 struct Holding {
   std::uint64_t bindings = 0;
   std::uint64_t region_bytes = 0;    ///< Of their primary regions, and of those through which clients are called back.

@@ -14,7 +14,6 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/stub_access.h"
 #include "lrpc/detail/shim/system/fd.h"
-#include "lrpc/detail/shim/system/watcher.h"
 
 namespace lrpc::server {
 
@@ -44,9 +43,7 @@ class CallbackPort {
     auto stub = std::make_shared<Stub>(*std::move(made));
     // A client may not lead us to somebody else, who would take what we say for our own wish.
     if (((*stub).*kBinding)().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
-    Kept kept{stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>,
-              shim::Watcher::Task([hold = std::shared_ptr<void>(stub)]() mutable { hold.reset(); })};
-    if (Status keeps = attempt.keep(std::move(kept)); !keeps) return keeps.error();
+    if (Status kept = attempt.keep({stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>}); !kept) return kept.error();
     return stub;
   }
 
@@ -54,9 +51,11 @@ class CallbackPort {
   void offer(shim::PeerSocket socket);
   /// The binding has ended: whoever still has the stub gets errors from it. Idempotent.
   void close() noexcept;
-  /// After close(): what lets go of the stub, on the thread that runs the task or destroys it last. If nobody else holds
-  /// the stub, that waits for a hook of the program (ImportOptions::on_revoked) that is running. No work without a stub.
-  [[nodiscard]] shim::Watcher::Task let_go() noexcept;
+  /// Whether it holds a stub. After close() no stub is added any more.
+  [[nodiscard]] bool keeps_stub() noexcept;
+  /// After close(): gives up its hold on the stub. If nobody else has one, the caller's reset waits for a hook of the
+  /// program (ImportOptions::on_revoked) that is running. Null without a stub.
+  [[nodiscard]] std::shared_ptr<void> take_stub() noexcept;
 
  private:
   /// As that of import_over() without a timeout.
@@ -71,7 +70,6 @@ class CallbackPort {
     std::shared_ptr<void> stub;
     bool (*alive)(void* stub, bool look) = nullptr;  ///< `look`: ask the kernel, too.
     void (*revoke)(void* stub) = nullptr;
-    shim::Watcher::Task let_go{};  ///< Holds the stub, too, until it has run.
     [[nodiscard]] bool good(bool look) const { return stub != nullptr && alive(stub.get(), look); }
   };
   template <class Stub, auto kBinding>

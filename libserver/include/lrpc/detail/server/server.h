@@ -48,7 +48,8 @@ struct ServerOptions {
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
-  /// A binding that has ended counts, but not for its process, until the last procedure that it called is over.
+  /// A binding that has ended counts, but not for its process, until the last procedure that it called is over and the
+  /// stub that called its client back has been freed.
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
   /// Most bindings of one user over all its processes, alive or ended and still counted (above); and most bytes of
