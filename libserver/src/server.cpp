@@ -61,8 +61,10 @@ Server::~Server() {
   const shim::NoCancellation never;
   // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours. And exit(3),
   // which destroys what is static, may be called in a procedure, for whose end nobody can wait then.
-  if (domain_ != nullptr && (domain_->watcher().inert() || domain_->abandon())) (void)domain_.release();
-  domain_.reset();
+  const bool left = domain_ == nullptr || domain_->watcher().inert() || domain_->abandon();
+  // The pointer stays until the domain is gone: a hook that this waits for may call this server.
+  if (!left) domain_.get_deleter()(domain_.get());
+  (void)domain_.release();
 }
 
 Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs,

@@ -11,6 +11,7 @@
 
 #include "chatter_service.h"
 #include "eventually.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 
 namespace testing_lrpc {
 namespace {
@@ -52,6 +53,28 @@ class CallbackHooks : public testing::Test {
     if (!ends) return ends.error();
     if (auto served = Chatter::serve_over(*server_, std::move(ends->first), service_); !served) return served.error();
     return Chatter::Client::import_over(std::move(ends->second));
+  }
+
+  /// Destroys the server while a hook runs, which then ends the client's binding.
+  void destroy_server_during_hook(bool client_has_gone) {
+    auto other = another();
+    ASSERT_TRUE(other) << other.error().message();
+    std::atomic<bool> go_on{false};
+    start([&, server = server_.get()](std::uint64_t binding_id) {
+      while (!go_on) std::this_thread::yield();
+      server->end_binding(binding_id);
+    });
+    if (client_has_gone) {
+      client_.reset();
+      EXPECT_TRUE(eventually([&] { return server_->statistics().bindings == 1; }));
+    }
+    std::thread destroys([this] { server_.reset(); });
+    const int bell = lrpc::detail::StubAccess::object(other->binding()).bell();
+    EXPECT_TRUE(eventually([&] { return lrpc::shim::hung_up(bell); })) << "its destructor has begun";
+    EXPECT_FALSE(ended_);
+    go_on = true;
+    destroys.join();
+    EXPECT_TRUE(ended_) << "its destructor has waited";
   }
 
   HookedService service_;
@@ -96,6 +119,12 @@ TEST_F(CallbackHooks, that_take_their_time_let_a_client_that_has_gone_count_for_
   go_on = true;
   EXPECT_TRUE(eventually([&] { return another().has_value(); }));
 }
+
+TEST_F(CallbackHooks, may_end_a_binding_that_has_ended_while_the_server_is_destroyed) {
+  destroy_server_during_hook(true);
+}
+
+TEST_F(CallbackHooks, may_end_a_living_binding_while_the_server_is_destroyed) { destroy_server_during_hook(false); }
 
 }  // namespace
 }  // namespace testing_lrpc

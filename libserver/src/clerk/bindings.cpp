@@ -36,6 +36,9 @@ Holding descriptors_of(const ServedInterface& interface) noexcept {
   return {.descriptors = interface.pdl->callback != nullptr ? 5U : 2U};
 }
 
+/// Whether the calling thread is the one that ends a binding, of those in ending_.
+constexpr auto ended_here = [](const auto& one) { return one.second->ended_by == std::this_thread::get_id(); };
+
 /// 0 stands for processes without a number here: of other namespaces, of whatever user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
@@ -80,7 +83,14 @@ void Bindings::end_all() {
     secondary_.end(*binding);
     shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
     binding->handles().close_all();
+    binding->callback_port().take_stub().reset();
   }
+  {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return std::ranges::all_of(ending_, ended_here); });
+  }
+  callbacks_.reset();  // nobody posts to it any more
+  let_go_of_stubs();   // which it has not come to
 }
 
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
@@ -151,7 +161,7 @@ Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
 Status Bindings::add(ServedParts parts) {
   processors_.refer_to_this_thread();
   if (parts.interface->pdl->callback != nullptr) {  // now, because its end must not fail
-    if (const Status started = callbacks_.start(); !started)
+    if (const Status started = callbacks_->start(); !started)
       return Error{Errc::limit_reached, "the server cannot call clients back: " + started.error().message()};
   }
   const auto binding = make(std::move(parts));
@@ -218,7 +228,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   if (called_back) {
     // Not on this thread: it may be the clerk's, for which a hook of the program may wait that this would wait for.
     called_back_.insert(ending_.extract(id));
-    (void)callbacks_.post(let_go_of_stubs_);  // which cannot fail: add() has started the thread
+    (void)callbacks_->post(let_go_of_stubs_);  // which cannot fail: add() has started the thread
   } else {
     ending_.erase(id);
   }
@@ -245,8 +255,7 @@ void Bindings::let_go_of_stubs() noexcept {
 
 void Bindings::wait_until_ended(std::uint64_t id) noexcept {
   std::unique_lock lock(mutex_);
-  const auto by_us = [me = std::this_thread::get_id()](const auto& one) { return one.second->ended_by == me; };
-  if (std::ranges::any_of(ending_, by_us)) return;
+  if (std::ranges::any_of(ending_, ended_here)) return;
   ended_.wait(lock, [&] { return !ending_.contains(id); });
 }
 

@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "call/served_binding.h"
 #include "estacks/estack_pool.h"
@@ -46,7 +48,8 @@ class Bindings {
   /// Where another thread is ending it: until the handles have been run down. Not while this thread runs down a binding
   /// itself, for the other may wait for that.
   void wait_until_ended(std::uint64_t id) noexcept;
-  /// The server ends: waits for running procedures; nobody is told. Nothing may be added any more.
+  /// The server ends: waits for running procedures, for end() on other threads, and for running hooks of callback stubs
+  /// that only this holds, which may call end() meanwhile; nobody is told. Nothing may be added any more.
   void end_all();
   /// The same on a thread of the server's own (runs_here()), which cannot wait for itself: waits for nobody. What
   /// bindings hold stays, and so must this.
@@ -95,8 +98,8 @@ class Bindings {
   /// of a process that has ended may be another's.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
-  /// Its thread lets go of callback stubs, from the first binding with callbacks on, and ends before the rest goes.
-  shim::Watcher callbacks_{"lrpc-callback"};
+  /// Its thread lets go of callback stubs. It runs from the first binding with callbacks on, until end_all().
+  std::optional<shim::Watcher> callbacks_{std::in_place, "lrpc-callback"};
 };
 
 }  // namespace lrpc::server
