@@ -1,4 +1,4 @@
-// A thread that begins to watch a call is held up behind its last step: what the queue runs meanwhile may end the queue.
+// A thread that begins to watch a call is held up behind its last step: what the queue runs then may end the queue.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -164,7 +164,7 @@ std::shared_ptr<HandleCount> Accounts::handles(Holder holder) {
   if (!holder.remote()) return user.handles;
   std::weak_ptr<HandleCount>& known = user.of_hosts[holder.host];
   if (auto count = known.lock()) return count;
-  const auto count = std::make_shared<HandleCount>(user.handles);
+  auto count = std::make_shared<HandleCount>(user.handles);
   known = count;
   std::erase_if(user.of_hosts, [](const auto& host) { return host.second.expired(); });
   return count;

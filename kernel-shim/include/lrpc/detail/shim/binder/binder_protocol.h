@@ -260,9 +260,9 @@ Result<std::vector<std::byte>> encode(const BinderMessage& message);
 /// wrong. The result has no fds.
 Result<BinderMessage> decode(std::span<const std::byte> bytes);
 
-/// Sends one message with copies of its descriptors; the message still owns them. Never raises SIGPIPE. Blocks until the
-/// packet is in the peer's queue, even on a non-blocking socket, but at most `timeout`; then limit_reached. peer_gone if
-/// the peer has hung up. On failure nothing was sent, because packets are sent whole.
+/// Sends one message with copies of its descriptors; the message still owns them. Never raises SIGPIPE. Blocks until
+/// the packet is in the peer's queue, even on a non-blocking socket, but at most `timeout`; then limit_reached.
+/// peer_gone if the peer has hung up. On failure nothing was sent, because packets are sent whole.
 Status send_message(int socket, const BinderMessage& message, std::chrono::milliseconds timeout = kNoLimit);
 /// How to receive descriptors that come with a message.
 enum class Attachments : std::uint8_t {
