@@ -113,5 +113,41 @@ TEST_F(RefusedKernel, what_is_required_and_cannot_be_had_is_an_error_that_says_w
   EXPECT_EQ(unwanted.find("not whole"), std::string::npos) << unwanted;
 }
 
+/// Neither /proc nor unshare(2) tells from here on how many threads this process has. False: that cannot be had.
+bool hide_threads() {
+#ifdef SYS_stat
+  if (!refuse(SYS_stat, ENOENT)) return false;
+#endif
+  return refuse(SYS_newfstatat, ENOENT) && refuse(SYS_statx, ENOENT) && refuse(SYS_unshare, EPERM);
+}
+
+TEST_F(RefusedKernel, where_nothing_tells_of_other_threads_the_filter_holds_alone) {
+  Options options;
+  options.keep_capabilities = 0;
+  const auto said = [&] {
+    return in_a_child([&]() -> std::string {
+      if (!hide_threads()) return "no filter can be had";
+      const auto entered = enter(options);
+      return entered ? entered->text() : entered.error().message();
+    });
+  };
+  const std::string reason = " NOT HELD: nothing tells whether this process has other threads";
+  const std::string best = said();
+  for (const char* const part : {"privileges", "files", "TCP", "other processes"})
+    EXPECT_NE(best.find(part + reason), std::string::npos) << best;
+  EXPECT_NE(best.find("memory: "), std::string::npos) << best;
+  EXPECT_NE(best.find("system calls: others fail with EPERM"), std::string::npos) << best;
+  EXPECT_EQ(in_a_child([&]() -> std::string {
+              if (!hide_threads()) return "no filter can be had";
+              if (const auto entered = enter(options); !entered) return entered.error().message();
+              return not_refused({socket_of("a TCP socket", AF_INET, SOCK_STREAM)});
+            }),
+            "");
+  options.required = true;
+  const std::string required = said();
+  EXPECT_NE(required.find("Landlock holds for one thread"), std::string::npos) << required;
+  EXPECT_NE(required.find("nothing tells"), std::string::npos) << required;
+}
+
 }  // namespace
 }  // namespace lrpc::sandbox::test

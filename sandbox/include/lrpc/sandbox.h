@@ -92,9 +92,11 @@ struct Report {
 /// metadata of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor
 /// Landlock, because the sanitizer's runtime opens files and traces; the report says so.
 ///
-/// Errors: invalid_argument (another thread, or an unknown system call; nothing was done), not_supported (nothing tells
-/// whether there is another thread, and nothing was done; with `required`: a part is not available; others may be in
-/// force already), system_error. Blocks for about 10 ms.
+/// If nothing tells whether there is another thread, Landlock is left out and capabilities stay; the report says so.
+///
+/// Errors: invalid_argument (another thread, or an unknown system call; nothing was done), not_supported (with
+/// `required`: nothing tells whether there is another thread, and nothing was done; or a part is not available, and
+/// others may be in force already), system_error. Blocks for about 10 ms.
 Result<Report> enter(const Options& options = {});
 
 /// Gives up, for good, every capability whose bit is not in `keep`; exec cannot bring them back. It concerns the
