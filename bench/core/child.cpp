@@ -136,8 +136,11 @@ Status run_client(const Seat& seat, std::chrono::milliseconds limit, const std::
     return 0;
   });
   if (!client) return client.error();
-  if (auto ended = client->wait(limit); !ended) return Error{ended.code(), "the client " + ended.error().message()};
-  return (*failure)->status();
+  const auto ended = client->wait(limit);
+  if (!ended) return Error{ended.code(), "the client " + ended.error().message()};
+  if (Status failed = (*failure)->status(); !failed) return failed;
+  if (*ended != 0) return Error{Errc::call_failed, fmt::format("the client ended with status {}", *ended)};
+  return {};
 }
 
 }  // namespace lrpc::bench

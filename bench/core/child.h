@@ -91,7 +91,7 @@ class SharedError {
 };
 
 /// Runs `body` in a client process of its own, so that this one keeps the threads that it has; blocks until it is done.
-/// Errors: those of Child, and what `body` returns.
+/// Errors: those of Child, what `body` returns, and call_failed if it exits with another status than 0.
 Status run_client(const Seat& seat, std::chrono::milliseconds limit, const std::function<Status()>& body);
 
 }  // namespace lrpc::bench

@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <string>
 #include <thread>
 
 #include "lrpc/detail/shim/system/fd.h"
@@ -32,6 +34,17 @@ TEST(Child, the_exit_status_comes_back) {
   auto ended = child->wait(std::chrono::minutes(4));
   ASSERT_TRUE(ended);
   EXPECT_EQ(*ended, 7);
+}
+
+TEST(RunClient, fails_with_what_the_body_returns_and_where_the_body_exits_instead) {
+  const auto ran = [](const std::function<Status()>& body) {
+    return run_client(own_seat(), std::chrono::minutes(4), body);
+  };
+  EXPECT_TRUE(ran([] { return Status{}; }));
+  EXPECT_EQ(ran([]() -> Status { return Error{Errc::limit_reached, "too many"}; }).code(), Errc::limit_reached);
+  const Status left = ran([]() -> Status { ::_exit(3); });
+  EXPECT_EQ(left.code(), Errc::call_failed);
+  EXPECT_NE(left.error().message().find("status 3"), std::string::npos) << left.error().message();
 }
 
 TEST(Child, what_a_leader_has_started_ends_with_it) {
