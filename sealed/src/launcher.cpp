@@ -221,9 +221,9 @@ Status Launcher::introduce() {
     }
     if (report.step == Step::asking && report.err == EAGAIN)
       return Error{Errc::timed_out, "nobody reads the import request: the socket is full"};
-    if (report.step == Step::asking && !socket_ && is_closed(report.err)) {
-      nameserver_lost_ = true;
-      return Error{Errc::peer_gone, "the nameserver has closed its socket"};
+    if (report.step == Step::asking && is_closed(report.err)) {
+      nameserver_lost_ = !socket_;
+      return Error{Errc::peer_gone, std::string(socket_ ? "the server" : "the nameserver") + " has closed its socket"};
     }
     return system_error("asking for the binding", report.err);
   }

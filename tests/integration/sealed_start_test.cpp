@@ -296,6 +296,14 @@ TEST_F(SealedByAStranger, is_given_up_where_the_socket_has_no_room_for_the_reque
   EXPECT_EQ(why_not_, lrpc::Errc::timed_out) << text_;
 }
 
+TEST_F(SealedByAStranger, is_told_that_the_server_is_gone_where_the_socket_is_closed) {
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ends->second.reset();
+  EXPECT_EQ(run_over(std::move(ends->first)), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::peer_gone) << text_;
+}
+
 TEST_F(SealedByAStranger, is_told_that_the_offer_failed_where_the_bell_is_closed) {
   bell_.first.reset();
   EXPECT_EQ(run_with(region_.get(), bell_.second.get()), -2);
