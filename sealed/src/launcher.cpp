@@ -141,7 +141,7 @@ milliseconds Launcher::left() const noexcept {
 bool Launcher::nameserver_comes_back() const {
   while (!(left() == kDoNotWait)) {
     std::this_thread::sleep_for(std::min(kPause, left()));
-    if (shim::connect_nameserver(options_.nameserver).code() != Errc::no_nameserver) return true;
+    if (shim::connect_nameserver(options_.nameserver, false).code() != Errc::no_nameserver) return true;
   }
   return false;
 }

@@ -62,11 +62,11 @@ class SealedDomain {
  public:
   /// Starts `arguments[0]` (looked up in $PATH if it has no slash). The program must be linked statically, because it
   /// could not open shared libraries. It inherits only the environment that options.environment allows and descriptors
-  /// 0, 1 and 2. Returns when the program runs, bound and sealed. Blocks up to options.timeout for the name, and 5 s for
-  /// a nameserver that takes no connection. Errors: invalid_argument (no such program, not static), not_supported (the
-  /// kernel, or a filter with a listener that is in place already: Linux allows one), and those of Binding::import.
-  /// Throws std::bad_alloc; then nothing was started. libseccomp, which makes the filter, may itself break without
-  /// memory.
+  /// 0, 1 and 2. Returns when the program runs, bound and sealed. Blocks up to options.timeout for the name; beyond
+  /// that, some seconds for each nameserver socket that takes no connection, and 10 s for an answer. Errors:
+  /// invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener that is in
+  /// place already: Linux allows one), and those of Binding::import. Throws std::bad_alloc; then nothing was started.
+  /// libseccomp, which makes the filter, may itself break without memory.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);
 
   SealedDomain(SealedDomain&&) noexcept;
