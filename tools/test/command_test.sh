@@ -69,9 +69,6 @@ status=0
 status=0
 "$lrpc" run --sealed --bind host -- "$sealed" made-up host 2>/dev/full || status=$?
 [[ $status == 0 ]] || fail "the exit status is the program's although the report cannot be printed ($status)"
-status=0
-"$lrpc" run --sealed --bind nobody -- "$sealed" status 0 2>/dev/full || status=$?
-[[ $status == 125 ]] || fail "or 125 although the error cannot be printed ($status)"
 [[ $(status_of "$lrpc" run --sealed --bind host -- /bin/sh) == 125 ]] || fail "a dynamic program is not started"
 grep -q 'static-pie' "$work/err" || fail "and it is said how to link it"
 [[ $(status_of "$lrpc" run --sealed --bind nobody -- "$sealed" status 0) == 125 ]] || fail "an unknown name"
