@@ -9,10 +9,13 @@ if [[ ${1:-} != inside ]]; then
   exec unshare --mount "$0" inside
 fi
 mount -t tmpfs none /run 2>/dev/null || skip "nothing can be mounted here"
+trap 'ip netns delete probe 2>/dev/null || true' EXIT
 ip netns add probe && ip netns exec probe true || skip "no network namespace can be made here"
+ip -n probe link add bridge type bridge && ip -n probe link add eth0 type veth ||
+  skip "no bridge or veth can be made here"
 
 hosts=$(dirname "$0")/hosts.sh
-"$hosts" make 1 2 || skip "no bridge or veth can be made here"
+"$hosts" make 1 2 || { echo "make failed"; exit 1; }
 "$hosts" on 1 bash -c 'trap "" TERM; touch ~/ready; exec sleep 60' &
 stubborn=$!
 until [[ -e /run/lrpc-hosts/1/ready ]]; do
