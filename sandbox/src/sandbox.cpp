@@ -36,13 +36,13 @@ constexpr const char* kNotWithSanitizer = "not in a build whose runtime (a sanit
 
 bool has(const std::vector<Group>& groups, Group group) { return std::ranges::find(groups, group) != groups.end(); }
 
-/// `not_alone`: why the capabilities cannot be given up; empty if they can.
+/// `not_alone`: why nobody knows whether all threads have given them up; empty if they have.
 Part give_up_privileges(const Options& options, const std::string& not_alone) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return {false, std::string("PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno)};
   if (!options.keep_capabilities) return {true, "no new ones"};
-  if (!not_alone.empty()) return {false, not_alone};
   if (auto dropped = drop_capabilities(*options.keep_capabilities); !dropped) return {false, dropped.error().message()};
+  if (!not_alone.empty()) return {false, not_alone};
   return {true, *options.keep_capabilities == 0 ? "no capabilities, no new ones" : "few capabilities, no new ones"};
 }
 
@@ -87,7 +87,7 @@ Result<Report> enter(const Options& chosen) {
                              .rules = rules_of(options.groups),
                              .allow = options.allow});
   if (!filter) return filter.error();
-  std::string not_alone;  // why the parts that concern one thread are left out
+  std::string not_alone;  // why nobody knows whether what concerns this thread holds for the process
   if ((options.landlock || options.keep_capabilities) && !kSanitized) {  // a sanitizer's runtime has its own threads
     if (const Status alone = check_only_thread(); !alone) {
       if (options.required || alone.code() != Errc::not_supported)
@@ -108,8 +108,9 @@ Result<Report> enter(const Options& chosen) {
     report.files = report.tcp = report.others = report.system_calls = {false, kNotWithSanitizer};
   } else {
     // Landlock first: the filter need not let its system calls through then.
-    report.files = report.tcp = report.others = {false, options.landlock ? not_alone : "not wanted"};
-    if (options.landlock && not_alone.empty()) restrict_by_landlock(options, report);
+    report.files = report.tcp = report.others = {false, "not wanted"};
+    if (options.landlock) restrict_by_landlock(options, report);
+    if (options.landlock && !not_alone.empty()) report.files = report.tcp = report.others = {false, not_alone};
     report.system_calls = install(*filter, options);
   }
   // Landlock that is not wanted is not missed.

@@ -121,7 +121,7 @@ bool hide_threads() {
   return refuse(SYS_newfstatat, ENOENT) && refuse(SYS_statx, ENOENT) && refuse(SYS_unshare, EPERM);
 }
 
-TEST_F(RefusedKernel, where_nothing_tells_of_other_threads_the_filter_holds_alone) {
+TEST_F(RefusedKernel, where_nothing_tells_of_other_threads_says_so) {
   Options options;
   options.keep_capabilities = 0;
   const auto said = [&] {

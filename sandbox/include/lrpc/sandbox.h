@@ -92,7 +92,8 @@ struct Report {
 /// metadata of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor
 /// Landlock, because the sanitizer's runtime opens files and traces; the report says so.
 ///
-/// If nothing tells whether there is another thread, Landlock is left out and capabilities stay; the report says so.
+/// If nothing tells whether there is another thread, the report says that Landlock and the loss of capabilities do not
+/// hold: they do for the calling thread.
 ///
 /// Errors: invalid_argument (another thread, or an unknown system call; nothing was done), not_supported (with
 /// `required`: nothing tells whether there is another thread, and nothing was done; or a part is not available, and
