@@ -1,8 +1,11 @@
 // In a child of fork(2) the library allocates nothing, and frees nothing, before fork has returned: an allocator that
-// does not know of forks (a sanitizer's, a user's own) may have been locked by a thread that is not there.
+// does not know of forks (a sanitizer's, a user's own) may have been locked by a thread that is not there. Nor does a
+// child wait for what another thread was making for the first time when it was forked.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,17 +13,20 @@
 #include <cstddef>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../../libclient/src/binding/library.h"
 #include "burst_service.h"
 #include "ended.h"
+#include "lrpc/detail/shim/system/processor.h"
 #include "world.h"
 
-// The allocator behind the names, as glibc exports it for this purpose.
+// What is behind the names, as glibc exports it for this purpose.
 extern "C" {
-void* __libc_malloc(std::size_t size);  // NOLINT: glibc's name
-void __libc_free(void* memory);         // NOLINT
+void* __libc_malloc(std::size_t size);                                                   // NOLINT: glibc's name
+void __libc_free(void* memory);                                                          // NOLINT
+int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* dso);  // NOLINT
 }
 
 namespace {
@@ -34,13 +40,17 @@ int registered = -1;
   registered = pthread_atfork(nullptr, nullptr, [] { forking = true; });
 }
 
-/// A thread that makes what all bindings share, under a lock, stays there until `forked`, or for a while.
+/// By anybody, so far.
+std::atomic<int> registrations{0};
+
+/// A thread that makes something for the first time stays there until `forked`, or for a while: what all bindings
+/// share, under a lock, or the first of a thread's looks at the clock.
 std::atomic<bool> may_be_held{false};
+thread_local bool clock_is_held = false;
 std::atomic<bool> held{false};
 std::atomic<bool> forked{false};
 
-void hold_the_first_import() {
-  if (!may_be_held.exchange(false)) return;
+void hold() {
   held = true;
   for (int look = 0; look < 200 && !forked; ++look) usleep(1000);
 }
@@ -51,12 +61,20 @@ void hold_the_first_import() {
 extern "C" {
 void* malloc(std::size_t size) {
   if (forking) ++uses;
-  if (size == sizeof(lrpc::client::Library)) hold_the_first_import();
+  if (size == sizeof(lrpc::client::Library) && may_be_held.exchange(false)) hold();
   return __libc_malloc(size);
 }
 void free(void* memory) {
   if (forking && memory != nullptr) ++uses;
   __libc_free(memory);
+}
+int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)()) noexcept {
+  ++registrations;
+  return __register_atfork(prepare, parent, child, nullptr);
+}
+int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  if (std::exchange(clock_is_held, false)) hold();
+  return static_cast<int>(syscall(SYS_clock_gettime, clock, now));
 }
 }
 
@@ -79,21 +97,50 @@ lrpc::Errc import_in_vain() {
   return Burst::Client::import_over(std::move(ends->second), {.timeout = std::chrono::milliseconds(1)}).code();
 }
 
-/// The first test here: its imports are the first of the process.
-TEST(ChildOfFork, imports_although_it_was_made_during_the_first_import_of_another_thread) {
-  may_be_held = true;
-  std::thread importer([] { EXPECT_EQ(import_in_vain(), lrpc::Errc::timed_out); });
-  EXPECT_TRUE(eventually([] { return held.load(); })) << "nothing was made; was there an import before?";
+/// Forks while another thread is held in `first_use`; the child uses the same.
+void fork_during(bool (*first_use)(), bool hold_the_clock) {
+  held = false;
+  forked = false;
+  may_be_held = !hold_the_clock;
+  std::thread first([&] {
+    clock_is_held = hold_the_clock;
+    EXPECT_TRUE(first_use());
+  });
+  EXPECT_TRUE(eventually([] { return held.load(); })) << "nothing was made; was there a use before?";
   const pid_t child = fork();
-  if (child == 0) _exit(import_in_vain() == lrpc::Errc::timed_out ? 0 : 1);
+  if (child == 0) _exit(first_use() ? 0 : 1);
   forked = true;
   const bool ended = eventually([&] { return has_ended(child); });
-  EXPECT_TRUE(ended) << "it waits for a lock that is nobody's";
+  EXPECT_TRUE(ended) << "it waits for what is nobody's";
   if (!ended) kill(child, SIGKILL);
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  importer.join();
+  first.join();
+}
+
+/// The first test here: what it uses is measured at its first use in the process.
+TEST(ChildOfFork, measures_time_although_it_was_made_during_the_first_measurement_of_another_thread) {
+  fork_during([] { return lrpc::shim::ticks_per_microsecond() != 0; }, true);
+}
+
+/// The second: its imports are the first of the process.
+TEST(ChildOfFork, imports_although_it_was_made_during_the_first_import_of_another_thread) {
+  fork_during([] { return import_in_vain() == lrpc::Errc::timed_out; }, false);
+}
+
+/// A first use that registers handlers waits for a fork that is under way, and its child for the first use.
+TEST(ChildOfFork, has_handlers_that_were_registered_before_there_were_threads) {
+  const int before = registrations;
+  EXPECT_NE(before, 0);
+  World world;
+  BurstService service;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ASSERT_TRUE(Burst::export_to(server, "early", service));
+  auto client = Burst::Client::import("early", {.nameserver = world.nameserver()});
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Meet(1).value(), 1U);
+  EXPECT_EQ(registrations, before);
 }
 
 TEST(ChildOfFork, touches_no_allocator_before_fork_returns) {

@@ -74,15 +74,15 @@ struct Aside {
 };
 
 /// Without a lock, which a thread about to fork might wait for while it holds another's.
-std::atomic<Aside*> aside_now{nullptr};
+constinit std::atomic<Aside*> aside_now{nullptr};
+/// Before there are threads: a child may be made while one of them is here for the first time.
+[[maybe_unused]] const int left_in_children = pthread_atfork(nullptr, nullptr, [] { aside_now.store(nullptr); });
 
 /// Never destroyed: its threads may outlive any static. A fork child has one of its own, for none of the threads is
 /// there.
 Aside& aside() {
   Aside* now = aside_now.load(std::memory_order_acquire);
   if (now != nullptr) return *now;
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { aside_now.store(nullptr); });
-  (void)registered;
   auto made = std::make_unique<Aside>();
   if (aside_now.compare_exchange_strong(now, made.get(), std::memory_order_acq_rel)) now = made.release();
   return *now;

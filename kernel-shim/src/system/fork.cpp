@@ -30,6 +30,7 @@ int unconnected() noexcept { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOE
 
 /// Not close alone: whoever owns the number in the child may close it once more, or use it.
 void replace_all(const std::multiset<int>& fds) noexcept {
+  if (fds.empty()) return;
   int nobody = unconnected();
   const bool spare = nobody >= 0;
   for (const int fd : fds) {
@@ -97,6 +98,13 @@ void know_of_forks() {
       ((void)dropped(), pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child));
   (void)registered;
 }
+
+namespace {
+
+/// Before there are threads: a child that is made while one of them registers the handlers would wait for it for ever.
+[[maybe_unused]] const bool known_early = (know_of_forks(), true);
+
+}  // namespace
 
 void drop_in_fork_children(int fd) {
   know_of_forks();

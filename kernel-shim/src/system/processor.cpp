@@ -5,9 +5,12 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <new>
 
 namespace lrpc::shim {
 namespace {
@@ -71,9 +74,19 @@ Calibration calibrate() noexcept {
   return result;
 }
 
-const Calibration& calibration() noexcept {
-  static const Calibration measured = calibrate();
-  return measured;
+/// Never freed.
+constinit std::atomic<const Calibration*> calibration_now{nullptr};
+
+/// Not a static that the first caller initialises: a child that is made while another thread is at that would wait for
+/// that thread for ever. So several threads may measure at first, and the first result stays. Without memory none does.
+Calibration calibration() noexcept {
+  const Calibration* now = calibration_now.load(std::memory_order_acquire);
+  if (now != nullptr) return *now;
+  const Calibration measured = calibrate();
+  std::unique_ptr<const Calibration> made(new (std::nothrow) Calibration(measured));
+  if (made == nullptr) return measured;
+  if (calibration_now.compare_exchange_strong(now, made.get(), std::memory_order_acq_rel)) now = made.release();
+  return *now;
 }
 
 }  // namespace
@@ -83,7 +96,7 @@ std::uint32_t poll_delays_per_microsecond() noexcept { return calibration().poll
 double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
 
 double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {
-  const Calibration& then = calibration();
+  const Calibration then = calibration();
   const std::int64_t ns = std::chrono::nanoseconds(now - then.begin.time).count();
   return rate_between(then.ns_per_tick, ns, then.begin.tick, tick);
 }

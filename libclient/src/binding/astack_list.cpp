@@ -41,15 +41,18 @@ void give_number_back(void* /*marked*/) noexcept {
 }
 
 /// The thread's end gives the number back. By a key: to register a thread_local's destructor takes memory, and without
-/// it the C library ends the process.
+/// it the C library ends the process. Made before there are threads: a child that is forked while one of them makes it
+/// would wait for that thread for ever. A call in a program's own static initialisation may come before it; then its
+/// thread has no number yet.
+pthread_key_t number_key;
+const bool have_number_key = pthread_key_create(&number_key, &give_number_back) == 0;
+
 void number_this_thread() noexcept {
-  static pthread_key_t key;
-  static const bool have_key = pthread_key_create(&key, &give_number_back) == 0;
-  if (!have_key || !shim::have_asymmetric_fence || shim::calling_thread.number() != kLeasingThreads) return;
+  if (!have_number_key || !shim::have_asymmetric_fence || shim::calling_thread.number() != kLeasingThreads) return;
   const unsigned number = ThreadNumbers::acquire();
   if (number == kLeasingThreads) return;
   shim::calling_thread.set_number(number);
-  if (pthread_setspecific(key, &key) != 0) give_number_back(nullptr);
+  if (pthread_setspecific(number_key, &number_key) != 0) give_number_back(nullptr);
 }
 
 }  // namespace
