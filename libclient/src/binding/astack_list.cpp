@@ -323,7 +323,7 @@ bool AStackList::looks_empty() const noexcept {
 
 void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
                       bool behind) noexcept {
-  const std::uint32_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
+  const std::uint64_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   if (behind ? before >= kStarver : looks_empty()) {
     if (also.empty()) {
@@ -342,7 +342,7 @@ void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
 void AStackList::end_starving() noexcept {
   // L9: whoever waits behind has counted itself in before, or counts nobody that starves.
-  const std::uint32_t left = waiters_.fetch_sub(kStarver, std::memory_order_seq_cst) - kStarver;
+  const std::uint64_t left = waiters_.fetch_sub(kStarver, std::memory_order_seq_cst) - kStarver;
   if (left != 0 && left < kStarver) wake_waiters();
 }
 

@@ -242,9 +242,10 @@ class AStackList {
   /// The last one stays empty: it is for threads without a number.
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
-  /// In waiters_, where those that starve count by so many more: then one look tells of both.
-  static constexpr std::uint32_t kStarver = 1U << 16;
-  std::atomic<std::uint32_t> waiters_{0};
+  /// In waiters_, where those that starve count by so many more: then one look tells of both. Linux numbers a thread
+  /// with 22 bits at most, so neither count gets into the other one.
+  static constexpr std::uint64_t kStarver = 1ULL << 32;
+  std::atomic<std::uint64_t> waiters_{0};
   shim::SleepingWord wakes_;
   std::mutex ending_;
   std::atomic<bool> leasing_ended_{false};  ///< The kernel began to refuse heavy fences: no more leases.
