@@ -224,6 +224,24 @@ TEST_F(AStackLists, give_a_thread_that_lets_others_go_first_its_own) {
   EXPECT_EQ(lease.leased(), nullptr);
 }
 
+TEST_F(AStackLists, keep_no_lease_and_no_spare_of_a_thread_that_puts_one_back_while_somebody_starves) {
+  LinkageRecord* const first = list_.take_any();
+  LinkageRecord* const second = list_.take_any();
+  LinkageRecord* const mine = list_.take_any();
+  list_.put(nullptr, *mine);
+  AStackList::Lease& lease = list_.own_lease();
+  if (lease.leased() == nullptr) GTEST_SKIP() << "membarrier(2) is refused here";
+  list_.put_spare(*first);
+  list_.put_spare(*second);
+  ASSERT_EQ(AStackList::take_leased(lease), mine);
+  list_.starve();
+  list_.put(&lease, *mine);
+  EXPECT_EQ(AStackList::take_leased(lease), nullptr) << "a spare went in its place";
+  EXPECT_EQ(list_.take_spare(), nullptr);
+  EXPECT_EQ(list_.count_idle(), kCount);
+  list_.end_starving();
+}
+
 /// They wait although there are A-stacks.
 TEST_F(AStackLists, wake_those_that_wait_behind_when_nobody_starves_any_more) {
   list_.starve();

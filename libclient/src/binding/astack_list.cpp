@@ -147,10 +147,11 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   if (waiters_.load(std::memory_order_relaxed) != 0) serve_waiters();
 }
 
-/// What a thread keeps it takes again before anybody whom it wakes has looked. While somebody starves it keeps nothing.
+/// What a thread keeps it takes again before anybody whom it wakes has looked. While somebody starves it keeps nothing:
+/// no spare either.
 void AStackList::serve_waiters() noexcept {
   if (anybody_starves()) {  // L9
-    if (shim::LinkageRecord* record = take_own()) push(*record);
+    while (shim::LinkageRecord* record = take_own()) push(*record);
   }
   wake_waiters();
 }

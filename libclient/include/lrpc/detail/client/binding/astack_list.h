@@ -180,8 +180,9 @@ class AStackList {
   /// starves, whatever there is.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
             bool behind = false) noexcept;
-  /// A thread that has waited for long starves from here to end_starving(). Meanwhile no thread leases an A-stack that
-  /// it puts back, and one that does not starve takes at most its own, or waits behind those that do.
+  /// A thread that has waited for long starves from here to end_starving(). Meanwhile a thread that puts an A-stack
+  /// back keeps no idle one, neither leased nor spare. A thread that does not starve takes at most its own, or waits
+  /// behind those that do.
   void starve() noexcept { waiters_.fetch_add(kStarver, std::memory_order_seq_cst); }
   void end_starving() noexcept;
   [[nodiscard]] bool anybody_starves() const noexcept { return waiters_.load(std::memory_order_relaxed) >= kStarver; }
