@@ -325,7 +325,9 @@ bool AStackList::looks_empty() const noexcept {
 void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
                       bool behind) noexcept {
   const std::uint64_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
-  (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
+  // Pairs with the light fence in put(); without it the sleep is still bounded. One that is behind looks for nothing
+  // that a put stores: its own count, and what it has read in the same instruction, are enough (end_starving()).
+  if (!behind) (void)shim::heavy_fence();
   if (behind ? before >= kStarver : looks_empty()) {
     if (also.empty()) {
       wakes_.sleep_unless_changed(seen, limit);
