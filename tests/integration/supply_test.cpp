@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -123,6 +124,23 @@ TEST(Supply, a_caller_gets_an_astack_although_another_thread_calls_without_pause
   restless.join();
   service.let_all_go();
   for (auto& thread : holders) thread.join();
+}
+
+/// Whoever starves here has no processor and looks at nothing.
+TEST(Supply, a_caller_that_does_not_starve_itself_gets_the_astack_that_one_that_starves_leaves_idle) {
+  ConformanceService service;
+  lrpc::Server server;
+  auto client = bind_privately(server, service);
+  ASSERT_TRUE(client) << client.error().message();
+  lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client->binding());
+  for (std::uint16_t i = 0; i < Conformance::kPdl.classes.size(); ++i) object.astacks(i).starve();
+  Errc result = Errc::call_aborted;  // so often also because this machine is slow
+  for (int i = 0; i < 100 && result == Errc::call_aborted; ++i) {
+    const lrpc::CallScope too_short_to_starve(std::chrono::milliseconds(5));
+    result = client->Add(1, 2).code();
+  }
+  EXPECT_EQ(result, Errc::ok);
+  for (std::uint16_t i = 0; i < Conformance::kPdl.classes.size(); ++i) object.astacks(i).end_starving();
 }
 
 TEST(Supply, calls_nest_from_server_to_server) {

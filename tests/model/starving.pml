@@ -5,7 +5,11 @@
  * leases.pml has the leases with all that memory does, but with so many calls. Here memory is sequentially consistent,
  * and a caller starves after LOOKS looks in vain, where the code takes the time. The calls go on for ever, so what is
  * checked needs weak fairness (kind `fair`): no caller is kept for ever from a step that it can always take. A caller
- * that sleeps can take none until somebody wakes it; no sleep ends by itself.
+ * that sleeps can take none until somebody wakes it; no sleep ends by itself, but for this:
+ *
+ * With STALLED, the second caller has no processor from when it starves. A caller that is behind then finds in the end
+ * that the A-stack has been idle for long; where each caller that starves takes its steps, that does not happen. The
+ * first caller never starves: its calls have no time for it. From then on it must get the A-stack again and again.
  */
 
 #ifndef LOOKS
@@ -25,8 +29,21 @@ bit news[CALLERS]; /* the count of wake-ups has changed since this caller read i
 
 byte holder; /* the judge's: in a call of this one */
 
+#ifdef STALLED
+bit stalled;
+#define MAY_STARVE (me == 1)
+#define IDLE_FOR_LONG (stalled && (in_lifo || (leased && !in_call[leased - 1])))
+#else
+#define MAY_STARVE 1
+#define IDLE_FOR_LONG 0
+#endif
+
 #ifdef FAIR
+#ifdef STALLED
+ltl turns { [](stalled -> <>(holder == 1)) }
+#else
 ltl turns { []<>(holder == 1) && []<>(holder == 2) }
+#endif
 #endif
 
 inline wake_waiters() {
@@ -106,7 +123,13 @@ inline wait() { /* G3 */
     at = 0
   fi;
   if
-  :: !found -> news[me] /* asleep until then */
+  :: !found -> /* asleep until then */
+    if
+    :: news[me]
+#ifndef BROKEN_WAITS_FOR_THE_STALLED
+    :: behind && IDLE_FOR_LONG -> late = 1
+#endif
+    fi
   :: found
   fi;
   found = 0;
@@ -117,7 +140,8 @@ inline take_slow() {
   do
   :: news[me] = 0;
 #ifndef BROKEN_GOES_FIRST
-    behind = (!starves && starvers); /* L9 */
+    behind = (!starves && starvers && !late); /* L9 */
+    late = 0;
 #endif
     if
     :: behind ->
@@ -145,9 +169,15 @@ inline take_slow() {
     fi;
     if
     :: got -> break
-    :: !got && !starves && looks == LOOKS -> starves = 1; starvers++
+    :: !got && !starves && looks == LOOKS && MAY_STARVE ->
+      starves = 1;
+      starvers++;
+#ifdef STALLED
+      stalled = 1;
+end_stalled: false
+#endif
     :: else ->
-      looks = (starves -> looks : looks + 1);
+      looks = (starves || looks == LOOKS -> looks : looks + 1);
       wait()
     fi
   od;
@@ -168,7 +198,7 @@ inline take_slow() {
 
 proctype caller(byte me) {
   byte looks, at;
-  bit got, fast, starves, behind, found;
+  bit got, fast, starves, behind, found, late;
   do
   :: take_leased();
     if

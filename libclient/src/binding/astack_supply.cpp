@@ -16,7 +16,8 @@ namespace {
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
 /// Between two looks while another thread is at idle A-stacks for a moment: the watcher, which wakes those that wait
-/// when it puts them back, or their owner, which wakes nobody after it has taken one of several.
+/// when it puts them back; their owner, which wakes nobody after it has taken one of several; or one that starves, for
+/// which they were put back.
 constexpr std::chrono::milliseconds kHeldLook{1};
 
 /// After so long without an A-stack a caller starves.
@@ -32,8 +33,20 @@ class Patience {
   ~Patience() {
     if (starves_) list_.end_starving();
   }
-  /// Whether others have waited for longer.
-  [[nodiscard]] bool is_behind() const noexcept { return !starves_ && list_.anybody_starves(); }
+  /// Whether others that have waited for longer go first. They do not if they leave an A-stack idle for kHeldLook: then
+  /// they have no processor.
+  [[nodiscard]] bool is_behind() noexcept {
+    if (starves_ || !list_.anybody_starves()) return false;
+    if (list_.looks_empty()) {
+      idle_since_ = {};
+      return true;
+    }
+    const Waiting::Clock::time_point now = Waiting::Clock::now();
+    if (idle_since_ == Waiting::Clock::time_point()) idle_since_ = now;
+    if (now - idle_since_ < kHeldLook) return true;
+    idle_since_ = {};
+    return false;
+  }
   /// Before a sleep. True: this caller starves from now on, and is to look once more.
   [[nodiscard]] bool ends() noexcept {
     if (starves_) return false;
@@ -46,7 +59,8 @@ class Patience {
 
  private:
   AStackList& list_;
-  Waiting::Clock::time_point since_{};  ///< Zero: it has not slept yet.
+  Waiting::Clock::time_point since_{};       ///< Zero: it has not slept yet.
+  Waiting::Clock::time_point idle_since_{};  ///< Zero: at the last look there was none for those that go first.
   bool starves_ = false;
 };
 
@@ -74,17 +88,17 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     bool moving = false;
     const bool behind = patience.is_behind();
     if (shim::LinkageRecord* record = behind ? list.take_own() : list.take_any(moving)) return {record};
-    if (!behind && any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
+    if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
     // The watcher may have had idle ones in its hands when we looked, and have put them back since.
     if (trim_phase_.load(std::memory_order_acquire) != phase) continue;
-    const bool held = !behind && (moving || phase % 2 != 0);
+    const bool held = behind || moving || phase % 2 != 0;
     if (!held && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
     if (parts_.supply != AStackSupply::fail && patience.ends()) continue;
-    if (held || behind) {
+    if (held) {
       // Yielding would not do: the other thread may have our processor alone and less priority.
-      limit = std::min<std::chrono::nanoseconds>(limit, held ? kHeldLook : kStarving);
+      limit = std::min<std::chrono::nanoseconds>(limit, kHeldLook);
       wait_for_put(list, seen, waiting, limit, {}, behind);
       continue;
     }

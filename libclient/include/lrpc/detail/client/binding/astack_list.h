@@ -181,8 +181,8 @@ class AStackList {
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
             bool behind = false) noexcept;
   /// A thread that has waited for long starves from here to end_starving(). Meanwhile a thread that puts an A-stack
-  /// back keeps no idle one, neither leased nor spare. A thread that does not starve takes at most its own, or waits
-  /// behind those that do.
+  /// back keeps no idle one, neither leased nor spare. A thread that does not starve takes at most its own and waits
+  /// behind those that do, as long as they take what is put back.
   void starve() noexcept { waiters_.fetch_add(kStarver, std::memory_order_seq_cst); }
   void end_starving() noexcept;
   [[nodiscard]] bool anybody_starves() const noexcept { return waiters_.load(std::memory_order_relaxed) >= kStarver; }
@@ -194,6 +194,8 @@ class AStackList {
     return static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0 ||
            static_cast<std::uint32_t>(secondary_top_.load(std::memory_order_acquire)) != 0;
   }
+  /// Whether take_any() would find nothing, leased or spare, either; a guess while other threads use the list.
+  [[nodiscard]] bool looks_empty() const noexcept;
   /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so every caller gets to
   /// BindingObject::take_slow(), which reports it. Idempotent.
   void close() noexcept;
@@ -238,7 +240,6 @@ class AStackList {
   [[nodiscard]] shim::LinkageRecord* pop_secondary() noexcept;
   [[nodiscard]] shim::LinkageRecord* end_a_lease(bool& moving) noexcept;
   [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease, bool& moving) noexcept;
-  [[nodiscard]] bool looks_empty() const noexcept;
 
   /// The last one stays empty: it is for threads without a number.
   std::array<Lease, kLeasingThreads + 1> leases_{};
