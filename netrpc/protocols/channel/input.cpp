@@ -65,6 +65,14 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
   channel.pop(header, std::move(message));
 }
 
+/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the
+/// one has executed the other knows nothing of. (Two hosts may have drawn the same number.)
+ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
+  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  if (at == nullptr || *at == &peer) return nullptr;
+  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host ? *at : nullptr;
+}
+
 /// The first request of a channel that is not known, or of another life of the client.
 void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
   if (host().short_of_memory())

@@ -284,14 +284,6 @@ void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
   --learning_;
 }
 
-/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the
-/// one has executed the other knows nothing of. (Two hosts may have drawn the same number.)
-ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
-  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
-  if (at == nullptr || *at == &peer) return nullptr;
-  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host ? *at : nullptr;
-}
-
 void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {
   ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
   if (at != nullptr && *at == &peer) recorded_.unbind({life, hash_seed_});
