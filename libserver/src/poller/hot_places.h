@@ -20,8 +20,8 @@ struct HotPlace {
 };
 
 /// The place that an A-stack of `newcomer` gets in a full hot set; nothing: it gets none. The user with the most places
-/// gives one to a user that has fewer, even with that one. Among other hosts, which are one user, the host with the most
-/// gives one to a host in the same way. So nobody gets back what it has given, and no number of calls, however rare,
+/// gives one to a user that has fewer, even with that one. Other hosts are one user; among them the host with the most
+/// gives one in the same way. So nobody gets back what it has given, and no number of calls, however rare,
 /// keeps the calls of another user out. The A-stack that was called least recently goes.
 [[nodiscard]] inline std::optional<std::size_t> place_for(Holder newcomer, std::span<HotPlace> places) noexcept {
   // Each holder's places are counted once, so this takes time by the number of places times that of holders.

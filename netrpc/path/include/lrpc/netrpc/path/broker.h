@@ -67,8 +67,8 @@ struct BrokerOptions {
   /// The bindings of a client's host are dropped when it has been silent for this time. It must be longer than the
   /// `silence` of that host, so that no binding ends here that the client still has. kNoLimit: never.
   std::chrono::milliseconds forget{90'000};
-  /// Bindings that a keepalive names at most; those to one host take turns. Less than the default is for tests only: the
-  /// other host takes fewer names for all, and drops a binding that it has not been named for `forget`.
+  /// Bindings that a keepalive names at most; those to one host take turns. Less than the default is for tests only:
+  /// the other host takes fewer names for all, and drops a binding that it has not been named for `forget`.
   std::size_t named = 1024;
   /// The time. For tests.
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;
