@@ -188,7 +188,8 @@ TEST(SharesOfMemory, count_short_segments_in_large_buffers_for_what_they_take) {
   const std::string padded(3000, 'x');
   // As much as the host's share; then first segments, which wait in receive buffers.
   for (std::uint16_t channel = 1; channel <= kMany; ++channel) {
-    for (std::uint16_t segment = 1; segment <= (channel <= 15 ? 250 : 1); ++segment)
+    const std::uint16_t segments = channel <= 15 ? 250 : 1;
+    for (std::uint16_t segment = 1; segment <= segments; ++segment)
       pair.forge({.control = bits::kPleaseAck,
                   .segment = segment,
                   .call_number = 1,
