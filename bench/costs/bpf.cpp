@@ -71,7 +71,7 @@ Status run(Session& session) {
   if (!floor) return floor.error();
   auto samples = Shared<Samples>::create();
   if (!samples) return samples.error();
-  const Status ran = run_client(seats.client, std::chrono::minutes(2), [&]() -> Status {
+  Status ran = run_client(seats.client, std::chrono::minutes(2), [&]() -> Status {
     const Status measured = measure_rounds(**floor, session.clock(), rounds, **samples);
     if (!measured) return Error{Errc::not_supported, measured.error().message()};
     return {};
