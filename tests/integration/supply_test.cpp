@@ -133,14 +133,16 @@ TEST(Supply, a_caller_that_does_not_starve_itself_gets_the_astack_that_one_that_
   auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
   lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client->binding());
-  for (std::uint16_t i = 0; i < Conformance::kPdl.classes.size(); ++i) object.astacks(i).starve();
+  for (std::size_t i = 0; i < Conformance::kPdl.classes.size(); ++i)
+    object.astacks(static_cast<std::uint16_t>(i)).starve();
   Errc result = Errc::call_aborted;  // so often also because this machine is slow
   for (int i = 0; i < 100 && result == Errc::call_aborted; ++i) {
     const lrpc::CallScope too_short_to_starve(std::chrono::milliseconds(5));
     result = client->Add(1, 2).code();
   }
   EXPECT_EQ(result, Errc::ok);
-  for (std::uint16_t i = 0; i < Conformance::kPdl.classes.size(); ++i) object.astacks(i).end_starving();
+  for (std::size_t i = 0; i < Conformance::kPdl.classes.size(); ++i)
+    object.astacks(static_cast<std::uint16_t>(i)).end_starving();
 }
 
 TEST(Supply, calls_nest_from_server_to_server) {
