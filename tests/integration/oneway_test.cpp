@@ -174,7 +174,8 @@ TEST(OneWaySupply, tells_those_that_wait_for_an_astack_of_each_call_that_was_sen
   lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(tasks.client->binding());
   const auto told = [&] {
     std::uint32_t sum = 0;
-    for (std::uint16_t i = 0; i < Tasks::kPdl.classes.size(); ++i) sum += object.astacks(i).wakes();
+    for (std::size_t i = 0; i < Tasks::kPdl.classes.size(); ++i)
+      sum += object.astacks(static_cast<std::uint16_t>(i)).wakes();
     return sum;
   };
   const std::uint32_t before = told();
