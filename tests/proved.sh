@@ -5,7 +5,8 @@
 #   proved.sh record BUILD PROGRAM   writes down in tests/proved that it has
 #
 # BUILD is a folder of ninja's, up to date. A program sees the project's files that it was compiled from, headers
-# included, by ninja's record. One that runs the compiler itself sees the public headers, too.
+# included, by ninja's record. One that runs the compiler itself sees the public headers, too. Of C++ the code counts
+# alone, without its comments.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..") record=$root/tests/proved
 
@@ -27,7 +28,7 @@ state_of() { # state_of BUILD PROGRAM: one word for all of that
   {
     "${CXX:-c++}" --version | head -n 1
     getconf GNU_LIBC_VERSION
-    (cd "$root" && xargs sha256sum <<<"$files")
+    (cd "$root" && tests/code.sh <<<"$files")
   } | sha256sum | cut -d' ' -f1
 }
 

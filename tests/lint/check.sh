@@ -9,10 +9,10 @@
 #
 # Exit 0: nothing found, 1: something found, 77: cannot run here (says why).
 #
-# `clean` has the hash of each source and header that was found clean, in the form of sha256sum; one line is for the
-# checks themselves. A changed source is checked; a changed header is checked through one source that includes it, or,
-# by `rest`, alone if none is found. Other includers stay recorded: what a header breaks in them is found when they
-# change.
+# `clean` has the hash of the code of each source and header that was found clean, as tests/code.sh prints it; one line
+# is for the checks themselves. A changed source is checked; a changed header is checked through one source that
+# includes it, or, by `rest`, alone if none is found. Other includers stay recorded: what a header breaks in them is
+# found when they change.
 #
 # BUILD is a folder with compile_commands.json, whose generated headers have been made. Sources that it compiles in one
 # unity batch are checked in one run. What it does not compile `changed` leaves out; `rest` checks that with the flags
@@ -24,6 +24,7 @@ set -euo pipefail
 never='^tests/(package|coverage)/|/aarch64\.h$'
 at_most=${LINT_AT_MOST:-60} # sources that `changed` checks: minutes of one processor. It says how many are left.
 version=14 # Of clang-format and clang-tidy: other versions find and format other things.
+code=$(realpath "$(dirname "$0")/../code.sh")
 root=$(realpath "${LINT_ROOT:-$(dirname "$0")/../..}")
 clean=$root/tests/lint/clean
 cd "$root"
@@ -66,7 +67,7 @@ texts() {
 
 checks() { grep -v '^ *#' .clang-tidy | sha256sum | sed 's/-$/.clang-tidy/'; }
 differing() { # lines "HASH  PATH" of those that are not recorded so
-  sources | grep -vE "$never" | xargs sha256sum | sort | comm -23 - <(sort "$clean")
+  sources | grep -vE "$never" | "$code" | sort | comm -23 - <(sort "$clean")
 }
 unrecorded() { # paths
   sources | grep -vE "$never" | comm -23 - <(cut -c 67- "$clean" | sort)

@@ -68,6 +68,18 @@ echo 'int other();' >"$tree/libclient/other.cpp"
 check 0 changed
 says 'checked: 0;'
 
+# Comments and space are not code, but for NOLINT.
+printf '%s\n' '// "What' 'int   other();  /* is */  // this: 1' >"$tree/libclient/other.cpp"
+check 0 changed
+says 'checked: 0;'
+for code in 'int other();  // NOLINT' 'int other(); char s[] = "//";' "int other(); int i = 1'0;" 'R"(/**/)"'; do
+  echo "$code" >>"$tree/libclient/other.cpp"
+  hash=$(echo "$tree/libclient/other.cpp" | "$here/../code.sh")
+  [[ $hash != "${last:-}" ]] || fail "'$code' is code"
+  last=$hash
+done
+echo 'int other();' >"$tree/libclient/other.cpp"
+
 echo "$fault_in_a_header" >>"$tree/libclient/used.h"
 check 1 changed
 says 'used.h:2:.*misc-redundant-expression'
