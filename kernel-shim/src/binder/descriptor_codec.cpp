@@ -60,7 +60,7 @@ bool sound_variable(const VariableParameter& p, const ProcedureDescriptor& proce
   if (p.out && !holds_word(procedure.return_ranges, p.length_offset)) return false;
   if (std::uint64_t{p.inline_offset} + p.inline_capacity > procedure.image_size) return false;
   if ((p.bound & VariableParameter::kInTail) != 0) return false;
-  return p.bound <= p.inline_capacity || std::uint64_t{p.tail_offset} + p.bound <= shared.tail_size;
+  return p.never_in_tail() || std::uint64_t{p.tail_offset} + p.bound <= shared.tail_size;
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ struct VariableParameter {
   bool in = false;
   bool out = false;
   static constexpr std::uint32_t kInTail = 0x8000'0000;
+
+  /// Whether every value of the parameter lies in the image. Then no tail need exist.
+  [[nodiscard]] constexpr bool never_in_tail() const noexcept { return bound <= inline_capacity; }
 };
 
 /// The part of a procedure descriptor that both domains know. The server's ServerProcedure has the entry address.

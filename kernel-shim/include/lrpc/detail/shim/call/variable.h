@@ -18,17 +18,17 @@ namespace lrpc {
 /// parameters use this place in both directions.
 [[nodiscard]] constexpr std::byte* result_window(std::byte* image, std::byte* tail,
                                                  const VariableParameter& p) noexcept {
-  return p.bound <= p.inline_capacity ? image + p.inline_offset : tail + p.tail_offset;
+  return p.never_in_tail() ? image + p.inline_offset : tail + p.tail_offset;
 }
 /// Writes the length word of a value that lies in result_window().
 /// Precondition: size ≤ p.bound.
 inline void put_result_length(std::byte* image, const VariableParameter& p, std::size_t size) noexcept {
-  const auto word = static_cast<std::uint32_t>(size) | (p.bound <= p.inline_capacity ? 0 : VariableParameter::kInTail);
+  const auto word = static_cast<std::uint32_t>(size) | (p.never_in_tail() ? 0 : VariableParameter::kInTail);
   put_scalar<CopyCode::F>(image + p.length_offset, word);
 }
 
-/// The place of a result, for a procedure to write; for an inout parameter it holds `size` bytes. Precondition: size ≤
-/// p.bound.
+/// The place of a result, for a procedure to write; for an inout parameter it holds `size` bytes.
+/// Precondition: size ≤ p.bound.
 [[nodiscard]] constexpr Buffer result_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                              std::size_t size = 0) noexcept {
   return Buffer(std::span(result_window(image, tail, p), p.bound), size);
@@ -50,7 +50,7 @@ inline void put_result(std::byte* image, std::byte* tail, const VariableParamete
 template <CopyCode Code>
 inline void put_variable(std::byte* image, std::byte* tail, const VariableParameter& p,
                          std::span<const std::byte> value) noexcept {
-  const bool in_tail = value.size() > p.inline_capacity;
+  const bool in_tail = !p.never_in_tail() && value.size() > p.inline_capacity;
   put_scalar<Code>(image + p.length_offset,
                    static_cast<std::uint32_t>(value.size()) | (in_tail ? VariableParameter::kInTail : 0));
   if (!value.empty())
@@ -69,7 +69,7 @@ struct VariableLength {
   const bool in_tail = (word & VariableParameter::kInTail) != 0;
   // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can. Where it
   // cannot, not even an empty value stands there.
-  if (in_tail && p.bound <= p.inline_capacity) return std::nullopt;
+  if (in_tail && p.never_in_tail()) return std::nullopt;
   if (size > p.bound || (!in_tail && size > p.inline_capacity)) return std::nullopt;
   return VariableLength{size, in_tail};
 }

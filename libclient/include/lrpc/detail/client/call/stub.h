@@ -85,8 +85,8 @@ template <class Result, class OneCall, class... Get>
   return call.failure(status, procedure);
 }
 
-/// The remote branch (LRPC §5.1): the same steps, but the network domain carries the arguments. Out of line, so that it
-/// costs the local path only one test.
+/// The remote branch (LRPC §5.1): the same steps, but the network domain carries the arguments. Out of line, so that
+/// it costs the local path only one test.
 template <class P, class... A>
 [[gnu::cold, gnu::noinline]] typename P::Result_ invoke_remote(BindingObject& object, P results,
                                                                A... arguments) noexcept {
