@@ -29,16 +29,16 @@ struct ServedAStack;
 class ServedBinding;
 class PrimedContext;
 
-/// The head of a ServedAStack: its linkage record, at the address that the call path has at hand, and where the
-/// arguments of a call lie, which generated stubs look at.
+/// The first members of a ServedAStack: its linkage record, at the address of the A-stack, and the addresses of a
+/// call's arguments, which generated stubs read.
 struct ArgumentPlace {
   shim::ServerLinkage linkage;
   std::byte* image = nullptr;
   std::byte* tail = nullptr;
 };
 
-/// Private memory of an E-stack for copies that are too large for its stack. Grows by need; what is over kKeep is given
-/// back after the call.
+/// Private memory of an E-stack for copies that are too large for its stack. It grows as needed; after the call all but
+/// kKeep bytes are freed.
 class Scratch {
  public:
   static constexpr std::size_t kKeep = 256 * 1024;
@@ -58,27 +58,27 @@ class Scratch {
 
 }  // namespace server
 
-/// One per executing thread, primed for each call. Valid during the call, on its E-stack, and nowhere else.
+/// One for each thread that executes calls, set anew for each call. Valid only during the call and on that thread.
 class CallContext {
  public:
   CallContext() = default;
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
-  /// The caller's process, user and group, as the kernel gave them at bind time. For a caller of another host
+  /// The caller's process, user and group, as the kernel gave them at bind time. For a caller on another host
   /// kNobodyHere: no process, and a user and group that nobody has.
   [[nodiscard]] const Credentials& caller() const noexcept;
-  /// Who calls from another host, as this machine's network domain says; null for callers on this host.
+  /// The caller on another host, as this machine's network domain reports it; null for callers on this host.
   [[nodiscard]] const Principal* remote() const noexcept;
   /// Identifies the binding through which the call came; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
   /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), its domain is gone,
-  /// or the deadline that the call carries is over. In a one-way call, for which nobody waits, only the last two are
-  /// seen. If this has been true because of the deadline, the call ends as call_aborted, whatever the procedure
+  /// or the deadline that the call carries has passed. Nobody waits for a one-way call, so for it only the last two are
+  /// seen. Once this has been true because of the deadline, the call ends as call_aborted, whatever the procedure
   /// returns. Bounded work: a load or two.
   [[nodiscard]] bool abandoned() const noexcept;
-  /// What is left of the deadline that the call carries; zero once it is over, nullopt if there is none. The caller
-  /// says how much is left at the call; the time counts from when this domain took the call up. Calls that the
+  /// The time left until the deadline that the call carries; zero once it has passed, nullopt if there is none. The
+  /// caller states at the call how much is left; the time counts from when this domain began the call. Calls that the
   /// procedure makes on this thread inherit the deadline (lrpc::CallScope). A few instructions.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> remaining() const noexcept;
   /// The processor from which the caller says it calls; a hint (0xffff if it does not say).
@@ -89,10 +89,10 @@ class CallContext {
   /// The procedure's identifier: its place in the PDL.
   [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
 
-  /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
-  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, its user
-  /// ServerOptions::max_handles_per_user, or its host, if it is another one, its fair share of them (the call is then
-  /// exception_escaped).
+  /// Adds an object to the binding's handle table; the handle is valid until it is closed or the binding ends
+  /// (rundown). Throws std::length_error if the binding already holds HandleTable::kMaxHandles, its user
+  /// ServerOptions::max_handles_per_user, or the host of a caller on another host its fair share of these (the call
+  /// then ends as exception_escaped).
   template <class H, class T>
   [[nodiscard]] H grant(std::shared_ptr<T> object) {
     return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};
@@ -102,13 +102,13 @@ class CallContext {
   [[nodiscard]] std::shared_ptr<T> resolve(H handle) {
     return std::static_pointer_cast<T>(handles().resolve(handle.value, H::TagType::kTag, typeid(T)));
   }
-  /// The same, and takes the handle out of the table.
+  /// Like resolve(), and removes the handle from the table.
   template <class T, class H>
   [[nodiscard]] std::shared_ptr<T> close(H handle) {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
   }
-  /// Takes several handles out of the table, or none: false unless all are open and no two the same. The caller has
-  /// what resolve() gave for each.
+  /// Removes several handles from the table, or none: false unless all are open and no two are the same. Precondition:
+  /// the caller holds what resolve() returned for each.
   template <class... H>
   [[nodiscard]] bool close_together(H... several) {
     return handles().close_together(std::array<std::uint64_t, sizeof...(H)>{several.value...});
@@ -128,21 +128,21 @@ class CallContext {
     to_do_ |= kGiveScratchBack;
     return scratch_.take(size);
   }
-  /// The way back to the caller, see <Interface>::callback().
+  /// For calls back to the client, see <Interface>::callback().
   [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
   [[nodiscard]] server::HandleTable& handles() const noexcept;
   std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
   [[nodiscard]] const server::ServedAStack& astack() const noexcept;
 
-  static constexpr std::uint8_t kEndLimited = 1;       ///< The thread's limits are the call's.
-  static constexpr std::uint8_t kToldOver = 2;         ///< The procedure was told that its deadline is over.
+  static constexpr std::uint8_t kEndLimited = 1;       ///< The call's limits are in force: restore the thread's.
+  static constexpr std::uint8_t kToldOver = 2;         ///< abandoned() has reported that the deadline has passed.
   static constexpr std::uint8_t kGiveScratchBack = 4;  ///< A stub has taken scratch memory.
 
-  mutable shim::CallLimits limits_{shim::Deadline(shim::Deadline::OfPeers())};  ///< If the word says so.
+  mutable shim::CallLimits limits_{shim::Deadline(shim::Deadline::OfPeers())};  ///< Used if the call has a deadline.
   const server::ArgumentPlace* place_ = nullptr;                                ///< Of a ServedAStack.
   std::uint64_t word_ =
       ~std::uint64_t{0};            ///< The private copy of the call word; before the first call it names no processor.
-  mutable std::uint8_t to_do_ = 0;  ///< At the end of the call.
+  mutable std::uint8_t to_do_ = 0;  ///< What to do at the end of the call: the bits above.
   shim::CallLimits* around_ = nullptr;  ///< The thread's limits before a call that carries a deadline.
   server::Scratch scratch_;
 };

@@ -1,4 +1,4 @@
-// The way from a server back to the client of one binding: the socket that the client has offered, then the stub that
+// How a server calls the client of one binding back: first the socket that the client has offered, then the stub that
 // was bound over it.
 #pragma once
 
@@ -17,21 +17,23 @@
 
 namespace lrpc::server {
 
-/// One a binding; thread-safe. It knows nothing of clients: whose stub is kept, the generated code says. Its lock is
-/// never held while a client is waited for, so the clerk, who offers and closes, never waits for one.
+/// One for each binding; thread-safe. It does not know the stub's type, which the generated code decides. No thread
+/// holds its lock while it waits for the client, so the clerk, which calls offer() and close(), never waits for a
+/// client.
 class CallbackPort {
  public:
-  /// `client`: the process of the binding; 0: it has no number here. `declared`: whether the interface has a callback.
+  /// `client`: the process of the binding; 0: it has no pid here. `declared`: whether the interface has a callback.
   CallbackPort(pid_t client, bool declared) noexcept : client_(client), declared_(declared) {}
   CallbackPort(const CallbackPort&) = delete;
   CallbackPort& operator=(const CallbackPort&) = delete;
 
-  /// The stub for the client: the one that is bound, or bound now over what the client has offered. Threads that come
-  /// meanwhile wait for that one attempt, each for its own timeout, and may then make one of their own: blocks at most
-  /// twice as long as kImportOver with these options does. An attempt that timed out may be repeated, one that failed
-  /// otherwise uses the offer up. kImportOver and kBinding are the stub's import_over() and binding(), whatever the
-  /// generated code calls them. Errors: not_supported (nothing is offered), binding_revoked, timed_out, not_permitted
-  /// (another process than the client answers, or nobody can tell which does), those of import_over().
+  /// The stub for the client: the one that is bound, or one bound now over the socket that the client has offered. One
+  /// thread binds at a time. The others wait for its attempt, each for its own timeout, and may then make one
+  /// themselves: so this blocks at most twice as long as kImportOver with these options. After timed_out or
+  /// limit_reached the offer can be used again; any other failure of an attempt uses it up. kImportOver and kBinding
+  /// are the stub's import_over() and binding(), whatever the generated code calls them. Errors: not_supported (nothing
+  /// is offered), binding_revoked, timed_out, not_permitted (a process other than the client answers, or nobody can
+  /// tell which does), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this, options.timeout.value_or(kUsualPatience));
@@ -41,24 +43,25 @@ class CallbackPort {
     auto made = kImportOver(std::move(attempt.socket), options);
     if (!made) return attempt.failed(made.error());
     auto stub = std::make_shared<Stub>(*std::move(made));
-    // A client may not lead us to somebody else, who would take what we say for our own wish.
+    // Only the client itself may serve the callback: another process would take our requests for the server's own wish.
     if (((*stub).*kBinding)().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
     if (Status kept = attempt.keep({stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>}); !kept) return kept.error();
     return stub;
   }
 
-  /// The clerk's: the client has offered `socket`. Accepted unless there is one that is good, or it is none.
+  /// On the clerk's thread: the client has offered `socket`. Ignored if it is empty, if the interface has no callback,
+  /// after close(), during an attempt to bind, and while an earlier offer or stub is good.
   void offer(shim::PeerSocket socket);
-  /// The binding has ended: whoever still has the stub gets errors from it. Idempotent.
+  /// The binding has ended: revokes the stub, so whoever still holds it gets errors from it. Idempotent.
   void close() noexcept;
   /// Whether it holds a stub. After close() no stub is added any more.
   [[nodiscard]] bool keeps_stub() noexcept;
-  /// After close(): gives up its hold on the stub. If nobody else has one, the caller's reset waits for a hook of the
-  /// program (ImportOptions::on_revoked) that is running. Null without a stub.
+  /// After close(): hands the stub over; null if there is none. If nobody else holds it, the caller's reset waits for a
+  /// hook of the program (ImportOptions::on_revoked) that is running.
   [[nodiscard]] std::shared_ptr<void> take_stub() noexcept;
 
  private:
-  /// As that of import_over() without a timeout.
+  /// The timeout of import_over() if the options set none.
   static constexpr std::chrono::milliseconds kUsualPatience{10'000};
   static constexpr const char* kNotTheClient = "another process than the binding's client serves the callback";
   static constexpr const char* kNobodyKnows =
@@ -83,8 +86,8 @@ class CallbackPort {
     detail::StubAccess::object((static_cast<Stub*>(stub)->*kBinding)()).revoke();
   }
 
-  /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until
-  /// it goes.
+  /// One thread's attempt: exactly one of stub, socket and why_not is set. If it is the socket, this thread binds, and
+  /// other threads wait until this attempt is destroyed.
   struct Attempt {
     Attempt(CallbackPort& port, std::chrono::milliseconds patience);
     Attempt(const Attempt&) = delete;

@@ -9,8 +9,8 @@
 namespace lrpc::server {
 
 #ifdef LRPC_THREAD_SANITIZER
-/// The procedure has what its caller has done before the call; its caller, and whoever runs the binding's next call or
-/// its end, what the procedure has done.
+/// Tells ThreadSanitizer the order that calls establish: the procedure sees what its caller did before the call; its
+/// caller, and the thread that runs the binding's next call or its end, see what the procedure did.
 class Handover {
  public:
   explicit Handover(const CallContext& context) noexcept

@@ -24,14 +24,14 @@ namespace lrpc::server {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
 
-/// The same for a procedure that returned an error: the text, which may be null, goes along as far as the A-stack has
-/// room for it. A code that a procedure cannot say about its own call becomes call_failed, and without a text its words
-/// go along. Never blocks, never allocates.
+/// The same for a procedure that returned an error. The text, if it is not null, is written to the A-stack as far as
+/// there is room. A code that a procedure may not return for its own call becomes call_failed; if it has no text, the
+/// description of that code is written. Never blocks, never allocates.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint16_t failed(const CallContext& context, Errc code,
                                                              const std::string* text) noexcept;
 
-/// The same for an outcome without results. An error that the procedure declares goes onto the A-stack, by the codec in
-/// its place among `put`.
+/// The same for an outcome without results. An error that the procedure declares is written to the A-stack by its
+/// codec; `put` has one codec for each declared error, in order.
 template <class T, class... Raised, class... Put>
 [[nodiscard, gnu::cold]] std::uint16_t failed(const CallContext& context, const Result<T, Raised...>& outcome,
                                               std::byte* image = nullptr, std::span<const ImageRange> places = {},
@@ -43,8 +43,8 @@ template <class T, class... Raised, class... Put>
   return failed(context, outcome.code(), lrpc::detail::text_of(outcome));
 }
 
-/// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc
-/// or lrpc::raise(...), whatever converts.
+/// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an
+/// Errc, lrpc::raise(...), or anything else that converts.
 template <class ResultType, class Body>
 [[nodiscard]] inline ResultType run(Body&& body) {
   LRPC_STEP("server e");
