@@ -39,7 +39,7 @@ std::span<std::byte> Scratch::take(std::size_t size) {
     used_ = needed;
     return {kept_.get(), size};
   }
-  std::unique_ptr<std::byte, Free> chunk(allocate(needed));  // its own until the vector has room
+  std::unique_ptr<std::byte, Free> chunk(allocate(needed));  // owned here until the vector has room for it
   chunks_.push_back(std::move(chunk));
   return {chunks_.back().get(), size};
 }
@@ -51,8 +51,9 @@ void Scratch::reset() noexcept {
 
 namespace {
 
-/// Whether a procedure may say this about its own call. The other codes of calls are the runtime's to say: most often
-/// they are of a call that the procedure has made itself, and "nothing was called" would be wrong about its caller's.
+/// Whether a procedure may return this code for its own call. Only the runtime may return the other codes: a procedure
+/// that returns one has most often got it from a call that it made itself, and "nothing was called" would be false for
+/// its own caller.
 bool sayable(const CallContext& context, Errc code) noexcept {
   switch (code) {
     case Errc::call_failed:
@@ -63,7 +64,7 @@ bool sayable(const CallContext& context, Errc code) noexcept {
     case Errc::not_permitted:
     case Errc::not_supported:
     case Errc::invalid_argument: return true;
-    // What the procedure has called inherits the deadline: where that is over, so is the caller's.
+    // The calls that the procedure makes inherit its deadline: if it has passed for them, it has passed for the caller.
     case Errc::call_aborted: return context.remaining() == std::chrono::nanoseconds(0);
     default: return false;
   }
@@ -98,9 +99,9 @@ std::uint64_t CallContext::binding_id() const noexcept { return astack().binding
 server::HandleTable& CallContext::handles() const noexcept { return astack().binding->handles(); }
 server::CallbackPort& CallContext::callback_port() const noexcept { return astack().binding->callback_port(); }
 
-// In ns. The caller reads its deadline from its clock, this side from time stamps, whose rate is known to a
-// five-hundredth for up to 10 ms, and to about a microsecond for longer times. A deadline that is over here by so much
-// is over there, too.
+// In ns. The caller measures its deadline by its clock, this side by time stamps, whose rate is known to a
+// five-hundredth for up to 10 ms, and to about a microsecond for longer times. A deadline that passed here this long
+// ago has passed there, too.
 static constexpr std::int64_t kGrace = 50'000;
 
 bool CallContext::abandoned() const noexcept {

@@ -12,33 +12,33 @@
 
 namespace lrpc::server {
 
-/// What came of a look at an A-stack.
+/// The result of serve().
 enum class Served : std::uint8_t {
-  nothing,   ///< No call for us (none rung, or somebody else has it).
+  nothing,   ///< No call for this thread: none was rung, or another thread has it.
   returned,  ///< A call was executed, or refused, and has returned.
 };
 
-/// The thread that looks: a poller must not be held up by a procedure that may block.
+/// The kind of thread that looks for a call: a procedure that may block must not hold up a poller.
 enum class Scanner : std::uint8_t { estack, poller };
 
-/// A poller has found a call that it must not execute: it wakes the E-stack, once a call.
+/// A poller has found a call that it must not execute: it wakes the E-stack, once for each call.
 inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noexcept {
   if (astack.left_to_estack == generation) return;
   astack.left_to_estack = generation;
   shim::futex_wake(astack.head->word, shim::Sleeper::estack);
 }
 
-/// A linkage that is claimed looks like the word of its call, and one bit pair tells that from an abandoned one.
+/// A claimed linkage equals the word of its call; the two bits of kCalledOrAbandoned tell that from an abandoned call.
 static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) ==
                   shim::CallWord::called(7, 0, 0).bits() &&
               shim::ServerLinkage::bits(7, shim::ServerLinkage::State::free) == shim::CallWord::returned(7, 0).bits());
 inline constexpr std::uint64_t kCalledOrAbandoned =
     static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
 
-/// The check ladder: whether a call of this procedure is refused, and why() says what for. An A-stack that is not of
-/// the procedure's class is refused by the stub that its row names (ServedInterface::entries).
+/// The check ladder: whether a call of this procedure is refused; why() gives the error. A call on an A-stack that is
+/// not of the procedure's class is refused by the stub in the A-stack's table (ServedInterface::entries).
 [[nodiscard]] inline bool refused(const ServedAStack& astack, std::size_t procedure) noexcept {
-  // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both. Behind the
+  // A revoked binding has no procedures (ServedBinding::revoke), so one load checks for both. It must come after the
   // claim, see none_executes().
   return procedure >= astack.entry_count.load(std::memory_order_seq_cst);
 }
@@ -58,10 +58,10 @@ inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   shim::return_to_caller(*astack.head, shim::CallWord(returned));
 }
 
-/// Tells the server's owner of the exception that is being handled (ExportOptions::on_exception).
+/// Reports the exception that is being handled to the program (ExportOptions::on_exception), else on stderr.
 [[gnu::cold, gnu::noinline]] void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept;
 
-/// Enters the entry stub. An exception that escapes the procedure is exception_escaped; the server lives.
+/// Calls the entry stub. If an exception escapes the procedure, the call ends as exception_escaped; the server lives.
 inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedContext& context) noexcept {
   try {
     return stub(astack.impl, context);
@@ -71,7 +71,7 @@ inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedCon
   }
 }
 
-/// finish(), where the call leaves more to do.
+/// finish() for a call whose context has more to do at its end.
 [[gnu::noinline]] inline void finish_and_clean(ServedAStack& astack, PrimedContext& context,
                                                std::uint16_t status) noexcept {
   finish(astack, context.end() ? status : failed(Errc::call_aborted));
@@ -83,9 +83,9 @@ inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedCon
   LRPC_STEP("T6 T7");
   const std::uint64_t generation = astack.linkage.claimed_generation();
   if (word.is(shim::Turn::abandoned, generation))
-    refusal = Errc::call_aborted;  // T6: the quarantine must end all the same
+    refusal = Errc::call_aborted;  // T6: not executed, but returned, to end the quarantine
   if (refusal == Errc::ok) {
-    astack.linkage.unclaim(generation);  // T7: the peer took its call back: garbage, and nobody's harm but its own
+    astack.linkage.unclaim(generation);  // T7: the client withdrew its call, against the protocol: it harms only itself
     return Served::nothing;
   }
   finish(astack, failed(refusal));
@@ -93,11 +93,11 @@ inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, PrimedCon
 }
 
 /// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
-/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
-/// time.
+/// associated with the A-stack, on a poller, on the thread of a trap listener, or inline; `context` is that thread's.
+/// Takes no longer than the procedure.
 template <Scanner kScanner = Scanner::estack>
 inline Served serve(ServedAStack& astack, PrimedContext& context) noexcept {
-  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
+  // Scan: is there a call of the next generation? Only a hint, but it saves the cost of a claim where there is no call.
   const std::uint64_t seen = astack.linkage.look();
   if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
   const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
@@ -126,7 +126,7 @@ inline Served serve(ServedAStack& astack, PrimedContext& context) noexcept {
   if (refused(astack, procedure)) [[unlikely]]
     return decline(astack, word, why(astack));
   if constexpr (kScanner == Scanner::poller) {
-    // An honest client does not change the procedure of a call that it has rung.
+    // The client has changed the procedure since the scan; an honest one never does.
     if (astack.entries[procedure].may_block) [[unlikely]]
       return decline(astack, word, Errc::bad_procedure);
   }

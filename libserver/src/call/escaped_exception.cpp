@@ -1,5 +1,4 @@
-// What the server's owner hears of an exception that left a procedure or a hook. Off the call path of calls that do not
-// throw.
+// Reports exceptions that escaped a procedure or a hook. Off the call path of calls that do not throw.
 #include <string_view>
 
 #include "call_path.h"

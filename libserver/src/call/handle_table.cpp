@@ -28,13 +28,13 @@ std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::s
   if (free_.empty()) {
     slot = static_cast<std::uint32_t>(entries_.size());
     if (entries_.size() == entries_.capacity()) entries_.reserve(std::max<std::size_t>(2 * entries_.size(), 8));
-    free_.reserve(entries_.capacity());  // to give one back needs no memory
+    free_.reserve(entries_.capacity());  // so that giving one back needs no memory
     entries_.emplace_back();
   } else {
     slot = free_.back();
     free_.pop_back();
   }
-  // What comes after the rundown is not kept, and counts for nobody.
+  // Objects granted after the rundown are not kept, and count for nobody.
   if (!closed_ && count_ != nullptr && !count_->take()) {
     free_.push_back(slot);
     return 0;
@@ -61,7 +61,7 @@ HandleTable::Entry* HandleTable::find_locked(std::uint64_t value, std::uint32_t 
   return entry != nullptr && entry->tag == tag && entry->type == type ? entry : nullptr;
 }
 
-/// Counts an entry that is not open any more.
+/// Frees the slot of an entry that is not open any more, and uncounts it.
 void HandleTable::free_locked(std::uint64_t value) {
   free_.push_back(static_cast<std::uint32_t>(value) - 1);
   if (count_ != nullptr) count_->give(1);
@@ -101,7 +101,7 @@ void HandleTable::close_all() {
   if (count_ != nullptr) count_->give(entries_.size() - free_.size());
   dying.swap(entries_);
   free_.clear();
-  // `lock` goes first, then `dying`: an object's destructor may come back to this table.
+  // `lock` is released first, then `dying` is destroyed: an object's destructor may use this table.
 }
 
 std::size_t HandleTable::size() {

@@ -12,7 +12,7 @@ namespace lrpc::server {
 
 namespace {
 
-/// Stands for the procedures whose calls are not made on A-stacks of a class.
+/// Stands in an A-stack class's table for the procedures of other classes: refuses the call.
 std::uint16_t refuse_astack(void* /*impl*/, CallContext& /*context*/) { return failed(Errc::bad_procedure); }
 
 template <class Decision>
@@ -21,7 +21,7 @@ Status decide(const ServedInterface& interface, std::string_view hook, Decision&
   call_hook(interface, hook, [&] { decided = decision(); });
   if (decided) return decided;
   Error error = decided.error();
-  // A client that is refused for want of something may ask again; anything else is a no.
+  // limit_reached tells a client that it may try again later; every other error is a final refusal.
   const Errc code = error.code == Errc::limit_reached ? error.code : Errc::not_permitted;
   return Error{code, "the server's clerk refused: " + error.message()};
 }
@@ -78,15 +78,15 @@ bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
   LRPC_STEP("T18");
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
-  // T18. An E-stack that is associated only now looks at the flag before it sleeps: most A-stacks of most bindings have
-  // had no call, and wake nobody.
+  // T18. An E-stack that is associated only now looks at the flag before it sleeps. So only A-stacks with an E-stack
+  // need a futex wake; most have never had a call.
   for (ServedAStack& astack : astacks_) revoke_word_of(astack);
   {
     const std::lock_guard lock(secondary_mutex_);
     for (const auto& region : secondary_) region->close();
     for (const auto& region : secondary_) region->revoke_words();
   }
-  // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
+  // Not close(2) alone: a fork child may hold the socket, and the client must see that nobody serves it any more.
   bell_.hang_up();
   callback_port_.close();
   return true;
@@ -97,12 +97,12 @@ bool ServedBinding::settle() noexcept {
   const auto place = shim::handover_place(id(), nullptr);
   shim::take_over(place);  // from its procedures
   parts_.share.give();
-  if (gate() != shim::Gate::trap) {  // its listener's thread may still sleep on the pidfd
+  if (gate() != shim::Gate::trap) {  // with the trap gate, the listener's thread may still sleep on the pidfd
     parts_.client_pidfd.reset();
     bell_.reset();
     parts_.descriptors.reset();
   }
-  shim::hand_over(place);  // to the thread that lets go of the binding last
+  shim::hand_over(place);  // to the thread that releases the binding last
   return true;
 }
 
@@ -110,7 +110,7 @@ bool ServedBinding::settle() noexcept {
 
 bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
   const std::lock_guard lock(secondary_mutex_);
-  if (revoked_.load(std::memory_order_seq_cst)) return false;  // G5: else the revocation finds it here
+  if (revoked_.load(std::memory_order_seq_cst)) return false;  // G5: otherwise the revocation finds the region here
   const bool taken = std::ranges::any_of(secondary_, [&](const auto& one) { return one->place() == region->place(); });
   if (taken) return false;
   secondary_.push_back(region);
@@ -118,7 +118,7 @@ bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
 }
 
 bool ServedBinding::take_out(const SecondaryRegion& region) {
-  std::shared_ptr<SecondaryRegion> last;  // let go of outside the lock: it may unmap
+  std::shared_ptr<SecondaryRegion> last;  // released after the lock: it may unmap
   const std::lock_guard lock(secondary_mutex_);
   const auto found = std::ranges::find(secondary_, &region, [](const auto& one) { return one.get(); });
   if (found == secondary_.end()) return false;

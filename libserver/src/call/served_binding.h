@@ -35,34 +35,34 @@ class SecondaryRegion;
 class ServedBinding;
 struct ServedAStack;
 
-/// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
+/// What the call path needs of a procedure: a row of 16 bytes, so that a call touches one cache line for it.
 struct EntryPoint {
   EntryStub stub = nullptr;
   bool may_block = false;
 };
 
-/// An exported interface: what the clerk needs to bind and the call path to enter.
+/// An exported interface: what the clerk needs to make bindings, and the call path to enter procedures.
 struct ServedInterface {
   const Pdl* pdl = nullptr;
   std::span<const EntryStub> stubs;
   void* impl = nullptr;
   ExportOptions options;
-  /// A table for each class of A-stacks, with a row for each procedure: a call on an A-stack of the wrong class is
-  /// refused by the stub that stands there, so that the call path need not ask for the class.
+  /// One table for each class of A-stacks, with a row for each procedure. If the procedure uses another class, its row
+  /// has a stub that refuses the call, so the call path need not check the class.
   std::vector<EntryPoint> entries;
-  mutable shim::EscapedExceptions exceptions;  ///< Of its hooks, and of its procedures without on_exception.
+  mutable shim::EscapedExceptions exceptions;  ///< Of its hooks, and of its procedures if there is no on_exception.
 
-  /// Makes the tables.
+  /// Fills `entries`.
   void lay_out_entries();
   [[nodiscard]] const EntryPoint* entries_of(std::uint16_t astack_class) const noexcept {
     return entries.data() + astack_class * stubs.size();
   }
 };
 
-/// Prints what the hook of this name has thrown: the exception that is being handled.
+/// Prints the exception that is being handled, which the hook of this name has thrown.
 [[gnu::cold]] void tell_hook_threw(const ServedInterface& interface, std::string_view hook) noexcept;
 
-/// Calls a function of ExportOptions on a thread of this library, which an exception must not end: it is printed.
+/// Calls a function of ExportOptions on a thread of this library. An exception is printed: it must not end the thread.
 template <class Callback>
 void call_hook(const ServedInterface& interface, std::string_view hook, Callback&& callback) noexcept {
   try {
@@ -72,65 +72,66 @@ void call_hook(const ServedInterface& interface, std::string_view hook, Callback
   }
 }
 
-/// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
+/// The clerk's decision on an import of `interface` (ExportOptions::authorise). A refusal is not_permitted or
+/// limit_reached, with the reason.
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
-/// An A-stack with a call and no E-stack to be had.
+/// A call that waits for an E-stack.
 struct WaitingCall {
   Holder holder = {};
-  std::shared_ptr<ServedBinding> binding;  ///< Or its secondary region: holds the A-stack.
+  std::shared_ptr<ServedBinding> binding;  ///< Keeps the A-stack mapped: the binding, or its secondary region.
   ServedAStack* astack = nullptr;
-  std::uint64_t number = 0;  ///< When it came, see EStackShares::add().
+  std::uint64_t number = 0;  ///< In the order of arrival, see EStackShares::add().
 };
 
-/// Where an A-stack's call waits: with the A-stack, so that a call can wait where there is no memory.
+/// The list node of an A-stack's waiting call. It is allocated with the A-stack, so a call can wait without memory.
 struct WaitingPlace {
-  /// `here` is empty while the call stands in its user's queue; under the pool's lock.
+  /// Holds the node, except while the call stands in its user's queue. Under the pool's lock.
   std::list<WaitingCall> here = std::list<WaitingCall>(1);
   const std::list<WaitingCall>::iterator call = here.begin();
 };
 
-/// Whether a poller has an A-stack in its hot set: the truth behind the hint in the region.
+/// Whether a poller has an A-stack in its hot set. The server decides by this, not by the hint in the region.
 enum class Polled : std::uint8_t {
   no,
-  remembered,  ///< Not now, but it may be taken back without being offered, until the E-stack says no.
+  remembered,  ///< Not now, but its poller may take it back without an offer until the E-stack sets `no`.
   yes,
 };
 
-/// One A-stack as the server knows it; the private half of everything. Same index as in the region.
-/// What a call reads fills its first line.
+/// The server's private state of one A-stack, with the same index as in the region. What a call reads is in its first
+/// cache line.
 struct alignas(128) ServedAStack : ArgumentPlace {
   shim::AStackHead* head = nullptr;
   const EntryPoint* entries = nullptr;        ///< Those of the A-stack's class, by procedure identifier.
-  void* impl = nullptr;                       ///< The binding's.
+  void* impl = nullptr;                       ///< The interface's implementation.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
   std::atomic<Polled> polled{Polled::no};
-  std::atomic<std::uint8_t> poller{0};       ///< The index of the one that it is or was polled by.
+  std::atomic<std::uint8_t> poller{0};       ///< The index of the poller that polls it, or did so last.
   ServedBinding* binding = nullptr;          ///< A thread that touches an A-stack holds a shared_ptr to its binding.
-  shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
+  shim::AStackLimit* limit = nullptr;        ///< In the region: the time that a call with a deadline has left.
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
-  std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
-  const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< For an E-stack.
-  std::uint64_t last_call = 0;       ///< ticks() of the last call an E-stack served; the E-stack's own.
-  std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); its poller's own.
-  shim::SleepingWord summons;        ///< Raised behind a flag. Its E-stack sleeps on it, too: no client moves it there.
-  std::uint16_t slow = 0;            ///< Long calls in a row that a poller executed; its poller's own.
-  std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
+  std::atomic<EStack*> estack{nullptr};      ///< The associated E-stack. Written under the pool's lock.
+  const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< Its waiting call's node.
+  std::uint64_t last_call = 0;       ///< ticks() of the last call that the E-stack served; only the E-stack uses it.
+  std::uint64_t left_to_estack = 0;  ///< Last generation left to the E-stack (may_block); only its poller uses it.
+  shim::SleepingWord summons;        ///< Wakes the E-stack, which sleeps on it, too, out of the client's reach.
+  std::uint16_t slow = 0;            ///< Slow calls in a row that a poller executed; only that poller uses it.
+  std::atomic<std::uint16_t> caller{0xffff};  ///< The processor of the last call that PollerTeam noted.
 };
 static_assert(sizeof(ServedAStack) == 128);
 
-/// T18, when the flag is set.
+/// T18, after the revoked flag has been set.
 inline void revoke_word_of(ServedAStack& astack) noexcept {
   const bool served = astack.estack.load(std::memory_order_seq_cst) != nullptr;
   shim::revoke_word(*astack.head, shim::Sleeper::estack, served);
   if (served) astack.summons.raise(1);
 }
 
-/// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see
-/// a claim, or its claimer sees our 0.
+/// Whether no procedure runs on any of them, or ever will: their entry_count is 0, and no call is claimed. Either this
+/// sees a claim, or the claimer sees the 0.
 [[nodiscard]] inline bool none_executes(std::span<const ServedAStack> astacks) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const ServedAStack& astack : astacks) {
@@ -140,33 +141,33 @@ inline void revoke_word_of(ServedAStack& astack) noexcept {
 }
 
 struct ServedParts {
-  /// For whom its E-stacks and handles count. A host that has shown a key and one that is known by its address only are
-  /// two.
+  /// The holder for which its E-stacks and handles count. A host that has shown a key and one known only by its address
+  /// are two holders.
   [[nodiscard]] Holder holder() const noexcept {
     if (!principal) return client.uid;
     return {client.uid, std::uint64_t{static_cast<std::uint8_t>(principal->authentication)} << 32 | principal->host};
   }
 
-  Share share = {};  ///< Goes when the region is unmapped, or see settle().
-  /// Next, so that it goes last: when they are closed. The bell keeps it, too.
+  Share share = {};  ///< Given back when the region is unmapped, or by settle().
+  /// Declared before the descriptors, so that it is given back after they are closed. The bell holds it, too.
   std::shared_ptr<const Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its holder's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;
-  std::optional<shim::Principal> principal = {};  ///< Set: a caller of another host, and `client` is nobody.
+  std::optional<shim::Principal> principal = {};  ///< Set: the caller is on another host, and `client` is nobody.
   shim::Region region;
-  UniqueFd client_pidfd;  ///< None of a private client of another process namespace.
+  UniqueFd client_pidfd;  ///< Empty for a private client of another process namespace.
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
   std::shared_ptr<const ServedInterface> interface;
 };
 
-/// Shared by the domain, the E-stacks associated with its A-stacks, and the pollers; unmapped when the last lets go.
+/// Shared by the domain, the E-stacks associated with its A-stacks, and the pollers; the last to release it unmaps it.
 class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
  public:
   explicit ServedBinding(ServedParts parts);
-  /// On whichever thread lets go of it last.
+  /// Runs on the thread that releases it last.
   ~ServedBinding() { shim::take_over(shim::handover_place(id(), nullptr)); }
   ServedBinding(const ServedBinding&) = delete;
   ServedBinding& operator=(const ServedBinding&) = delete;
@@ -174,7 +175,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
   [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
   [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
-  /// Whose bindings are counted together. All callers of other hosts are one.
+  /// The user for which the binding counts. All callers of other hosts are one user.
   [[nodiscard]] uid_t user() const noexcept { return parts_.client.uid; }
   [[nodiscard]] const shim::Principal* principal() const noexcept {
     return parts_.principal ? &*parts_.principal : nullptr;
@@ -188,41 +189,42 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const ServedInterface& interface() const noexcept { return *parts_.interface; }
   [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
-  /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
+  /// From now on no call begins; sleeping E-stacks wake and leave; calls back to the client fail. True the first time.
   bool revoke() noexcept;
-  /// Once it has been revoked, is watched no more, its secondary regions have been settled, and its port has no stub:
-  /// if no procedure of it runs, it counts for its user no longer, and has no descriptors. A mere holder (an E-stack
-  /// that has not looked yet, the poller while it is in another client's procedure) is not to keep the user from
-  /// binding anew. False: a procedure may run; to be tried again (Accounts::settle_later()). By one thread at a time.
+  /// Call it after the binding has been revoked, is no longer watched and has no callback stub, and its secondary
+  /// regions have been settled. If no procedure of it runs, gives back its share and closes its descriptors. So a
+  /// thread that only holds it (an E-stack that has not looked yet, a poller in another client's procedure) does not
+  /// keep the user from binding anew. False: a procedure may run; try again (Accounts::settle_later()). By one thread
+  /// at a time.
   [[nodiscard]] bool settle() noexcept;
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
-  /// What the client has sent is its user's to wait for.
+  /// The stranger for which descriptors that the client sends count.
   [[nodiscard]] shim::Stranger stranger() const { return {parts_.client.uid, parts_.descriptors}; }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
 
-  // Secondary A-stacks (LRPC §5.2): everything about them takes a lock or looks into a table, and nothing that only
-  // knows primary ones pays for that.
+  // Secondary A-stacks (LRPC §5.2): everything about them takes a lock or searches a list; code that deals only with
+  // primary ones does neither.
   /// False: the binding is revoked, or the place is taken.
   [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
   /// False: it was not there.
   bool take_out(const SecondaryRegion& region);
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
-  /// Calls `use` with each of them, which stay meanwhile; it takes no lock.
+  /// Calls `use` for each region, under a lock, so none is removed meanwhile; `use` must take no lock.
   template <class Use>
   void each_secondary(Use&& use) const {
     const std::lock_guard lock(secondary_mutex_);
     for (const auto& region : secondary_) use(*region);
   }
-  /// Copies: a thread that touches an A-stack holds its region. Throws std::bad_alloc.
+  /// Copies, because a thread that uses an A-stack must hold its region. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
-  /// Fills in what an A-stack of this binding's has to know.
+  /// Sets the members of an A-stack of this binding.
   void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
-  std::atomic<std::uint64_t> grown_astacks{0};  ///< That count: SecondaryRegion::settle() has not been, or not yet.
+  std::atomic<std::uint64_t> grown_astacks{0};  ///< Those whose region still counts: see SecondaryRegion::settle().
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
-  std::thread::id ended_by;       ///< The clerk's. The thread that took it out of the bindings.
-  shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
+  std::thread::id ended_by;       ///< The thread that removed it from the bindings. For Bindings.
+  shim::Watcher::Task unbound;    ///< Calls on_unbound, if the program has set it.
 
  private:
   std::atomic<bool> revoked_{false};

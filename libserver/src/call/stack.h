@@ -1,4 +1,4 @@
-// The stacks that procedures run on: those of the E-stacks and of the poller are alike.
+// The stacks that procedures run on: alike for E-stacks, pollers and trap listeners.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace lrpc::server {
 
-/// Of each stack, what is left to the program's procedure (and to the runtime, which needs little) beside its entry
-/// stub's copies.
+/// In bytes. What remains of each stack for the program's procedure (and for the runtime, which needs little) beside
+/// its entry stub's copies.
 inline constexpr std::size_t kProcedureRoom = 64 * 1024;
-/// Large, so that a procedure built without stack probes must have a frame as large to step over it into a neighbour.
+/// In bytes. A procedure built without stack probes can step over it into a neighbour only with a frame as large.
 inline constexpr std::size_t kStackGuard = 64 * 1024;
 
-/// A thread that runs procedures.
+/// The options of a thread that runs procedures.
 [[nodiscard]] inline shim::Thread::Options procedure_thread(const char* name, std::size_t estack_size) noexcept {
   return {.name = name, .stack_size = estack_size, .guard_size = kStackGuard};
 }

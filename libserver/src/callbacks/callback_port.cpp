@@ -37,7 +37,7 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted, std::chrono::milliseconds p
 }
 
 CallbackPort::Attempt::~Attempt() {
-  if (socket) {  // not used; it may be the last by now
+  if (socket) {  // not used; it may be the last copy by now
     shim::Stranger client = shim::stranger_at(socket.get());
     shim::close_aside(std::move(socket), std::move(client));
   }
@@ -49,7 +49,7 @@ CallbackPort::Attempt::~Attempt() {
 
 Status CallbackPort::Attempt::keep(Kept kept) {
   shim::PeerSocket used;
-  Kept before;  // let go of outside the lock: it may unmap
+  Kept before;  // released after the lock: it may unmap
   std::lock_guard lock(port.mutex_);
   if (port.closed_) return Errc::binding_revoked;
   before = std::exchange(port.kept_, std::move(kept));
@@ -59,7 +59,7 @@ Status CallbackPort::Attempt::keep(Kept kept) {
 
 Error CallbackPort::Attempt::failed(Error why) {
   if (why.code == Errc::timed_out || why.code == Errc::limit_reached) return why;
-  shim::PeerSocket used;  // closed outside the lock
+  shim::PeerSocket used;  // closed after the lock
   std::lock_guard lock(port.mutex_);
   used = std::move(port.offered_);
   return why;
@@ -67,9 +67,9 @@ Error CallbackPort::Attempt::failed(Error why) {
 
 void CallbackPort::offer(shim::PeerSocket socket) {
   if (!declared_ || !socket) return;
-  shim::PeerSocket before;  // closed outside the lock
+  shim::PeerSocket before;  // closed after the lock
   std::lock_guard lock(mutex_);
-  // One at a time: an offer that was accepted is not thrown out by the next while its client is there.
+  // One at a time: an accepted offer is not replaced by the next one while its client is there.
   if (closed_ || binding_ || kept_.good(true) || (offered_ && !shim::hung_up(offered_.get()))) return;
   before = std::move(offered_);
   shim::accept_offer(socket.get(), shim::BellMessage::callback);
@@ -83,7 +83,7 @@ void CallbackPort::close() noexcept {
     std::lock_guard lock(mutex_);
     closed_ = true;
     offered = std::move(offered_);
-    kept = kept_;  // which is not replaced any more
+    kept = kept_;  // not replaced any more: closed_ is set
     bound_.notify_all();
   }
   if (kept.stub != nullptr) kept.revoke(kept.stub.get());
