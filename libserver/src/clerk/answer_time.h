@@ -1,11 +1,11 @@
-// How long a clerk waits for what the nameserver has to say.
+// How long a clerk waits for an answer of the nameserver.
 #pragma once
 
 #include <chrono>
 
 namespace lrpc::server {
 
-/// 10 s. No constant, so that a test of what comes later need not take so long. Set while there is no Server.
+/// 10 s. Not a constant, so that a test of what follows a timeout can be quick. Set only while there is no Server.
 extern std::chrono::milliseconds answer_time;
 
 }  // namespace lrpc::server

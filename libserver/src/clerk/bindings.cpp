@@ -16,11 +16,11 @@ namespace {
 
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
-/// An offer takes as long as so many of them, and more.
+/// Any other message counts as this many rings more, because it takes longer.
 constexpr int kRingsPerOffer = 15;
 
-/// What a binding holds beside its descriptors. With callbacks, also the region of the binding that is then made to
-/// what the client offers: it is this client's, and made when a procedure first calls back. Throws std::bad_alloc.
+/// What a binding counts for, beside its descriptors. With callbacks, this includes the region of the binding to the
+/// client's callback: it counts for this client, and is made when a procedure first calls back. Throws std::bad_alloc.
 Holding holding_of(const ServedInterface& interface) {
   const auto bytes_of = [](const Pdl* pdl) -> std::uint64_t {
     if (pdl == nullptr) return 0;
@@ -30,16 +30,16 @@ Holding holding_of(const ServedInterface& interface) {
   return {.bindings = 1, .region_bytes = bytes_of(interface.pdl) + bytes_of(interface.pdl->callback)};
 }
 
-/// For as long as they are open: its bell and its client's process; with callbacks, what the client offers for them,
-/// and the same of the binding that is then made to it.
+/// The descriptors of a binding, until they are closed: its bell and its client's pidfd; with callbacks also the socket
+/// that the client offers, and the bell and the pidfd of the binding over it.
 Holding descriptors_of(const ServedInterface& interface) noexcept {
   return {.descriptors = interface.pdl->callback != nullptr ? 5U : 2U};
 }
 
-/// Whether the calling thread is the one that ends a binding, of those in ending_.
+/// Whether the calling thread is ending this binding of ending_.
 constexpr auto ended_here = [](const auto& one) { return one.second->ended_by == std::this_thread::get_id(); };
 
-/// 0 stands for processes without a number here: of other namespaces, of whatever user, and callers of other hosts.
+/// Pid 0 stands for many processes: those of other process namespaces, of whatever user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
 }  // namespace
@@ -90,13 +90,13 @@ void Bindings::end_all() {
     ended_.wait(lock, [&] { return std::ranges::all_of(ending_, ended_here); });
   }
   callbacks_.reset();  // nobody posts to it any more
-  let_go_of_stubs();   // which it has not come to
+  let_go_of_stubs();   // those that its thread has not handled yet
 }
 
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
   accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);
-  if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // those the network domain limits, host by host
+  if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // the network domain limits these, for each host
   if (Status room = accounts_->room(wanted); !room) return room;
   std::lock_guard lock(mutex_);
   const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
@@ -122,7 +122,7 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
   parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
   parts.handles = accounts_->handles(parts.holder());
   parts.descriptors = std::make_shared<const Share>(accounts_->take(client.uid, descriptors_of(*parts.interface)));
-  std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
+  std::shared_ptr<ServedBinding> binding;  // on failure it is released after the lock: that unmaps
   std::lock_guard lock(mutex_);
   try {
     std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
@@ -160,7 +160,7 @@ Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
 
 Status Bindings::add(ServedParts parts) {
   processors_.refer_to_this_thread();
-  if (parts.interface->pdl->callback != nullptr) {  // now, because its end must not fail
+  if (parts.interface->pdl->callback != nullptr) {  // the thread starts now, because a binding's end must not fail
     if (const Status started = callbacks_->start(); !started)
       return Error{Errc::limit_reached, "the server cannot call clients back: " + started.error().message()};
   }
@@ -226,7 +226,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   if (!called_back) settle(binding);
   std::lock_guard lock(mutex_);
   if (called_back) {
-    // Not on this thread: it may be the clerk's, for which a hook of the program may wait that this would wait for.
+    // Not on this thread, maybe the clerk's: the release may wait for a hook of the program that waits for the clerk.
     called_back_.insert(ending_.extract(id));
     (void)callbacks_->post(let_go_of_stubs_);  // which cannot fail: add() has started the thread
   } else {
@@ -265,7 +265,7 @@ std::shared_ptr<ServedBinding> Bindings::find(std::uint64_t id) {
   return found != bindings_.end() ? found->second : nullptr;
 }
 
-/// Without memory for its news a binding is as good as gone: what it has rung for is lost.
+/// If there is no memory to handle its bell, the binding ends: its client's request is lost.
 void Bindings::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept {
   try {
     if (!event.hung_up && hear(binding)) return;
@@ -275,13 +275,13 @@ void Bindings::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watc
 }
 
 bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
-  // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
+  // Only so many: a client that rings without end must not hold up the clerk. What is left brings us back here.
   for (int i = 0; i < kRingsPerLook; ++i) {
     auto news = shim::receive_bell(binding->bell(), binding->stranger());
     if (news && !news->has_value()) break;
     if (!news || (*news)->message != shim::BellMessage::ring) i += kRingsPerOffer;
     if (news.code() == Errc::peer_gone) return false;
-    if (!news) continue;  // garbage is as good as a ring
+    if (!news) continue;  // a malformed message counts as a ring
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
     if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->listener));
     if ((*news)->message == shim::BellMessage::grow) secondary_.grow(binding, std::move((*news)->offered));
@@ -296,8 +296,8 @@ bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
   return true;
 }
 
-/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none. Counts the calls that
-/// wait: one search for E-stacks that can be had is enough for all of them.
+/// c, T13 · associates an E-stack with each A-stack that has a call and no E-stack. Counts the calls that get none: one
+/// search for E-stacks that may leave their A-stacks is enough for all of them.
 void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks,
                                  std::size_t& waiting) {
   for (ServedAStack& astack : astacks) {
@@ -313,7 +313,7 @@ void Bindings::count(ServerStatistics& counted) {
   {
     std::lock_guard lock(mutex_);
     counted.bindings = bindings_.size();
-    // Once none are counted there are none that are not revoked.
+    // An ending binding counts until it is revoked; so once the count is 0, all are revoked.
     for (const auto& [id, binding] : ending_) counted.bindings += binding->revoked() ? 0U : 1U;
   }
   counted.astacks_grown = accounts_->all().grown_astacks;

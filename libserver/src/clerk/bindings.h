@@ -25,8 +25,8 @@
 
 namespace lrpc::server {
 
-/// Thread-safe. Bindings are made by the clerk and over private sockets, on the watcher's thread, and end there too,
-/// unless the server ends them.
+/// Thread-safe. The clerk and the private sockets make bindings, on the watcher's thread. Bindings end on that thread,
+/// too, unless the program ends them.
 class Bindings {
  public:
   /// The references must outlive it; the watcher may be constructed later.
@@ -34,25 +34,26 @@ class Bindings {
   Bindings(const Bindings&) = delete;
   Bindings& operator=(const Bindings&) = delete;
 
-  /// For one more binding to an interface, by this gate: limit_reached if the server, this client or its user (all
-  /// callers of other hosts are one) has as much as it may have. On the watcher's thread.
+  /// Whether there is room for one more binding to `interface` by this gate: limit_reached if the server, this client
+  /// process or its user (callers of other hosts are one user) has as much as it may have. On the watcher's thread.
   [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate);
-  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
-  /// Throws std::bad_alloc; then there is none.
+  /// Makes a binding and watches its bell and its client. The binding is alive when this returns ok. Throws
+  /// std::bad_alloc; then there is no binding. On the watcher's thread.
   Status add(ServedParts parts);
-  /// On the watcher's thread, once the client has its answer: has an idle E-stack, if any, stand by for its first call.
+  /// Once the client has its answer: has an idle E-stack, if any, stand by for its first call. On the watcher's thread.
   void expect_call(std::uint64_t id) noexcept;
-  /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
-  /// the watcher's thread, later if this is another). Any thread.
+  /// The client has died or unbound, or the program ends the binding: revokes it, runs down the handles, and calls
+  /// on_unbound (on the watcher's thread, later if this is another). Any thread.
   void end(std::uint64_t id) noexcept;
-  /// Where another thread is ending it: until the handles have been run down. Not while this thread runs down a binding
-  /// itself, for the other may wait for that.
+  /// If another thread is ending the binding: waits until the handles have been run down. Returns at once if this
+  /// thread is running a binding down itself, because the other thread may wait for that.
   void wait_until_ended(std::uint64_t id) noexcept;
   /// The server ends: waits for running procedures, for end() on other threads, and for running hooks of callback stubs
-  /// that only this holds, which may call end() meanwhile; nobody is told. Nothing may be added any more.
+  /// that nobody else holds, which may call end() meanwhile. on_unbound is not called. No binding may be added any
+  /// more.
   void end_all();
-  /// The same on a thread of the server's own (runs_here()), which cannot wait for itself: waits for nobody. What
-  /// bindings hold stays, and so must this.
+  /// The same on a thread that runs procedures (runs_here()), which cannot wait for itself: waits for nothing. What the
+  /// bindings hold is not freed, and this object must never be destroyed.
   void abandon_all();
   /// Whether the calling thread runs procedures.
   [[nodiscard]] bool runs_here() const { return pollers_.runs_here() || estacks_.runs_here() || traps_.runs_here(); }
@@ -64,16 +65,16 @@ class Bindings {
   using OfNumbers = std::map<std::uint64_t, std::shared_ptr<ServedBinding>>;
   /// Revokes every binding, and returns them.
   OfNumbers revoke_all();
-  /// A binding that find() finds and that is counted. Throws std::bad_alloc.
+  /// Makes a binding that find() finds and that is counted. Throws std::bad_alloc.
   std::shared_ptr<ServedBinding> make(ServedParts parts);
   void forget_if_none_locked(pid_t process) noexcept;
   Status watch(const std::shared_ptr<ServedBinding>& binding);
-  /// Takes the binding out and ends it; null if that has been done.
+  /// Removes the binding from bindings_ and ends it; null if it is not there any more.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
   void settle(const std::shared_ptr<ServedBinding>& binding) noexcept;
-  /// Lets go of the stubs of those in called_back_, which then count no longer. May wait for a hook of the program.
+  /// Releases the stubs of the bindings in called_back_, and settles these. May wait for a hook of the program.
   void let_go_of_stubs() noexcept;
-  /// False: it has ended.
+  /// Handles what is on the bell. False: the client has hung up.
   [[nodiscard]] bool hear(const std::shared_ptr<ServedBinding>& binding);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
   void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks,
@@ -91,14 +92,14 @@ class Bindings {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   OfNumbers bindings_;
-  OfNumbers ending_;       ///< Taken out of them, and not yet run down.
-  OfNumbers called_back_;  ///< Run down, but with a callback stub, and so they still count.
+  OfNumbers ending_;       ///< Removed from bindings_, and not yet run down.
+  OfNumbers called_back_;  ///< Run down, but they still have a callback stub, and so they still count.
   std::condition_variable ended_;
-  /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
-  /// of a process that has ended may be another's.
+  /// The number of bindings of each client process, so that an import costs the same however many there are. Only live
+  /// ones: the pid of a process that has ended may be reused.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
-  /// Its thread lets go of callback stubs. It runs from the first binding with callbacks on, until end_all().
+  /// Its thread releases callback stubs. It runs from the first binding with callbacks on, until end_all().
   std::optional<shim::Watcher> callbacks_{std::in_place, "lrpc-callback"};
 };
 

@@ -11,14 +11,14 @@
 
 namespace lrpc::server {
 
-std::chrono::milliseconds answer_time{10'000};  // of a thread of the program
+std::chrono::milliseconds answer_time{10'000};  // for a thread of the program
 
 namespace {
 
-/// Between attempts to connect to a nameserver, or to get a name back, doubling from the first to the longest.
+/// Pauses between attempts to connect, or to get a name back; they double from the first to the longest.
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2'000};
-/// Exports under way while names come back.
+/// The most exports that are under way at a time while names come back.
 constexpr std::ptrdiff_t kExportsAtOnce = 4;
 
 }  // namespace
@@ -38,7 +38,7 @@ Result<std::shared_ptr<NameserverLink>> Clerk::linked() {
   auto socket = shim::connect_nameserver(nameserver_);
   if (!socket) return socket.error();
   std::lock_guard lock(mutex_);
-  if (link_ != nullptr) return link_;  // somebody was faster
+  if (link_ != nullptr) return link_;  // another thread was faster
   if (Status adopted = adopt_locked(*std::move(socket)); !adopted) return adopted.error();
   if (anything_missing_locked()) (void)watcher_.post(register_);
   return link_;
@@ -55,7 +55,7 @@ Status Clerk::adopt_locked(UniqueFd socket) {
   return {};
 }
 
-/// Sends a request and waits for its answer. A timed-out one may still be granted: on_answer() sees to that.
+/// Sends a request and waits for its answer. on_answer() takes a name back that is granted after the time is up.
 Clerk::Answer Clerk::ask(NameserverLink& link, std::uint64_t export_id, shim::BinderMessage request) {
   const auto until = std::chrono::steady_clock::now() + answer_time;
   std::future<Answer> answer;
@@ -74,7 +74,7 @@ Clerk::Answer Clerk::ask(NameserverLink& link, std::uint64_t export_id, shim::Bi
     asked_.erase(request.request);
     throw;
   }
-  // With peer_gone the watcher's thread hears of the end too, and perhaps of its reason.
+  // After peer_gone the watcher's thread sees the end, too, and perhaps its reason, and answers the request.
   const bool on_its_way = sent || sent.code() == Errc::peer_gone;
   if (on_its_way && answer.wait_until(until) == std::future_status::ready) return answer.get();
   std::lock_guard lock(mutex_);
@@ -91,8 +91,8 @@ Clerk::Answer Clerk::ask(NameserverLink& link, std::uint64_t export_id, shim::Bi
   return sent.error();
 }
 
-/// A name that this server has withdrawn, but that the nameserver may still have, or be giving to it once more, is no
-/// name that is taken: waits until it has let go.
+/// Waits until the nameserver has released a name that this server has withdrawn, or that a request which timed out may
+/// still get: an export would fail with name_taken.
 Status Clerk::wait_until_left(const std::string& name) {
   if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::unique_lock lock(mutex_);
@@ -120,7 +120,7 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
   const std::uint64_t id = ++last_export_;
   exports_.emplace(id, std::move(exported));
   lock.unlock();
-  const auto forget = [&] {  // the program's callbacks in what is returned go without the lock
+  const auto forget = [&] {  // the program's callbacks in it are destroyed without the lock
     const std::lock_guard again(mutex_);
     return exports_.extract(id);
   };
@@ -141,15 +141,15 @@ Status Clerk::withdraw(ExportId id) {
   if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::shared_ptr<NameserverLink> link;
   shim::BinderMessage request;
-  decltype(exports_)::node_type withdrawn;  // the program's callbacks in it go without the lock
+  decltype(exports_)::node_type withdrawn;  // the program's callbacks in it are destroyed without the lock
   {
     std::lock_guard lock(mutex_);
     const auto found = exports_.find(static_cast<std::uint64_t>(id));
     if (found == exports_.end() || !found->second.established())
       return Error{Errc::invalid_argument, "there is no such export"};
     request.body = shim::WithdrawRequest{found->second.registered()};
-    // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see
-    // on_answer().
+    // A name that no nameserver has is not exported again. If a request for it is under way, on_answer() finds no
+    // export and withdraws the name.
     if (found->second.registered() != 0) link = link_;
     for (auto& [number, asked] : asked_) {
       if (asked.export_id == found->first) asked.leaving = found->second.name();
@@ -172,7 +172,7 @@ Status Clerk::withdraw(ExportId id) {
     return {};
   }
   if (answer.code() == Errc::peer_gone) return {};  // the name went with the nameserver
-  // It may still have the name: with the connection that goes for certain, and the others come back.
+  // It may still have the name: closing the connection ends that for certain, and the other names are exported again.
   link->break_off();
   return answer.error();
 }
@@ -186,7 +186,7 @@ void Clerk::close() {
     link = std::move(link_);
     exports.swap(exports_);
   }
-  // Outside the lock: a callback that runs now may want it.
+  // Outside the lock: a callback that runs now may take it.
   if (link != nullptr) {
     watcher_.unwatch(link->watch);
     link->break_off();
@@ -195,20 +195,20 @@ void Clerk::close() {
 
 // ---- The nameserver's messages, on the watcher's thread ----
 
-/// Without memory for what the nameserver says, a new connection is better than this one.
+/// If there is no memory for the nameserver's message, the connection ends, and a new one begins.
 void Clerk::on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
   try {
     link->hear_several([&] { return hear(link, watch); });
   } catch (const std::bad_alloc&) {
     link->break_off();
-    throw;  // so that we are called again, and find the end
+    throw;  // so that the watcher calls this again, and hear() finds the end
   }
 }
 
 bool Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
   auto received = shim::receive_message(link->fd(), std::chrono::milliseconds(0));
   if (!received) {
-    // The end, or garbage. Either way a new connection is better than this one.
+    // The end of the connection, or garbage. Either way a new connection is made.
     hang_up_nameserver(link, watch, received.code() == Errc::peer_gone ? link->last_words : received.error());
     return false;
   }
@@ -233,13 +233,13 @@ void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderM
     std::lock_guard lock(mutex_);
     const auto found = asked_.find(message.request);
     if (found == asked_.end()) {
-      // An answer that nobody waits for, or to nobody's request: why it is about to hang up.
+      // Nobody waits for this answer. One to request 0 says why the nameserver is about to hang up.
       if (failed != nullptr && message.request == 0) link->last_words = Error{failed->code, failed->text};
       return;
     }
-    Asked& asked = found->second;  // until all is done: a thread that waits for it must not wait in vain
+    Asked& asked = found->second;  // in asked_ until all is done: if this throws, the hang-up answers it
     if (done != nullptr) {
-      // Known before the next message is read, which may be a bind request for it.
+      // Recorded before the next message is read, which may be a bind request for this name.
       on_exported_locked(link, asked, done->export_id, news);
     } else if (const auto it = exports_.find(asked.export_id); it != exports_.end() && it->second.established()) {
       it->second.refused(why_not(message), news);
@@ -247,7 +247,7 @@ void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderM
     }
     if (asked.waiting) asked.waiting->set_value(std::move(message));
     if (!asked.leaving.empty())
-      left_.notify_all();  // unless a withdrawal has followed, which is asked for under this lock
+      left_.notify_all();  // a withdrawal that has followed is in asked_ by now: those threads wait on
     asked_.erase(found);
   }
   tell(news);
@@ -258,7 +258,7 @@ void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderM
 void Clerk::on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked,
                                std::uint64_t registered, std::vector<RegistrationNews>& news) {
   const auto found = exports_.find(asked.export_id);
-  // A thread that waited for a first export and gives up has taken it from exports_, or will once it gets the lock.
+  // Withdrawn; or the thread that waited for a first export gave up: it takes the export out once it has the lock.
   if (found == exports_.end() || (!found->second.established() && !asked.waiting)) {
     return withdraw_soon_locked(link, registered, asked.leaving);
   }
@@ -271,11 +271,11 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim
   std::vector<RegistrationNews> news;
   {
     std::lock_guard lock(mutex_);
-    news.reserve(exports_.size());  // what follows needs no memory, but for the text
+    news.reserve(exports_.size());  // what follows needs no memory, except for the text
   }
   watcher_.unwatch(watch);
   link->break_off();
-  grant_.detach();  // nobody rules any more
+  grant_.detach();  // no allocator rules any more
   {
     std::lock_guard lock(mutex_);
     if (link_ != link) return;  // close() was faster
@@ -293,7 +293,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim
   tell(news);
 }
 
-/// A withdrawal whose answer nobody waits for, but for a thread that exports the name again.
+/// Withdraws a name without waiting for the answer; only a thread that exports the same name again waits for it.
 void Clerk::withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered,
                                  std::string name) {
   shim::BinderMessage request{++last_request_, shim::WithdrawRequest{registered}, {}, {}};
@@ -301,7 +301,7 @@ void Clerk::withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, st
   try {
     link->send_soon(std::move(request));
   } catch (const std::bad_alloc&) {
-    link->break_off();  // the end answers it
+    link->break_off();  // the hang-up answers the request
     throw;
   }
 }
@@ -339,7 +339,7 @@ void Clerk::on_retry() {
 }
 
 /// Asks the nameserver, if there is one, for names that it does not have: a few at a time, so that answers to bind
-/// requests find room in its queue. Each answer goes on from here, and so do the hang-up and the next attempt.
+/// requests find room in its queue. on_answer() goes on from here; after a failure, on_retry() does.
 void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;

@@ -32,8 +32,8 @@ class Bindings;
 /// a growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
 class Clerk {
  public:
-  /// `nameserver`: its socket; empty: where nameservers are looked for. The references must outlive it; the watcher may
-  /// be constructed later.
+  /// `nameserver`: its socket; empty: see ServerOptions::nameserver. The references must outlive it; the watcher may be
+  /// constructed later.
   Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shim::Watcher& watcher);
   Clerk(const Clerk&) = delete;
   Clerk& operator=(const Clerk&) = delete;
@@ -43,17 +43,17 @@ class Clerk {
   /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's
   /// thread.
   void wake_allocator();
-  /// Hangs up. No binding is made over the nameserver after it.
+  /// Hangs up. Afterwards no binding is made by way of the nameserver.
   void close();
 
  private:
   using Answer = Result<shim::BinderMessage>;
   /// A request that the nameserver has not answered.
   struct Asked {
-    std::uint64_t export_id = 0;                  ///< Our own, of what it is about.
-    std::optional<std::promise<Answer>> waiting;  ///< A thread of the program, unless none waits (any more).
-    /// The name that goes with the answer, or with the withdrawal that follows it; empty: none. Until then the
-    /// nameserver may have it, and would refuse it to this very server.
+    std::uint64_t export_id = 0;                  ///< This clerk's id of the export; 0: none.
+    std::optional<std::promise<Answer>> waiting;  ///< Set while a thread of the program waits.
+    /// The name that the nameserver releases with this answer, or with that to the withdrawal which follows; empty:
+    /// none. Until then it may refuse the name even to this server.
     std::string leaving{};
   };
   // The nameserver's side: on the program's threads.
@@ -64,7 +64,7 @@ class Clerk {
 
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
-  /// One message. False: there is none, or the nameserver is gone.
+  /// Handles one message. False: there is none, or the nameserver is gone.
   [[nodiscard]] bool hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
   void on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
   void on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked, std::uint64_t registered,
@@ -90,7 +90,7 @@ class Clerk {
   std::uint32_t last_request_ = 0;
   std::uint64_t last_export_ = 0;
   std::map<std::uint32_t, Asked> asked_;
-  std::condition_variable left_;                   ///< Requests have been answered, or will never be: names have left.
+  std::condition_variable left_;                   ///< Requests have been answered or never will be: names may be free.
   std::map<std::uint64_t, ExportedName> exports_;  ///< By our own id, which no nameserver knows.
   std::chrono::milliseconds pause_;                ///< Before the next attempt to connect or to export again.
   bool retry_posted_ = false;

@@ -11,8 +11,8 @@
 namespace lrpc::server {
 namespace {
 
-/// With durations that mean what they say, also where nothing is exported because they do not: a sleep of less than
-/// nothing, or of the longest that can be written down, has no bound.
+/// Limits the durations, even though nothing is exported if they are wrong (options_checked()): a thread that sleeps
+/// for a negative duration, or for the longest that can be written, would sleep without bound.
 ServerOptions sound(ServerOptions options) noexcept {
   if (!(options.estack_idle == kNoLimit)) {
     options.estack_idle = std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1),

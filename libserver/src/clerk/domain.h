@@ -18,8 +18,9 @@ class Domain {
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
   ~Domain();
-  /// Instead of its destruction, on a thread that it would have to wait for, that of a procedure: ends all names and
-  /// bindings, and waits for nobody. True; false on any other thread. Then it must stay for good.
+  /// Instead of the destructor, on a thread that runs procedures, for which the destructor would wait: ends all names
+  /// and bindings, waits for nothing, and returns true; then the domain must never be destroyed. On any other thread:
+  /// false.
   [[nodiscard]] bool abandon();
 
   [[nodiscard]] Bindings& bindings() noexcept { return bindings_; }
@@ -27,7 +28,7 @@ class Domain {
   [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
-  /// invalid_argument, and which, if an option has no meaning: then nothing is to be exported.
+  /// invalid_argument, with the option's name, if an option is meaningless: then nothing may be exported.
   [[nodiscard]] const Status& options_checked() const noexcept { return options_checked_; }
   [[nodiscard]] ServerStatistics statistics();
 
@@ -39,7 +40,7 @@ class Domain {
   Bindings bindings_;
   Clerk clerk_;
   PrivateSockets private_sockets_;
-  shim::Watcher watcher_;  ///< Behind these: its thread ends before anything it touches goes.
+  shim::Watcher watcher_;  ///< Declared after what its thread uses: the thread ends first.
   const shim::ClosingAgain closing_again_{watcher_};
 };
 

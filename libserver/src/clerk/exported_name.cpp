@@ -37,7 +37,7 @@ bool ExportedName::lost(const Error& why, std::vector<RegistrationNews>& news) n
   return had;
 }
 
-/// `why`: Errc::ok, it is there.
+/// `why`: Errc::ok if the nameserver has the name.
 void ExportedName::change(Error why, std::vector<RegistrationNews>& news) noexcept {
   if (std::exchange(told_, why.code) == why.code || !interface_->options.on_registration) return;
   news.push_back({interface_, why.code == Errc::ok ? Status() : Status(std::move(why))});

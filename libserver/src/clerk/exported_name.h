@@ -10,17 +10,17 @@
 
 namespace lrpc::server {
 
-/// What the program is to be told (ExportOptions::on_registration) when no lock is held.
+/// A call of ExportOptions::on_registration that is due once no lock is held.
 struct RegistrationNews {
   std::shared_ptr<ServedInterface> interface;
   Status status;
 };
 void tell(const std::vector<RegistrationNews>& news) noexcept;
-/// With its text, if there is memory for that.
+/// A copy, without the text if there is no memory for it.
 [[nodiscard]] Error copy_of(const Error& error) noexcept;
 
-/// Its states, from the first request until it is withdrawn. Pure: the clerk asks nameservers. `news` has room for
-/// one more: a change is told once, however often it happens.
+/// The states of a name, from the first request until it is withdrawn. Pure: the clerk talks to nameservers. The caller
+/// keeps room in `news` for one more. A state is reported once, however often it is entered in a row.
 class ExportedName {
  public:
   ExportedName(std::string name, std::shared_ptr<ServedInterface> interface) noexcept
@@ -28,7 +28,8 @@ class ExportedName {
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::shared_ptr<ServedInterface>& interface() const noexcept { return interface_; }
-  /// The program has been, or is being, given its id: from now on it comes back by itself.
+  /// The name has been granted once, so the program has its id, or gets it now: if the name is lost, it is exported
+  /// again.
   [[nodiscard]] bool established() const noexcept { return established_; }
   /// Its id at the nameserver that has it now; 0: none has it.
   [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }
@@ -40,7 +41,7 @@ class ExportedName {
   void ask_again() noexcept { refused_ = false; }  ///< After a refusal.
   void granted(std::uint64_t id, std::vector<RegistrationNews>& news) noexcept;
   void refused(Error why, std::vector<RegistrationNews>& news) noexcept;
-  /// The nameserver has hung up. Of an established one. True: it had the name.
+  /// The nameserver has hung up. For an established name only. True: the nameserver had the name.
   bool lost(const Error& why, std::vector<RegistrationNews>& news) noexcept;
 
  private:
@@ -52,7 +53,7 @@ class ExportedName {
   bool asked_ = false;    ///< The nameserver has been asked and has not answered.
   bool refused_ = false;  ///< It has refused; it is asked again after the pause.
   std::uint64_t registered_ = 0;
-  Errc told_ = Errc::ok;  ///< The last that on_registration heard of it.
+  Errc told_ = Errc::ok;  ///< The state that was last reported to on_registration.
 };
 
 }  // namespace lrpc::server

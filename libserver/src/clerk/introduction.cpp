@@ -9,7 +9,7 @@
 namespace lrpc::server {
 namespace {
 
-/// Bytes of an ExportRequest, or of the Described that repeats it, beside its text and its descriptors, at most.
+/// The most bytes that an ExportRequest, or the Described that repeats it, takes beside its text and its descriptors.
 constexpr std::size_t kRestOfExport = 2048;
 
 shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
@@ -17,7 +17,7 @@ shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.nam
 }  // namespace
 
 shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl) {
-  // What does not fit is left out: then the name cannot be called from other hosts.
+  // Descriptors that do not fit are left out: then the name cannot be called from other hosts.
   std::string descriptors = shim::encode_descriptors(pdl.procedures);
   if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
   shim::ExportRequest request{.name = name,
@@ -39,7 +39,7 @@ Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
-  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's
+  // The caller is on another host; the network domain only introduces it. Nothing may be granted by that domain's
   // credentials.
   if (request.principal) request.client = {shim::kNobodyHere};
   const Status allowed =

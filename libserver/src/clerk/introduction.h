@@ -1,5 +1,4 @@
-// What a server's clerk tells a nameserver of an interface, and what it makes of a client that the nameserver
-// introduces.
+// How a clerk describes an interface to a nameserver, and how it binds a client that the nameserver introduces.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ class Bindings;
 [[nodiscard]] shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl);
 /// Why an export was not granted, if `answer` is not Exported.
 [[nodiscard]] Error why_not(const shim::BinderMessage& answer);
-/// A binding to `interface` for the client of a bind request, and its number. On the watcher's thread. Throws
+/// Makes a binding to `interface` for the client of a bind request, and returns its id. On the watcher's thread. Throws
 /// std::bad_alloc.
 [[nodiscard]] Result<std::uint64_t> bind_introduced(Bindings& bindings,
                                                     const std::shared_ptr<const ServedInterface>& interface,

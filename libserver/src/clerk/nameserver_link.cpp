@@ -11,7 +11,7 @@
 namespace lrpc::server {
 namespace {
 
-/// Messages that a nameserver has not taken: with more it counts as gone. Between attempts, at most.
+/// With more unsent messages than this the nameserver counts as gone. The longest pause between two attempts to send.
 constexpr std::size_t kMostInOutbox = 64;
 constexpr std::chrono::milliseconds kLongestOutboxPause{100};
 
@@ -48,13 +48,13 @@ void NameserverLink::flush() {
     Errc sent = Errc::system_error;
     try {
       sent = shim::send_message(fd_.get(), outbox_.front(), kDoNotWait).code();
-    } catch (const std::bad_alloc&) {  // others would wait for what cannot be said
+    } catch (const std::bad_alloc&) {  // end the connection: others would wait for this message
     }
     if (sent == Errc::limit_reached && watcher_.post(flush_, static_cast<std::uint32_t>(outbox_pause_.count()))) {
       outbox_pause_ = std::min(outbox_pause_ * 2, kLongestOutboxPause);
       return;
     }
-    if (sent != Errc::ok) {  // the end, of which its watcher hears
+    if (sent != Errc::ok) {  // the end, which the watcher sees
       break_off();
       outbox_.clear();
       return;

@@ -13,24 +13,23 @@
 
 namespace lrpc::server {
 
-/// From connect to hang-up, with what the nameserver was not ready to take. A thread that sends holds it.
+/// One connection, with the messages that the nameserver was not ready to take. A thread that sends keeps it alive.
 class NameserverLink {
  public:
   static std::shared_ptr<NameserverLink> make(UniqueFd socket, shim::Watcher& watcher);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Shuts the connection down, so that both ends and the watcher notice. To close it would not do: a fork child may
-  /// hold the socket, too. Any thread.
+  /// Shuts the connection down, so that both ends and the watcher notice. close(2) is not enough: a fork child may hold
+  /// the socket, too. Any thread.
   void break_off() noexcept;
   /// Sends a message for whose answer nobody waits: now, or, if the nameserver's queue is full, later. On the watcher's
   /// thread.
   void send_soon(shim::BinderMessage message);
-  /// Calls `hear`, which receives one message: once, and then for each message that lay in the socket already when the
-  /// last hear_several() returned; 32 times at most, and until it returns false. On the watcher's thread.
+  /// Calls `hear`, which receives one message: once, and again for each message that was in the socket already when the
+  /// last hear_several() returned; 32 times at most, and not after it has returned false. On the watcher's thread.
   ///
   /// Newer messages wait for the watcher's next look, because a client may have ended one binding to have room for the
-  /// next: of what happened before the message was sent, that look reports the ends first (if at most 1024 descriptors
-  /// are ready).
+  /// next: that look reports ends that came before a message first (if at most 1024 descriptors are ready).
   template <class Hear>
   void hear_several(Hear&& hear) {
     constexpr int kMost = 32;
@@ -58,8 +57,8 @@ class NameserverLink {
   // The watcher thread's own.
   std::deque<shim::BinderMessage> outbox_;  ///< What the nameserver was not ready to take.
   std::chrono::milliseconds outbox_pause_{1};
-  std::size_t old_ = 0;        ///< Bytes of the messages that waited when some were last heard, and still wait.
-  shim::Watcher::Task flush_;  ///< When the nameserver is to be asked again whether it takes the next one.
+  std::size_t old_ = 0;        ///< Bytes still unread of what was in the socket when hear_several() last returned.
+  shim::Watcher::Task flush_;  ///< Calls flush() again after a pause.
 };
 
 }  // namespace lrpc::server

@@ -17,10 +17,10 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
   return {request, shim::Failed{error.code, error.message()}, {}, {}};
 }
 
-/// What the kernel knows of the groups of a message's sender over `socket`: those of the process that connected it or
-/// made the pair, if that was the sender. A pair that a server makes for a child with fewer rights has the server's
-/// own. Processes outside of this one's process namespace have the number 0, all of them: which of them it was nobody
-/// knows.
+/// The credentials of a message's sender, with its groups if the kernel knows them. For a socket it knows the groups of
+/// the process that connected it or made the pair; they are used if that process is the sender. (A pair that a server
+/// makes for a child with fewer rights has the server's groups.) All processes outside of this process namespace have
+/// pid 0, and cannot be told apart.
 shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
   const bool same =
@@ -37,7 +37,7 @@ void PrivateSockets::close() {
     closed_ = true;
     sockets.swap(sockets_);
   }
-  // Outside the lock: a callback that runs now may want it.
+  // Outside the lock: a callback that runs now may take it.
   for (const auto& [fd, socket] : sockets) watcher_.unwatch(socket->watch);
 }
 
@@ -46,7 +46,8 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("serve_over: SO_PASSCRED", errno);
   }
-  // A process that was executed with it, by dup2(2), would else give it to all programs that it executes itself.
+  // The process may have inherited the socket by dup2(2), without the flag: programs that it executes would get it,
+  // too.
   (void)fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   const auto peer = shim::peer_credentials(socket.get());
   const auto user = peer ? shim::Watcher::User(peer->uid) : std::nullopt;
@@ -72,7 +73,7 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
 void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept try {
   auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
-    // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
+    // Garbage or the end: either way there is nothing to answer. Bindings made over the socket live on.
     if (received.code() == Errc::bad_message) {
       (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), kDoNotWait);
     }
@@ -86,12 +87,12 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   const auto* bound = std::get_if<shim::Bound>(&message.body);
   if (bound == nullptr) return;
   if (sent) return bindings_.expect_call(bound->binding_id);
-  // Too many descriptors are in flight, or there is no memory: an answer without any may arrive all the same.
+  // Too many descriptors are in flight, or there is no memory: an answer without descriptors may still arrive.
   bindings_.end(bound->binding_id);
   const Error why{Errc::limit_reached, "the server could not send the binding: " + sent.error().message()};
   (void)shim::send_message(socket->fd.get(), failed_answer(message.request, why), kDoNotWait);
 } catch (const std::bad_alloc&) {
-  hang_up(socket, watch);  // as an answer: no bindings are made over it any more
+  hang_up(socket, watch);  // this is the answer: no bindings are made over it any more
 }
 
 Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message) {

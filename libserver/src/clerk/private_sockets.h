@@ -23,7 +23,7 @@ class PrivateSockets {
   PrivateSockets& operator=(const PrivateSockets&) = delete;
 
   Status serve_over(shim::PeerSocket socket, std::shared_ptr<ServedInterface> interface);
-  /// Hangs up everywhere. No private binding is made after it.
+  /// Hangs up on all sockets. Afterwards no private binding is made.
   void close();
 
  private:

@@ -71,7 +71,7 @@ void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim:
   Errc granted = Errc::limit_reached;
   try {
     granted = try_grow(binding, line).code();
-  } catch (const std::bad_alloc&) {  // as good as a limit
+  } catch (const std::bad_alloc&) {  // counts as a limit
   }
   if (granted == Errc::ok) return;
   refused_.fetch_add(1, std::memory_order_relaxed);
@@ -84,7 +84,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   const auto classes = binding->interface().pdl->classes;
   if (request->astack_class >= classes.size() || binding->gate() == shim::Gate::trap) return Errc::invalid_argument;
 
-  // G4: what the client has given back before it asked is not to be in its way, though we may hear of it only later.
+  // G4: regions that the client gave back before it asked must not count, even if their lines have not reported it yet.
   for (const auto& region : binding->secondary()) {
     if (has_ended(region->line())) on_line(*binding, region);
   }
@@ -114,7 +114,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   const int answer_on = line.get();
   auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
                                                   std::move(share), accounts_->take(user, {.descriptors = 1}));
-  // First the watch: the binding's end, on whatever thread, is to find all of it.
+  // Watched before it is added: the end of the binding, on whatever thread, must find the region complete.
   const auto on_end = [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);
   };
@@ -131,16 +131,17 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
     return Errc::invalid_argument;
   }
   if (shim::grant_growth(answer_on, grown.count, fd->get())) return {};  // G6
-  // Too many descriptors are in flight, or there is no memory. A refusal needs none: it arrives, or the hang-up does.
+  // Too many descriptors are in flight, or there is no memory. A refusal needs neither: it arrives, or the hang-up
+  // does.
   shim::refuse_growth(answer_on, Errc::limit_reached);
   on_line(*binding, region);
   return Errc::limit_reached;
 }
 
-/// G9: the client has let go, or says what there is nothing to say about: either way the line has ended.
+/// G9: the client has hung up, or sent a message that no protocol allows: either way the line has ended.
 void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
   watcher_.unwatch(region->line_watch);
-  const bool ours = binding.take_out(*region);  // else the binding's end has it
+  const bool ours = binding.take_out(*region);  // otherwise the binding's end settles it
   region->hang_up();
   region->close();
   estacks_.let_go(region->astacks());

@@ -1,4 +1,4 @@
-// Growth of the supply of A-stacks (LRPC §5.2), the server's half: secondary regions and what is counted of them.
+// Growth of the supply of A-stacks (LRPC §5.2), the server's half: secondary regions and how they count.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace lrpc::server {
 
-/// One secondary region: its A-stacks, all of one class. Shared like a ServedBinding, whose hold it is: E-stacks and
-/// poller hold it by as_binding(), so it is unmapped when the last of them has left its A-stacks.
+/// One secondary region and its A-stacks, all of one class. Shared like a ServedBinding: E-stacks and pollers hold it
+/// by as_binding(), so it is unmapped when the last of them has left its A-stacks.
 class SecondaryRegion {
  public:
   SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
@@ -32,15 +32,16 @@ class SecondaryRegion {
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
   [[nodiscard]] int line() const noexcept { return line_.get(); }
   void hang_up() noexcept { line_.hang_up(); }
-  /// The binding, and a hold on this beside it.
+  /// A pointer to the binding that keeps this region alive, too.
   [[nodiscard]] static std::shared_ptr<ServedBinding> as_binding(const std::shared_ptr<SecondaryRegion>& region) {
     return {region, region->binding_.get()};
   }
-  /// No call on it is executed any more: the client has let go, or the binding is revoked (then its words are, too).
+  /// From now on no call on it begins: the client has given it back, or the binding is revoked (then revoke_words(),
+  /// too).
   void close() noexcept;
   void revoke_words() noexcept;
-  /// Once it has been closed and is in no list: it counts no longer, if no procedure runs on it. False: one may; to be
-  /// tried again (Accounts::settle_later()). By one thread at a time.
+  /// After close(), once it is in no list: if no procedure runs on it, gives back its share. False: one may run; try
+  /// again (Accounts::settle_later()). By one thread at a time.
   [[nodiscard]] bool settle() noexcept;
 
   std::uint64_t line_watch = 0;  ///< The clerk's.
@@ -56,16 +57,16 @@ class SecondaryRegion {
   bool settled_ = false;
 };
 
-/// What the clerk does about them, for all bindings of a domain.
+/// The clerk's work on them, for all bindings of a domain.
 class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
   SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
                    std::shared_ptr<Accounts> accounts);
 
-  /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
+  /// The client asks for more A-stacks: grants or refuses, with an answer on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
-  /// The binding has been revoked: lets go of its secondary regions. Not while the watcher may still add some.
+  /// The binding has been revoked: ends its secondary regions. Not while the watcher may still add some.
   void end(ServedBinding& binding);
 
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
