@@ -16,10 +16,10 @@
 namespace lrpc::server {
 namespace {
 
-/// With estack_idle without limit, too, it looks now and then.
+/// Even if estack_idle is without limit, an E-stack wakes and looks this often.
 constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
 
-/// Without a call for so long, an E-stack sleeps for longer, and no poller remembers its A-stack.
+/// After this long without a call, an E-stack sleeps for longer, and no poller remembers its A-stack.
 constexpr auto kRestsAfterUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
 
 }  // namespace
@@ -34,7 +34,7 @@ void EStack::run() {
 void EStack::serve_astack() {
   if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
     spent_ = true;
-    // It was allowed at export; if it is no longer, calls go on with ours.
+    // It was allowed at the export. If it is not any more, the E-stack serves with the scheduling that it has.
     try {
       (void)shim::schedule_this_thread(*scheduling);
     } catch (const std::bad_alloc&) {  // the error's text
@@ -44,14 +44,14 @@ void EStack::serve_astack() {
   say_attached();
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    // At rest first: the pool says that a call has no E-stack, then looks which ones rest. Two loads for the
-    // most part: another user that has as many as it may have does not get us to take the lock.
+    // Set before the loads: the pool notes first that a call waits, then looks which E-stacks rest. Mostly these two
+    // loads suffice: a user that waits at its own limit does not make other users' E-stacks take the lock.
     at_rest_.store(true, std::memory_order_seq_cst);
     const bool may_be_wanted = pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||
                                own_user_waits_->load(std::memory_order_seq_cst);
     if (may_be_wanted && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
-    // The poller has the calls: one that it misses must find its E-stack.
+    // While a poller has the calls, the A-stack is in use: a call that the poller misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes)
       last_used_.store(now, std::memory_order_relaxed);
     const auto unused = now - last_used_.load(std::memory_order_relaxed);
@@ -67,20 +67,21 @@ void EStack::serve_astack() {
   at_rest_.store(false, std::memory_order_relaxed);
 }
 
-/// T11, T12. First for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last call.
+/// T11, T12. Soon after a call for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last
+/// call.
 void EStack::park(std::uint64_t unused) noexcept {
   const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
   const bool briefly = unused < to_ticks(kRestsAfterUs) || left_to_poller();
-  // A client that has moved a longer sleep to a futex of its own must not keep the thread.
+  // A client may move a longer sleep to a futex of its own: then the summons must still wake the thread.
   const shim::SleepingWord* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
   shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                     briefly ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle, summons);
   if (!briefly) context_.note_clock();  // the machine may have been suspended meanwhile
 }
 
-/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps for a
-/// bounded time only: the poller may be inside another client's long procedure, and a call that nobody waits for, which
-/// is not rung again, would be there as long. What is only remembered is forgotten here.
+/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps only for a
+/// bounded time: the poller may be in another client's long procedure, and a call that nobody waits for is not rung
+/// again, so it would wait as long. If the A-stack is only remembered, the poller must forget it from here on.
 bool EStack::left_to_poller() noexcept {
   Polled polled = Polled::remembered;
   return !astack_->polled.compare_exchange_strong(polled, Polled::no) && polled == Polled::yes;
@@ -92,11 +93,11 @@ bool EStack::served_one() {
   return true;
 }
 
-/// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True
-/// if there is something to do; false: park.
+/// Yields the processor so that the caller can take it, come back with the next call and yield in turn. True: there is
+/// something to do; false: park.
 bool EStack::hand_over_and_look() {  // H2
   if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
-  if (exchanges()) return false;  // from now on the caller does not give its processor back
+  if (exchanges()) return false;  // the caller polls from now on, and yields no more
   policy_.gave_way();
   for (int i = 0; i < EStackPolicy::kYields; ++i) {
     sched_yield();
@@ -119,7 +120,7 @@ void EStack::after_call() {
   const bool hot =
       policy_.served(now.since(astack_->last_call), static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
   astack_->last_call = now.ticks;
-  // A call that was refused has not primed the context: what it names may be of another interface.
+  // A call that was refused has not primed the context, which may name a procedure of another interface.
   const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
                          astack_->entries[context_.procedure()].may_block;
   if (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) {
@@ -127,7 +128,7 @@ void EStack::after_call() {
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
       pollers_.offer(binding_, *astack_);
   }
-  if (poller_is_here()) {  // it stays for long, whatever it does: no measure of an offer
+  if (poller_is_here()) {  // the poller may keep the processor for long: not measured
     sched_yield();
     policy_.gave_way();
   } else if (policy_.yield_due(now)) {
@@ -139,11 +140,11 @@ void EStack::after_call() {
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }
 
-/// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for
-/// long. Read where the caller could write: it would only deceive its own E-stack.
+/// Whether the hint tells the caller that a poller has the A-stack. An offer alone does not count: it may wait for
+/// long. The client can write the hint, but would deceive only its own E-stack.
 bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
 
-/// A poller sits on this processor, as a guest (H14): its callers leave that to it, not to us.
+/// A poller is on this processor as a guest (H14): callers yield to the poller here, not to the E-stack.
 bool EStack::poller_is_here() const noexcept {
   const shim::PolledHint hint(astack_->head->polled.load(std::memory_order_relaxed));
   return hint.guest() && hint.processor() == shim::current_processor();
@@ -160,7 +161,7 @@ void EStack::sit_with_caller(shim::Moment now) {  // H2
     case EStackPolicy::Move::bind: break;
   }
   if (!pool_.processors_.contains(caller)) return;
-  // H1, said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
+  // H1, set before it is true: the caller's next call may come during the move, and must wait for the E-stack there.
   policy_.bound_to(caller, now);
   say_attached();
   if (shim::move_to_processor(caller)) {
@@ -170,7 +171,7 @@ void EStack::sit_with_caller(shim::Moment now) {  // H2
   }
 }
 
-/// The scheduler is to place it again.
+/// Unbinds the thread: the scheduler places it again.
 void EStack::leave_processor(shim::Moment now) {
   if (!policy_.bound()) return;
   pool_.processors_.spread_this_thread();
@@ -178,7 +179,7 @@ void EStack::leave_processor(shim::Moment now) {
   say_attached();
 }
 
-/// H1. Sequentially consistent, as detach() has it.
+/// H1. Sequentially consistent, as in detach().
 void EStack::say_attached() noexcept {
   const auto hint = policy_.bound() ? shim::EStackHint::beside(policy_.processor()) : shim::EStackHint::anywhere();
   astack_->head->attached.store(hint.bits(), std::memory_order_seq_cst);
@@ -187,9 +188,9 @@ void EStack::say_attached() noexcept {
 void EStack::detach() {
   leave_processor(shim::this_moment());
   LRPC_STEP("T14");
-  // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
-  // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another
-  // E-stack.
+  // T14: first tell the client (by the hint) and the clerk (by the association) that no E-stack is associated; then
+  // look once more. A caller rings and then reads the hint, and the clerk reads the association: so either this look
+  // finds the call, or the bell brings another E-stack.
   astack_->head->attached.store(shim::EStackHint::nobody().bits(), std::memory_order_seq_cst);
   {
     std::lock_guard lock(pool_.mutex_);
@@ -200,7 +201,7 @@ void EStack::detach() {
   LRPC_STEP("T14 last look");
   (void)serve(*astack_, context_);
 
-  std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
+  std::shared_ptr<ServedBinding> last;  // released after the lock: it may unmap
   std::lock_guard lock(pool_.mutex_);
   pool_.shares_.give(binding_->holder());
   astack_ = nullptr;

@@ -19,7 +19,7 @@ namespace {
 /// shorter.
 constexpr std::chrono::milliseconds kIdleLife{5'000};
 
-/// Before another E-stack is tried, in ms, where the system had no thread or memory for one.
+/// In ms: the pause before another E-stack is tried, if the system had no thread or memory for one.
 constexpr std::uint32_t kNoThreadPause = 100;
 
 }  // namespace
@@ -51,7 +51,8 @@ void EStackPool::reclaim(Holder holder, std::size_t calls) {
   std::lock_guard lock(mutex_);
   if (stop_) return;
   supply_locked();  // an E-stack may have become idle before the last of these calls waited
-  // Also for calls that have waited before: an E-stack to spare may have been busy then, and the system out of threads.
+  // Also for calls that waited before: an E-stack that may leave now may have been busy then, and the system out of
+  // threads.
   reclaim_locked(holder, std::min(calls, shares_.waiting(holder)));
 }
 
@@ -88,12 +89,12 @@ bool EStackPool::start_locked(EStack*& estack) {
 }
 
 void* EStackPool::thread_main(void* estack) {
-  const shim::NoCancellation never;  // a procedure must not take its E-stack along
+  const shim::NoCancellation never;  // cancellation in a procedure must not end its E-stack
   static_cast<EStack*>(estack)->run();
   return nullptr;
 }
 
-/// Those that need none any more are dropped.
+/// The next waiting call. Calls that have an E-stack by now, or whose binding is revoked, are dropped.
 std::optional<WaitingCall> EStackPool::take_waiting_locked() {
   for (;;) {
     auto next = shares_.next();
@@ -102,9 +103,9 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
 }
 
 void EStackPool::reclaim_locked(Holder holder, std::size_t most) {
-  // T14 · those unused for longest (LRPC §3.2), first of those who have more than their share, that do not execute a
-  // call now; the others look whether they are wanted when they are done. One whose A-stack is being served by a poller
-  // sleeps, and nobody would wake it to look.
+  // T14 · dismisses E-stacks that execute no call now: first those of holders with more than their share, and of these
+  // the ones unused for longest (LRPC §3.2). The others check is_wanted() after their call. A resting E-stack is
+  // dismissed even if a poller serves its A-stack: it sleeps, and nothing would wake it to check.
   if (most == 0) return;
   ++searches_;
   spare_.clear();
@@ -156,7 +157,7 @@ void EStackPool::dismiss(ServedBinding& binding) noexcept {
   std::lock_guard lock(mutex_);
   if (shares_.waiting(holder) != 0) {
     for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(holder, astack);
-    binding.each_secondary([&](SecondaryRegion& region) {  // none of them goes now: that would unmap
+    binding.each_secondary([&](SecondaryRegion& region) {  // takes no copies, the last of which would unmap
       for (ServedAStack& astack : region.astacks()) (void)shares_.remove(holder, astack);
     });
   }
@@ -194,7 +195,7 @@ bool EStackPool::next_assignment(EStack& estack) {
     }
     shim::Thread before = std::exchange(last_to_end_, std::move(estack.thread_));
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
-    if (shares_.any_waiting() && !stop_) ask_clerk_(0);  // it could not be used again: there is room for a new one
+    if (shares_.any_waiting() && !stop_) ask_clerk_(0);  // it could not be used again: now there is room for a new one
     ended_.notify_all();
     lock.unlock();
     if (before.running()) before.join();
@@ -220,7 +221,7 @@ void EStackPool::supply_locked() {
     EStack* estack = nullptr;
     if (!start_locked(estack)) {
       shares_.put_back(*std::move(next));
-      // A caller that waits for no return does not ring again.
+      // Tried again: a caller that waits for no return does not ring again.
       ask_clerk_(kNoThreadPause);
       return;
     }
@@ -233,7 +234,7 @@ void EStackPool::stop() {
   std::unique_lock lock(mutex_);
   stop_ = true;
   shares_.clear();
-  // Again and again: a client that writes into the word as an E-stack is about to park has it sleep all the same.
+  // Repeated, because a client that writes into the word as an E-stack is about to park makes it sleep all the same.
   do {
     for (const auto& estack : estacks_) {
       if (estack->astack_ != nullptr) {

@@ -52,7 +52,7 @@ class EStack {
   EStackPool& pool_;
   PollerTeam& pollers_;
   std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
-  std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
+  std::atomic<bool> at_rest_{false};         ///< It executes nothing, and checks is_wanted() before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
   PrimedContext context_;
   EStackPolicy policy_;
@@ -62,7 +62,7 @@ class EStack {
   std::shared_ptr<ServedBinding> binding_;
   ServedAStack* astack_ = nullptr;
   std::condition_variable assigned_;
-  const std::atomic<bool>* own_user_waits_ = nullptr;  ///< EStackShares::take(), while it is associated.
+  const std::atomic<bool>* own_user_waits_ = nullptr;  ///< Of EStackShares::take(); valid while it is associated.
   shim::Thread thread_;
 };
 
@@ -70,8 +70,9 @@ class EStack {
 /// E-stack.
 class EStackPool {
  public:
-  /// The references must outlive it. `ask_clerk(ms)` has supply() called so much later on the clerk's thread, whose
-  /// scheduling is the domain's; it runs on any thread, under the pool's lock, and must not fail.
+  /// The references must outlive it. `ask_clerk(ms)` makes the clerk's thread call supply() after that time, because
+  /// new E-stacks inherit that thread's scheduling. It is called on any thread, under the pool's lock, and must not
+  /// fail.
   EStackPool(const ServerOptions& options, DomainProcessors& processors, PollerTeam& pollers,
              std::function<void(std::uint32_t)> ask_clerk);
   EStackPool(const EStackPool&) = delete;
@@ -79,26 +80,26 @@ class EStackPool {
   ~EStackPool() { stop(); }
 
   /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
-  /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
+  /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never waits for a
   /// running procedure.
   ///
-  /// To be called for each A-stack with a call that one look at a binding finds; then, if calls wait, reclaim() once.
+  /// Call it for each A-stack with a call that one look at a binding finds; then, if calls wait, call reclaim() once.
   /// False: the call waits. `other_waits`: another call of this look waits already, so no new E-stack is tried.
   [[nodiscard]] bool associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack, bool other_waits);
-  /// The same before there is a call, if that takes nothing from anybody: an E-stack is idle, no call waits, and the
-  /// user has less than its share.
+  /// The same before there is a call, but only if an E-stack is idle, no call waits, and the user has less than its
+  /// share.
   void stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept;
-  /// After one look at a binding that left `calls` of its calls without an E-stack: has up to as many E-stacks
-  /// leave A-stacks on which they execute nothing, if the holder may take them.
+  /// After one look at a binding that left `calls` of its calls without an E-stack: makes up to as many E-stacks leave
+  /// A-stacks on which they execute nothing, as far as the holder may take them.
   void reclaim(Holder holder, std::size_t calls);
-  /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
+  /// admit() before the binding's first call, dismiss() after its revocation. admit() throws std::bad_alloc.
   void admit(const ServedBinding& binding);
   /// The binding was revoked: its calls wait for E-stacks no longer.
   void dismiss(ServedBinding& binding) noexcept;
-  /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
-  /// unless associate() says so again.
+  /// Makes E-stacks leave these A-stacks as soon as they do not execute a call; no other one comes, unless associate()
+  /// is called again.
   void let_go(std::span<ServedAStack> astacks);
-  /// Serves those that wait for one, with new E-stacks as far as there is room. On the clerk's thread.
+  /// Gives E-stacks to the calls that wait, new ones as far as there is room. On the clerk's thread.
   void supply();
   /// Waits until every E-stack has returned from its procedure and its thread has ended. Every binding must have been
   /// revoked before.
@@ -122,12 +123,12 @@ class EStackPool {
   void assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
-  /// At most so many, in one search.
+  /// Makes at most `most` E-stacks leave, in one search.
   void reclaim_locked(Holder holder, std::size_t most);
-  /// A user that is refused (estack_shares.h) may need several to leave before it gets one: has the next one leave.
+  /// A user that is refused (estack_shares.h) may need several to leave before it gets one: makes the next one leave.
   void reclaim_for_refused_locked();
   void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;
-  /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
+  /// Whether an E-stack without a call is to leave its A-stack for a call that waits.
   [[nodiscard]] bool is_wanted(const EStack& estack);
   void supply_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
@@ -144,7 +145,7 @@ class EStackPool {
   shim::Thread last_to_end_;   ///< To be joined by the next that ends, or by stop().
   std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
   std::vector<Spare> spare_;   ///< Of one search. Has room for all.
-  EStackShares shares_;        ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
+  EStackShares shares_;        ///< Counts those that are associated, and queues the calls that wait for one.
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};
   std::atomic<std::uint64_t> moves_{0};

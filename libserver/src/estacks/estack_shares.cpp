@@ -11,7 +11,7 @@ namespace lrpc::server {
 bool EStackShares::Sharers::may_grow(std::size_t has) const {
   if (has >= most_of_one) return false;
   const std::size_t free = most - std::min(most, in_use);
-  // One that has none may have the first that leaves another A-stack. Without a last part there are no fair shares.
+  // One that has none may have the next that leaves another A-stack. If `last` is 0 there are no fair shares.
   return has == 0 || last == 0 || free > last || shim::one_may_take(1, has, last - free, last);
 }
 
@@ -68,8 +68,8 @@ EStackShares::One& EStackShares::one_of(Holder holder) {
 void EStackShares::changed(Holder holder) {
   const auto first_of = [](const One& one) { return one.waiting.empty() ? 0 : one.waiting.front().number; };
   const auto user = users_.ones.find(holder.user);
-  // An E-stack says that it rests, then reads what we write; a thread with a call writes it, then looks which E-stacks
-  // rest.
+  // An E-stack notes that it rests, then reads the flags that are set here. A thread with a call sets them, then looks
+  // which E-stacks rest. So one of the two sees the other.
   if (holder.remote()) {
     const auto host = hosts_.ones.find(holder.host);
     hosts_.changed(host, !host->second.waiting.empty(), first_of(host->second));
@@ -127,7 +127,7 @@ void EStackShares::put_back(WaitingCall call) { enter(std::move(call), true); }
 
 WaitingCall EStackShares::take_out(Holder holder, ServedAStack& astack) {
   WaitingPlace& place = *astack.waiting;
-  WaitingCall taken = std::exchange(*place.call, {});  // keeps its binding no more
+  WaitingCall taken = std::exchange(*place.call, {});  // the place no longer holds its binding
   place.here.splice(place.here.end(), one_of(holder).waiting, place.call);
   --own(holder).waiting;
   changed(holder);
@@ -164,7 +164,7 @@ std::optional<Holder> EStackShares::refused_host() const {
 void EStackShares::clear() {
   for (Sharers* const all : {&users_, &hosts_}) {
     for (auto one = all->ones.begin(); one != all->ones.end();) {
-      std::list<WaitingCall>& line = one++->second.waiting;  // take_out() may end it with its last call
+      std::list<WaitingCall>& line = one++->second.waiting;  // take_out() may erase the entry with its last call
       for (std::size_t left = line.size(); left != 0; --left) (void)take_out(line.front().holder, *line.front().astack);
     }
   }
@@ -180,7 +180,7 @@ std::size_t EStackShares::waiting(Holder holder) const {
 
 bool EStackShares::may_take_from_other(Holder holder, Holder from, std::size_t got, std::size_t leaving) const {
   const Sharers& between = shared_by(holder, from);
-  // A host that may not have another beside other hosts takes from other users in vain.
+  // A host that may not have another beside other hosts would take from other users in vain.
   if (holder.remote() && !from.remote() && !hosts_.may_grow(hosts_.held(holder) + got)) return false;
   return between.may_take(between.held(holder) + got, between.held(from) - leaving);
 }

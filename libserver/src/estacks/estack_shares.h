@@ -1,4 +1,4 @@
-// Which user may have how many of a server's E-stacks, and whose calls wait for one.
+// How many of a server's E-stacks each user may have, and whose calls wait for one.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@
 
 namespace lrpc::server {
 
-/// How many each user has, and its calls that wait; which user may have one more: at once, or from which other user.
-/// Not thread-safe: under the pool's lock, but for what is said to be read without it.
+/// Counts the E-stacks of each user, queues its waiting calls, and decides which user may have one more: a free one, or
+/// one of which other user. Not thread-safe: under the pool's lock, except for what may be read without it.
 ///
 /// An E-stack that executes a procedure cannot be taken back. So the last eighth of all E-stacks, or what the limit of
 /// one user leaves if that is less, is for users that have few: beside others, a user gets only its fair share of it
@@ -28,9 +28,8 @@ namespace lrpc::server {
 /// all but an eighth of it, and of the last eighth, beside others, its fair share. A host that may not have another
 /// does not keep the calls of other hosts and users waiting.
 ///
-/// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most,
-/// for a call of another host by that of the hosts, too. And nothing but admit() needs memory for a holder that has
-/// been admitted.
+/// However many calls of a user wait: the work for each call is proportional at most to the number of users, for a call
+/// of another host also to that of the hosts. And nothing but admit() needs memory for a holder that has been admitted.
 class EStackShares {
  public:
   explicit EStackShares(const ServerOptions& options)
@@ -46,8 +45,8 @@ class EStackShares {
   }
   void dismiss(Holder holder) noexcept;
 
-  /// The holder has one more. Whether calls of its user wait for an E-stack: may be read without the lock until that
-  /// one is given back.
+  /// The holder has one more. Returns a flag that says whether calls of its user wait for an E-stack. The flag may be
+  /// read without the lock until that E-stack is given back.
   const std::atomic<bool>& take(Holder holder);
   void give(Holder holder);
   [[nodiscard]] std::size_t held(Holder holder) const { return own(holder).held(holder); }
@@ -57,27 +56,28 @@ class EStackShares {
   bool add(WaitingCall call);
   /// False: it did not wait.
   bool remove(Holder holder, ServedAStack& astack);
-  /// The call to be served next: of the users that wait below their limit the one with the fewest, of its hosts the one
-  /// with the fewest, and of the calls the first. Nothing: there is no such user, or it is refused; then all are.
+  /// Takes the call to be served next. Of the users that wait below their limit it is that of the one with the fewest
+  /// E-stacks, of its hosts that of the one with the fewest, of the calls the first. Nothing: there is no such user, or
+  /// it is refused; then all are.
   [[nodiscard]] std::optional<WaitingCall> next();
   /// The user whose call would be next, if it is refused.
   [[nodiscard]] std::optional<Holder> refused() const;
-  /// The same of the other hosts, if it may not have another beside them.
+  /// The same among other hosts: the host whose call would be next, if it may not have another beside them.
   [[nodiscard]] std::optional<Holder> refused_host() const;
-  /// It could not be served: it goes where it was.
+  /// The call could not be served: it goes back to the front of its queue.
   void put_back(WaitingCall call);
   void clear();
   [[nodiscard]] bool any_waiting() const noexcept { return users_.waiting + hosts_.waiting != 0; }
   [[nodiscard]] std::size_t waiting(Holder holder) const;
-  /// Whether calls of a user wait that is below its limit: then E-stacks ask is_wanted(). It does not depend on what
-  /// other users have. Read without the lock.
+  /// Whether a user that is below its limit has calls that wait: if so, E-stacks ask is_wanted(). It does not depend on
+  /// what other users have. May be read without the lock.
   [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
 
-  /// Whether the holder may have one more if there is one.
+  /// Whether the holder may have one more E-stack, if one is free.
   [[nodiscard]] bool may_have_another(Holder holder) const;
   /// The same, and it has less than its share.
   [[nodiscard]] bool has_few(Holder holder) const;
-  /// What each user that has or wants any may have when there are not enough.
+  /// The share of each user that has or wants any, when there are not enough.
   [[nodiscard]] std::size_t share() const { return users_.share(); }
   /// Whether an E-stack of `from` that executes nothing is to leave its A-stack for a call of `holder`. Between users:
   /// a user that has more than its share loses it to any other, and a user that has less may take it from any other.
@@ -86,26 +86,26 @@ class EStackShares {
   [[nodiscard]] bool may_take(Holder holder, Holder from) const {
     return holder == from || may_take_from_other(holder, from, 0, 0);
   }
-  /// Whether `from` has more than its share, of what it shares with `holder`.
+  /// Whether `from` has more than its share: among hosts if both are hosts, else among users.
   [[nodiscard]] bool has_many(Holder holder, Holder from) const {
     const Sharers& between = shared_by(holder, from);
     return between.held(from) > between.share();
   }
-  /// Before the first take_in_search() of a search. What an earlier search took counts again, until it has left.
+  /// Call it before the first take_in_search() of a search. What an earlier search took counts again until it has left.
   void begin_search() noexcept;
-  /// may_take() for one of several E-stacks of a search; true: it is taken, and counts as if it had left. `got`: so
-  /// many others it has taken from others.
+  /// may_take() for one of several E-stacks of a search. True: it is taken, and counts as if it had left. `got`: how
+  /// many this search has taken from other holders; counts this one, too.
   [[nodiscard]] bool take_in_search(Holder holder, Holder from, std::size_t& got);
-  /// Whether it is to leave for a call that waits.
+  /// Whether an E-stack of the holder that executes nothing is to leave for a call that waits.
   [[nodiscard]] bool is_wanted(Holder holder) const;
 
  private:
   struct One {
     std::size_t bindings = 0;
     std::size_t held = 0;
-    std::size_t leaving = 0;         ///< Of these, what the search that goes on has taken for another.
+    std::size_t leaving = 0;         ///< Of these, those that the current search has taken for another.
     std::list<WaitingCall> waiting;  ///< In the order in which they came. Those of other hosts wait with their host.
-    std::atomic<bool> waits{false};  ///< There are some, also of its hosts.
+    std::atomic<bool> waits{false};  ///< Calls wait, of this one or of its hosts.
     std::uint64_t first = 0;         ///< The number of the call that it would have served next; 0: none.
     bool shares = false;             ///< It has or wants any.
     bool eligible = false;           ///< It wants some and is below its limit.
@@ -117,8 +117,8 @@ class EStackShares {
     Sharers(bool hosts, std::size_t all, std::size_t of_one)
         : of_hosts(hosts), most(all), most_of_one(of_one), last(std::min(all / 8, all - of_one)) {}
     [[nodiscard]] std::uint64_t key(Holder holder) const noexcept { return of_hosts ? holder.host : holder.user; }
-    /// Whether one that has so many may have one more if there is one. It depends on what all have now, so the answer
-    /// is never kept. If one may not, nobody that has more may.
+    /// Whether one that has `has` E-stacks may have one more if one is free. It depends on what all have now, so the
+    /// answer must not be stored. If one may not, none that has more may.
     [[nodiscard]] bool may_grow(std::size_t has) const;
     [[nodiscard]] bool may_take(std::size_t has, std::size_t from_has) const;
     [[nodiscard]] std::size_t share() const {
@@ -126,7 +126,8 @@ class EStackShares {
     }
     [[nodiscard]] std::size_t held(Holder holder) const;
     [[nodiscard]] bool is_wanted_by_other(Holder holder) const;
-    /// Of those that wait below their limit the one with the fewest; of several the one that has waited longest.
+    /// Of those that wait below their limit the one with the fewest; if several have as few, the one that has waited
+    /// longest.
     [[nodiscard]] Ones::const_iterator first_in_line() const;
     /// After each change to one. `first_call`: see One::first.
     void changed(Ones::iterator one, bool any_waiting, std::uint64_t first_call);
@@ -136,22 +137,22 @@ class EStackShares {
     const std::size_t most_of_one;
     const std::size_t last;  ///< This many are for those that have few.
     Ones ones;
-    std::size_t in_use = 0;    ///< That all have.
+    std::size_t in_use = 0;    ///< What all have together.
     std::size_t waiting = 0;   ///< Calls of all.
     std::size_t sharers = 0;   ///< Those that have or want any.
     std::size_t eligible = 0;  ///< Those that wait below their limit.
   };
 
-  /// Those among whom the holder's calls wait.
+  /// The table in which the holder's calls wait.
   [[nodiscard]] Sharers& own(Holder holder) noexcept { return holder.remote() ? hosts_ : users_; }
   [[nodiscard]] const Sharers& own(Holder holder) const noexcept { return holder.remote() ? hosts_ : users_; }
-  /// Those who share what both have some of.
+  /// The table in which the two compete.
   [[nodiscard]] const Sharers& shared_by(Holder one, Holder other) const noexcept {
     return one.remote() && other.remote() ? hosts_ : users_;
   }
-  /// The holder there; made if there is none, as is its user.
+  /// The holder's entry in own(). It is made if there is none, like that of its user.
   [[nodiscard]] One& one_of(Holder holder);
-  /// Changes the user, and the host if it is one.
+  /// Changes the user's entry, and the host's if the holder is one.
   template <class Change>
   void change(Holder holder, Change&& change_one) {
     One& one = one_of(holder);
@@ -162,15 +163,15 @@ class EStackShares {
   /// After each change to a holder.
   void changed(Holder holder);
   void enter(WaitingCall call, bool at_front);
-  /// Back to its A-stack.
+  /// Takes the call out of its queue; its place goes back to its A-stack.
   [[nodiscard]] WaitingCall take_out(Holder holder, ServedAStack& astack);
-  /// Whose call is next, if it is refused or if it is not.
+  /// The holder whose call is next; only if its user is refused, or only if it is not.
   [[nodiscard]] std::optional<Holder> first_in_line(bool if_refused) const;
-  /// In a search that has taken `got` from others, and `leaving` of them from `from`.
+  /// may_take() in a search that has taken `got` from others, and `leaving` from `from`.
   [[nodiscard]] bool may_take_from_other(Holder holder, Holder from, std::size_t got, std::size_t leaving) const;
 
   Sharers users_;
-  Sharers hosts_;  ///< They share what their user has.
+  Sharers hosts_;  ///< They share what their user may have.
   std::atomic<bool> eligible_wait_{false};
   std::uint64_t last_number_ = 0;
 };
