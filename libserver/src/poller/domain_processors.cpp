@@ -33,7 +33,7 @@ void DomainProcessors::look_at(pid_t thread) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof set, &set) != 0)
-    return;  // over 1,024 processors, or the thread is gone: as before
+    return;  // over 1,024 processors, or the thread is gone: no change
   const auto words = std::bit_cast<std::array<std::uint64_t, CPU_SETSIZE / 64>>(set);
   for (std::size_t i = 0; i < mask_.size(); ++i) mask_[i].store(words[i], std::memory_order_relaxed);
 }

@@ -13,9 +13,8 @@
 
 namespace lrpc::server {
 
-/// The processors of a domain: the affinity that its threads were born with, or what has been made of it from outside
-/// since (taskset, a cpuset). Told by the affinity of the clerk's thread, which nobody of this library ever moves.
-/// Thread-safe.
+/// The processors of a domain: the affinity that its threads started with, or what was set from outside since (taskset,
+/// a cpuset). Read from the clerk's thread, whose affinity this library never changes. Thread-safe.
 class DomainProcessors {
  public:
   /// Takes the calling thread's affinity.
@@ -23,26 +22,26 @@ class DomainProcessors {
   DomainProcessors(const DomainProcessors&) = delete;
   DomainProcessors& operator=(const DomainProcessors&) = delete;
 
-  /// From now on the calling thread's affinity is the domain's. For one thread, the clerk's, as often as it likes: the
-  /// first time it is looked up, later as by refresh().
+  /// From now on the calling thread's affinity is the domain's. Only for the clerk's thread, any number of times: the
+  /// first call reads the affinity, later ones are refresh().
   void refer_to_this_thread() noexcept;
   [[nodiscard]] bool contains(std::uint16_t processor) const noexcept {
     if (!shim::is_processor(processor)) return false;
     return (mask_[processor / 64].load(std::memory_order_relaxed) >> (processor % 64) & 1) != 0;
   }
-  /// Looks again if the last look is over 10 ms old: one system call then. `now` in ticks().
+  /// Reads the affinity again if it was last read over 10 ms ago: then one system call. `now` in ticks().
   void refresh(std::uint64_t now) noexcept;
   /// Lets the calling thread run on all of them.
   void spread_this_thread() const noexcept;
-  /// Whether one of them is such that `unwanted(processor)` is false, which may be so where it is not known what they
-  /// are (the kernel has more than a cpu_set_t holds). At most one look at each.
+  /// Whether `unwanted(processor)` is false for one of them. Also true if they are not known (the kernel has more than
+  /// a cpu_set_t holds). Calls `unwanted` at most once for each.
   template <class Unwanted>
   [[nodiscard]] bool any_but(Unwanted&& unwanted) const noexcept {
     bool found = false;
     const bool known = visit([&](std::uint16_t processor) { return !(found = !unwanted(processor)); });
     return found || !known;
   }
-  /// How many of them `counts(processor)` is true for.
+  /// The number of processors for which `counts(processor)` is true.
   template <class Counts>
   [[nodiscard]] std::uint64_t count_if(Counts&& counts) const noexcept {
     std::uint64_t count = 0;
@@ -52,8 +51,8 @@ class DomainProcessors {
     });
     return count;
   }
-  /// The next one after `processor`, the first after the last, that is not unwanted. Perhaps itself; none:
-  /// kNoProcessor.
+  /// The next one after `processor` that is not unwanted; after the last follows the first. Perhaps `processor` itself;
+  /// if there is none, kNoProcessor.
   template <class Unwanted>
   [[nodiscard]] std::uint16_t next_after(std::uint16_t processor, Unwanted&& unwanted) const noexcept {
     std::uint16_t first = shim::kNoProcessor;
@@ -66,8 +65,8 @@ class DomainProcessors {
     });
     return next == shim::kNoProcessor ? first : next;
   }
-  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel
-  /// does not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
+  /// Lets the calling thread run on all of them but the unwanted ones. False: all are unwanted. If the kernel refuses,
+  /// or they are not known, the thread runs where it ran, and this is true: placement only affects speed.
   template <class Unwanted>
   [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
     cpu_set_t set;
@@ -82,7 +81,7 @@ class DomainProcessors {
   }
 
  private:
-  /// Shows them to `go_on` until that is false. Whether there were any.
+  /// Calls `go_on` for each of them until it returns false. Returns whether there are any.
   template <class GoOn>
   bool visit(GoOn&& go_on) const noexcept {
     bool any = false;
@@ -98,7 +97,7 @@ class DomainProcessors {
 
   std::array<std::atomic<std::uint64_t>, CPU_SETSIZE / 64> mask_{};
   std::atomic<pid_t> reference_{-1};
-  std::thread::id referring_;  ///< Whose that is; that thread's own.
+  std::thread::id referring_;  ///< The thread that reference_ names; only that thread uses this.
   std::atomic<std::uint64_t> looked_{0};
 };
 

@@ -1,4 +1,4 @@
-// When a poller sits beside a caller, because callers sit on all processors. Pure: no system call, no clock.
+// When a poller shares a processor with callers, because they run on all processors. Pure: no system call, no clock.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@ namespace lrpc::server {
 
 /// The state machine of a poller that is the guest of one processor after the other.
 ///
-/// Where callers sit on every processor, none is idle (LRPC §3.4), and each call takes two switches on its caller's
-/// own. A poller that takes one processor lets the callers on the others exchange, which is ten times as quick, and
-/// keeps those of its host waiting, whose calls it serves only once in PollerPolicy::kYieldUs. That pays if the others
-/// call often. Each processor is the host in its turn.
+/// If callers run on every processor, none is idle (LRPC §3.4), and each call takes two switches on its caller's own.
+/// If a poller takes one processor (its *host*), the callers on the others can exchange with it, which is ten times as
+/// quick. Callers on the host wait: their calls are served only once in PollerPolicy::kYieldUs. That pays if the others
+/// call often. Each processor is the host in turn.
 ///
-/// Of the poller's thread, but for may_begin().
+/// For the poller's thread only, except may_begin().
 class GuestPolicy {
  public:
-  /// With one host. A move costs some 60 us: the poller's own, and what the callers lose that are surprised by it.
+  /// Time with one host. A move costs some 60 us: the poller's own, and what callers lose that do not know of it yet.
   static constexpr std::uint64_t kTurnUs = 2'000;
-  /// The first turn: the cost of a try in vain.
+  /// Time of the first turn, which a try in vain costs.
   static constexpr std::uint64_t kTrialUs = 300;
-  /// What a call takes that its E-stack serves beside its caller: 2.5 to 3.5 us.
+  /// What a call takes that its E-stack serves on the caller's processor: 2.5 to 3.5 us.
   static constexpr std::uint64_t kCallUs = 3;
-  /// It leaves after so many turns in a row that did not pay: anything may disturb one. The trial begins as the first.
+  /// It stops after this many turns in a row that did not pay: anything may disturb one. It begins with one counted.
   static constexpr unsigned kPoorTurns = 2;
-  /// One poller serves 6 calls in a microsecond: on more processors than that it cannot pay.
+  /// One poller serves 6 calls in a microsecond: with more processors than 6 * kCallUs it cannot pay.
   static constexpr std::uint64_t kMostProcessors = 6 * kCallUs;
-  /// Afterwards it does not poll for so long: where the guest has moved the callers together, they find processors of
-  /// their own again, before a poller takes one for idle.
+  /// Afterwards it does not poll for this long: callers that the guest has moved together find processors of their own
+  /// again, before a poller takes one of those for idle.
   static constexpr std::uint64_t kSettleUs = 5'000;
 
   [[nodiscard]] bool may_begin(shim::Moment now) const noexcept { return back_off_.over(now); }
@@ -38,13 +38,13 @@ class GuestPolicy {
     begin_turn(kTrialUs, now);
     poor_turns_ = 1;
   }
-  /// The poller has served so many `calls` since it asked last.
+  /// Whether the turn is over. `calls`: those served since the last time that this was called.
   [[nodiscard]] bool turn_over(std::uint64_t calls, shim::Moment now) noexcept {
     calls_ += calls;
     return now.since(turn_began_) >= turn_us_;
   }
-  /// The turn is over. Whether to go on, with the next host. `processors`: those on which callers sit; without the
-  /// poller each of them would have a call in kCallUs.
+  /// The turn is over. Whether to go on, with the next host. `processors`: the number of those that callers run on;
+  /// without the poller each of them would have a call in kCallUs.
   [[nodiscard]] bool next_turn(std::uint64_t processors, shim::Moment now) noexcept {
     const bool pays = calls_ * kCallUs > now.since(turn_began_) * processors;
     poor_turns_ = pays ? 0 : poor_turns_ + 1;

@@ -1,4 +1,4 @@
-// Who has the places of a poller's full hot set. Pure: no system call, no clock.
+// Which A-stacks keep their places in a poller's full hot set. Pure: no system call, no clock.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@ namespace lrpc::server {
 struct HotPlace {
   Holder holder = {};
   std::uint64_t last_hit = 0;  ///< ticks()
-  std::size_t of_user = 0;     ///< How many places its user has, and its holder: place_for() counts.
+  std::size_t of_user = 0;     ///< Places of its user, and of its holder: place_for() counts.
   std::size_t of_holder = 0;
 };
 
 /// The place that an A-stack of `newcomer` gets in a full hot set; nothing: it gets none. The user with the most places
-/// gives one to a user that has fewer, even with that one. Other hosts are one user; among them the host with the most
-/// gives one in the same way. So nobody gets back what it has given, and no number of calls, however rare,
-/// keeps the calls of another user out. The A-stack that was called least recently goes.
+/// gives one to a user that even then has fewer. Other hosts are one user; among them the host with the most gives one
+/// in the same way. So no place is given to and fro, and no user keeps the calls of another user out, however many of
+/// its own A-stacks it calls, however rarely. The A-stack that was called least recently leaves.
 [[nodiscard]] inline std::optional<std::size_t> place_for(Holder newcomer, std::span<HotPlace> places) noexcept {
-  // Each holder's places are counted once, so this takes time by the number of places times that of holders.
+  // Each holder's places are counted once, so this takes time proportional to places times holders.
   for (HotPlace& place : places) place.of_user = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (places[i].of_user != 0) continue;

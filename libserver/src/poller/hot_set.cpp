@@ -1,4 +1,4 @@
-// What comes into a poller's hot set, and what leaves it: to its E-stack, or to another poller.
+// How A-stacks enter a poller's hot set, and how they leave it for their E-stack or another poller.
 #include <utility>
 
 #include "call/call_path.h"
@@ -13,7 +13,7 @@ namespace {
 
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
-/// How long an A-stack is left alone for which there was no place. Each offer takes locks, and may wake us.
+/// How long no A-stack is offered again for which there was no place: each offer takes locks, and may wake the poller.
 constexpr std::uint64_t kFullBackOffUs = 10'000;
 
 }  // namespace
@@ -38,8 +38,8 @@ void Poller::take_offers(shim::Moment now) {
   if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
 }
 
-/// False: all places are taken, and nobody has to give one up. Whoever gives one up leaves like one that is cold (H6,
-/// P4).
+/// False: all places are taken, and none has to be given up. An A-stack that gives its place up leaves like a cold one
+/// (H6, P4).
 bool Poller::make_room_for(const Hot& offer) {
   if (hot_count_ < kHotSet) return true;
   std::array<HotPlace, kHotSet> places;
@@ -54,9 +54,9 @@ void Poller::take_back_remembered(shim::Moment now) {
   for (const Remembered& one : remembered_) {
     auto binding = one.binding.lock();
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
-    if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another's by now
+    if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another poller's by now
     if (now.before(one.astack->not_before.load(std::memory_order_relaxed))) continue;
-    // H3: not one whose E-stack sleeps for long by now, nor one that has been offered again.
+    // H3: not one whose E-stack sleeps for long by now (no), nor one that has been offered again (yes).
     if (Polled before = Polled::remembered; !one.astack->polled.compare_exchange_strong(before, Polled::yes)) continue;
     if (polling_) say_polled(*one.astack);
     hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now.ticks};
@@ -64,22 +64,22 @@ void Poller::take_back_remembered(shim::Moment now) {
   remembered_.clear();
 }
 
-/// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that
-/// did not wakes the E-stack itself (T4).
+/// H6, for a caller that has just rung. This comes after the fence: if the caller still saw the hint, its call is seen
+/// here; if it did not, it wakes the E-stack itself (T4).
 void Poller::last_look(const Hot& hot, Polled then) {
   LRPC_STEP("poller last look");
   (void)serve<Scanner::poller>(*hot.astack, context_);
-  hot.astack->polled.store(then);  // P4: may be offered again, unless another poller has it then
+  hot.astack->polled.store(then);  // P4: may be offered again, unless `then` says that another poller has it
 }
 
 void Poller::demote(std::size_t index) {
   shim::take_hint_back(*hot_[index].astack->head);
   fence();
   drop(index, Polled::no);
-  mark_ = shim::ticks();  // what this took is not the next call's time
+  mark_ = shim::ticks();  // this time is not the next call's
 }
 
-/// Out of the hot set, once the hint is off and the fence behind it.
+/// Removes an A-stack from the hot set. Its hint is off already, and the fence done.
 void Poller::drop(std::size_t index, Polled then) {
   Hot& hot = hot_[index];
   last_look(hot, then);
@@ -88,7 +88,7 @@ void Poller::drop(std::size_t index, Polled then) {
   hot_[hot_count_] = {};
 }
 
-/// All for which leaves(hot) is true: out of the hot set, and offered to `heir`, if there is one.
+/// Removes all for which leaves(hot) is true from the hot set, and hands them to `heir`, if there is one.
 template <class Leaves>
 void Poller::drop_those(Leaves&& leaves, Poller* heir) {
   bool any = false;
@@ -106,7 +106,7 @@ void Poller::drop_those(Leaves&& leaves, Poller* heir) {
     }
     const auto binding = hot_[i].binding;
     ServedAStack& astack = *hot_[i].astack;
-    // H3: polled all the time, so that its E-stack does not sleep for long meanwhile.
+    // H3: with an heir it stays marked as polled, so that its E-stack does not sleep for long meanwhile.
     drop(i, heir != nullptr ? Polled::yes : Polled::no);
     if (heir != nullptr) heir->take_over(binding, astack);
   }
@@ -118,7 +118,7 @@ void Poller::drop_cold(shim::Moment now) {
   drop_those([&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; }, nullptr);
 }
 
-/// Once in a period of the load.
+/// Once in a period of the load: hands A-stacks to a helper if callers queue, and all to another poller if few call.
 void Poller::balance(shim::Moment now) {
   note_callers(std::exchange(noted_, now.ticks), now);
   has_room_.store(load_.has_room() && 2 * hot_count_ <= kHotSet, std::memory_order_relaxed);

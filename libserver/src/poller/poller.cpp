@@ -18,17 +18,17 @@ namespace {
 
 /// Scans between two looks at the clock.
 constexpr unsigned kScansPerLook = 64;
-/// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
+/// A longer gap between two looks may mean that the thread was switched out: then the kernel is asked.
 constexpr std::uint64_t kGapUs = 50;
-/// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
-/// and its A-stack is left to its E-stack for a hundred times as long, a minute at most.
+/// A procedure that takes longer makes the other A-stacks of the hot set wait for more than a wake-up costs. After two
+/// in a row, its A-stack is left to its E-stack for a hundred times as long, at least 10 ms, at most a minute.
 constexpr std::uint64_t kSlowUs = 20;
 constexpr std::uint64_t kSlowFactor = 100;
-/// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
+/// How long an A-stack is not polled after its caller has come to the last processor that was left to poll on.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
-/// Where the kernel has refused to fence for our callers, it is asked again so long after. Each stint until then has
-/// them fence themselves.
+/// If the kernel has refused to fence for our callers, too, it is asked again after this time. Until then, callers
+/// fence for themselves.
 constexpr std::uint64_t kAskAgainUs = 1'000'000;
 
 }  // namespace
@@ -57,7 +57,7 @@ bool Poller::start_locked() {
     if (thread_.start<&Poller::run>(procedure_thread("lrpc-poller", stack_size_), this)) return true;
   } catch (const std::bad_alloc&) {
   }
-  // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
+  // The system is out of threads or memory: the E-stacks serve all calls, and a later offer tries again.
   not_before_.store(shim::ticks() + to_ticks(kNoThreadRetryUs), std::memory_order_relaxed);
   return false;
 }
@@ -90,21 +90,21 @@ void Poller::run() {
       const shim::Moment now = shim::this_moment();
       not_before_.store(now.after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
       if (index_ != 0) team_.helper_ended(0, now);
-      cool_down();  // callers sit everywhere
+      cool_down();  // callers run on all processors
     }
   }
 }
 
-/// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes
-/// no sense. And off those of the other pollers. False: there is no other. say_all_polled() tells the callers where it
-/// is.
+/// Moves off the processors that callers run on: the E-stack that woke us runs beside one, where polling makes no
+/// sense. And off those of the other pollers. False: there is no other. say_all_polled() then tells the callers where
+/// the poller is.
 bool Poller::take_seat() noexcept {
   const shim::Moment now = shim::this_moment();
   processors_.refresh(now.ticks);
   return processors_.keep_this_thread_off([&](std::uint16_t processor) { return team_.taken(processor, this, now); });
 }
 
-/// H4, within a stint alone.
+/// H4. Only within a stint.
 void Poller::say_polled(ServedAStack& astack) const noexcept {
   shim::PolledHint hint(seat(), policy_.stint(), policy_.turn());
   if (!promised_) hint = hint.without_fence();
@@ -112,15 +112,15 @@ void Poller::say_polled(ServedAStack& astack) const noexcept {
   astack.head->polled.store(hint.bits(), std::memory_order_release);
 }
 
-/// Between a hint that goes off and the last look: for the callers, too, unless the hint has told them to do it.
+/// Between taking a hint back and the last look. It serves the callers, too, unless the hint has told them to fence.
 void Poller::fence() noexcept {
   if (shim::fence_before_last_look(promised_) || !promised_) return;
   fences_ = false;
   ask_again_ = shim::this_moment().after(kAskAgainUs);
 }
 
-/// Whether the kernel fences for our callers in this stint. It may refuse for want of memory, or for good (a filter):
-/// asked again now and then.
+/// Whether the poller's fence serves the callers, too, in this stint. The kernel may refuse that for want of memory, or
+/// for good (a filter), so it is asked again now and then.
 bool Poller::can_promise() noexcept {
   if (fences_) return true;
   const shim::Moment now = shim::this_moment();
@@ -137,7 +137,7 @@ void Poller::say_all_polled_at(std::uint16_t processor) noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }
 
-/// H5: a caller says that it is where we are. False: it cannot be helped.
+/// H5: a caller says that it is on the poller's processor. False: the poller cannot move.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
   const shim::Moment now = shim::this_moment();
   team_.called_from(astack, context_.caller_processor(), now);
@@ -147,11 +147,11 @@ bool Poller::step_aside(ServedAStack& astack) noexcept {
   return true;
 }
 
-/// Between two scans; `calls` since the last time. False: the stint is over.
+/// Between two scans; `calls`: those since the last time. False: the stint is over.
 bool Poller::keep_seat(std::uint64_t calls, shim::Moment now) noexcept {
   if (has_to_pay_ && !go_on_if_it_pays(calls, now)) return false;
   if (guest_) return shim::current_processor() == host_;  // else somebody has moved us
-  // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
+  // The scheduler has moved us, or somebody has (taskset), or another poller has come here at the same time.
   if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
     if (!take_seat()) return false;
     say_all_polled();
@@ -171,7 +171,7 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
     astack.slow = 0;
     return false;
   }
-  // Our own time only: not what somebody else had the processor for.
+  // Only the procedure's own time counts, not the time for which another thread had the processor.
   if (const std::uint64_t times = shim::involuntary_switches(); times != slow_looked_) {
     slow_looked_ = times;
     return false;
@@ -183,7 +183,7 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
   return true;
 }
 
-/// H14: for a guest, those that have rung on its host's processor.
+/// H14: a guest leaves calls that were rung on its host's processor to serve_host().
 bool Poller::leaves_host_waiting(const ServedAStack& astack) const noexcept {
   return guest_ && !serves_host_ && shim::load_word(*astack.head).processor() == host_;
 }
@@ -193,8 +193,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
   for (std::size_t i = 0; i < hot_count_;) {
     ServedAStack& astack = *hot_[i].astack;
-    // So that the next word is on its way while this call is served: its claim and return would wait for no load behind
-    // them.
+    // Fetches the next word while this call is served: the load would not begin before this call's claim and return.
     if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
     if (leaves_host_waiting(astack) || serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
@@ -208,8 +207,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
     const bool slow = took_too_long(astack, now);
     mark_ = now;
     if (!guest_ && shares_processor_with_caller() && !step_aside(astack) && !stay_as_guest()) [[unlikely]] {
-      // H5: for this caller we are on no idle processor, and there is none to go to, or we have only just come here:
-      // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
+      // H5: the poller is on this caller's processor, and there is none to move to, or it has moved only just now:
+      // polling here only keeps the caller from calling. The caller may lie, so only its own A-stack leaves.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
       demote(i);
     } else if (slow) [[unlikely]] {
@@ -260,7 +259,7 @@ void Poller::poll() {
   load_.begin(shim::this_moment());
   noted_ = last_hit;
   for (std::uint64_t looked = last_hit;; looked = mark_) {
-    // Calls take longer than looks: nobody waits for more than one of them to get our processor.
+    // Calls take longer than empty scans: a thread that waits for the processor must wait for one call at most.
     PollerLook look;
     for (; look.scans < kScansPerLook && mark_ - looked < yield_ticks; ++look.scans) {
       if (scan(last_hit)) continue;
@@ -276,10 +275,10 @@ void Poller::poll() {
     tell_hits();
     if (policy_.evicted() || !team_.may_poll(index_) || offered_.stopped()) return;
     if (hot_count_ == 0 || (!guest_ && now.since(last_hit) > window)) return;
-    if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
+    if (fences_ != promised_) return;  // the kernel refuses by now (a filter): the hints say what does not hold
     look.ticks = now.ticks - looked;
     look.calls = hits() - std::exchange(hits_seen, hits());
-    if (look.calls != 0) note_callers(last_hit, now);  // the last one
+    if (look.calls != 0) note_callers(last_hit, now);  // the last caller
     processors_.refresh(now.ticks);
     if (!keep_seat(look.calls, now)) return;
     if (load_.looked(look, now)) balance(now);
@@ -288,8 +287,8 @@ void Poller::poll() {
   }
 }
 
-/// Calls that took so long, or a processor taken away? The kernel has counted what we had of it. With an offer it was
-/// one of our own E-stacks that ran here: it brings work.
+/// Calls that took so long, or a processor taken away? The kernel has counted this thread's processor time. If there is
+/// an offer, it was one of our own E-stacks that ran here and brings work.
 void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
   const std::uint64_t passed = now.since(counted_);
   const std::uint64_t had_before = counted_us_;
@@ -304,7 +303,7 @@ void Poller::count_anew(shim::Moment now) noexcept {
   counted_us_ = shim::thread_microseconds();
 }
 
-/// Those that have called since then.
+/// Notes the processors of the callers that have called since then.
 void Poller::note_callers(std::uint64_t since, shim::Moment now) noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     if (hot_[i].last_hit >= since) team_.called_from(*hot_[i].astack, hot_[i].caller, now);
@@ -320,7 +319,7 @@ void Poller::offer_processor() noexcept {
   if (policy_.turns(hits())) say_all_polled();
   mark_ = now.ticks;
   if (now.since(began) < 2) return;
-  slow_looked_ = shim::involuntary_switches();  // a yield to somebody counts as one
+  slow_looked_ = shim::involuntary_switches();  // the kernel counts a yield to somebody as one
   count_anew(now);
 }
 

@@ -1,4 +1,4 @@
-// Domain caching (LRPC §3.4): a processor idling in the server's domain is one of its threads polling for calls.
+// Domain caching (LRPC §3.4): on an otherwise idle processor, a thread of the server's domain polls for calls.
 #pragma once
 
 #include <array>
@@ -24,13 +24,13 @@ namespace lrpc::server {
 
 class PollerTeam;
 
-/// One poller thread with its hot set of call words. Parked it costs nothing.
+/// One poller thread with its hot set of call words. While it is parked, it costs nothing.
 ///
-/// Thread-safe: what is public. The thread starts with the first offer.
+/// The public members are thread-safe. The thread starts with the first offer.
 class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
-  /// Pollers count their stints from different numbers: a caller that distrusts a stint of one is to trust the other.
+  /// Pollers count their stints from different numbers: a caller that distrusts a stint of one still trusts the others.
   static constexpr std::uint64_t kStintsApart = 64;
 
   /// The references must outlive it. `index`: its place in the team, 0 for the first.
@@ -49,13 +49,13 @@ class Poller {
   /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room
   /// (hot_places.h).
   void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// The same for one that is marked as polled already, and that no other poller has any more.
+  /// The same for an A-stack that is marked as polled already, and that no other poller has any more.
   void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Whether it is not backing off.
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
     return !now.before(not_before_.load(std::memory_order_relaxed));
   }
-  /// Whether it may sit beside a caller if callers sit everywhere: the first poller, where there are two processors.
+  /// Whether it may be a guest if callers run on all processors: the first poller, on 2 to kMostProcessors of them.
   [[nodiscard]] bool may_be_guest(shim::Moment now) const noexcept;
   void stop();
   /// Whether the calling thread is this one's.
@@ -65,7 +65,7 @@ class Poller {
   /// The processor that its hints name while it polls, else none.
   [[nodiscard]] std::uint16_t seat() const noexcept { return seat_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
-  /// Whether it could do with more calls, when it last looked. Says so to one alone, until it looks again.
+  /// Whether it had room for more calls when it last looked. True for only one who asks, until it looks again.
   [[nodiscard]] bool claim_room() noexcept {
     return has_room_.load(std::memory_order_relaxed) && has_room_.exchange(false, std::memory_order_relaxed);
   }
@@ -82,8 +82,8 @@ class Poller {
     std::shared_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
-    std::uint16_t caller = shim::kNoProcessor;  ///< By its last call's word.
-    bool leaves = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
+    std::uint16_t caller = shim::kNoProcessor;  ///< By the word of its last call.
+    bool leaves = false;                        ///< Its hint is off. Noted here, because the client can write the hint.
   };
   [[nodiscard]] bool start_locked();
   void run();
@@ -133,8 +133,8 @@ class Poller {
   const std::size_t stack_size_;
   DomainProcessors& processors_;
   std::mutex mutex_;
-  std::vector<Hot> offers_;     ///< This and the other two have room for the hot set when the thread starts.
-  shim::SleepingWord offered_;  ///< Raised for an offer; also tells the polling thread to look.
+  std::vector<Hot> offers_;                   ///< Reserved for kHotSet when the thread starts, like taken_ and remembered_.
+  shim::SleepingWord offered_;                ///< Raised for an offer; also tells the polling thread to look.
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
   std::atomic<std::uint16_t> seat_{shim::kNoProcessor};
   std::atomic<bool> polls_{false};
@@ -147,8 +147,8 @@ class Poller {
   // The poller thread's own.
   std::array<Hot, kHotSet> hot_{};
   std::size_t hot_count_ = 0;
-  /// What was hot when the poller parked for want of calls: a caller with many calls in flight comes back with all of
-  /// them.
+  /// A-stacks that were hot when the poller parked for want of calls. They come back together: a caller with many calls
+  /// in flight uses all of them again.
   struct Remembered {
     std::weak_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;
@@ -160,15 +160,15 @@ class Poller {
   PollerLoad load_;
   GuestPolicy guest_policy_;
   bool guest_ = false;                       ///< It sits beside callers, on host_.
-  bool serves_host_ = false;                 ///< Those callers, too, in this scan.
+  bool serves_host_ = false;                 ///< This scan serves the callers on host_, too.
   bool has_to_pay_ = false;                  ///< It is a guest, or has been one in this stint.
-  std::uint16_t host_ = shim::kNoProcessor;  ///< The last one, if it is nobody's guest.
+  std::uint16_t host_ = shim::kNoProcessor;  ///< The last host, if it is no guest now.
   std::uint64_t noted_ = 0;                  ///< ticks() when all callers were noted.
-  std::uint64_t told_hits_ = 0;              ///< Those that the allocator has been told of.
+  std::uint64_t told_hits_ = 0;              ///< Hits that the allocator has been told of.
   bool polling_ = false;                     ///< Within a stint: hints are on.
-  bool fences_ = false;                      ///< The kernel fences for our callers, the last time that we looked.
-  std::uint64_t ask_again_ = 0;              ///< ticks() at which to look again whether it does.
-  bool promised_ = false;                    ///< The stint's hints say so.
+  bool fences_ = false;                      ///< When last asked, the kernel fenced for our callers, too.
+  std::uint64_t ask_again_ = 0;              ///< ticks() at which to ask it again.
+  bool promised_ = false;                    ///< This stint's hints say so.
   std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
   std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
   std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.

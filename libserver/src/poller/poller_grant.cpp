@@ -6,7 +6,7 @@
 namespace lrpc::server {
 
 bool PollerGrant::hot_call() noexcept {
-  // First counted, then looked: an allocator that falls asleep says so first and then looks at the counters once more.
+  // Count first, then read: an allocator that falls asleep says so first, and then reads the counters once more.
   page_->counters.hot_calls.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t ruling = page_->ruling.word.load(std::memory_order_seq_cst);
   if ((ruling & shim::AllocatorRuling::kAsleep) != 0) wake_allocator();
@@ -25,7 +25,7 @@ void PollerGrant::begin_polling() noexcept {
 
 void PollerGrant::tell_hits(std::uint64_t hits) noexcept {
   if (hits != 0) page_->counters.hits.fetch_add(hits, std::memory_order_relaxed);
-  // One that ended beside our begin_polling() may have said "none" after it.
+  // A poller that ended during our begin_polling() may have stored 0 after it.
   if (page_->counters.polling.load(std::memory_order_relaxed) == 0) [[unlikely]]
     page_->counters.polling.store(1, std::memory_order_relaxed);
   if ((word() & shim::AllocatorRuling::kAsleep) != 0) [[unlikely]]
@@ -39,7 +39,7 @@ void PollerGrant::end_polling(bool evicted) noexcept {
 }
 
 void PollerGrant::wake_allocator() noexcept {
-  // The epoch was written before the word that brought us here. Zero is a page's first; hence one more.
+  // The epoch was written before the word that brought us here. Epochs begin with 0, which here means never: hence + 1.
   const std::uint32_t epoch = page_->ruling.epoch.load(std::memory_order_acquire) + 1;
   if (woken_.exchange(epoch, std::memory_order_relaxed) != epoch) wake_();
 }

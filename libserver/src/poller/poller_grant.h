@@ -15,26 +15,26 @@ namespace lrpc::server {
 /// Thread-safe as marked. Nothing here blocks but attach() and detach(), which map a page.
 class PollerGrant {
  public:
-  /// `wake` is to tell the allocator that there are calls to poll for. Called on an E-stack or on the poller, once each
-  /// time that the allocator has fallen asleep: that bounds the messages that come of it.
+  /// `wake` tells the allocator that there are calls to poll for. It is called on an E-stack or a poller, once each
+  /// time that the allocator has fallen asleep, which bounds the messages that it sends.
   explicit PollerGrant(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  /// On an E-stack that has just served a call which a poller could have had: counts it. Whether a poller may take the
-  /// A-stack from now on.
+  /// On an E-stack: counts the call that it has just served, and that a poller could have served. Returns whether a
+  /// poller may take the A-stack from now on.
   [[nodiscard]] bool hot_call() noexcept;
   /// On an E-stack that has just served a call on a polled A-stack.
   void missed() noexcept { page_->counters.misses.fetch_add(1, std::memory_order_relaxed); }
 
   // On a poller's thread.
   void begin_polling() noexcept;
-  /// Says that there were `hits` more calls.
+  /// Reports `hits` more calls to the allocator.
   void tell_hits(std::uint64_t hits) noexcept;
   void end_polling(bool evicted) noexcept;
 
   // On the watcher's thread, or before it runs.
-  /// What a nameserver has sent as a page. What is none, or cannot be mapped, leaves the domain to its own rule.
+  /// Maps what a nameserver has sent as a page. If it is none, or cannot be mapped, nothing changes.
   void attach(UniqueFd page) noexcept;
-  /// The nameserver is gone, and its rulings with it.
+  /// The nameserver is gone: its rulings no longer hold.
   void detach() noexcept;
 
   // Any thread, also in a fork child.
@@ -51,7 +51,7 @@ class PollerGrant {
   const std::function<void()> wake_;
   shim::AllocatorPageMapping page_;
   std::atomic<bool> attached_{false};
-  std::atomic<std::uint32_t> woken_{0};    ///< The page's epoch that the allocator was woken in, plus one.
+  std::atomic<std::uint32_t> woken_{0};    ///< The page's epoch in which the allocator was last woken, plus one.
   std::atomic<std::uint32_t> polling_{0};  ///< Pollers that poll now.
 };
 

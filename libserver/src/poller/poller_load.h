@@ -20,15 +20,15 @@ struct PollerLook {
   std::uint64_t ticks = 0;  ///< How long all of that took.
 };
 
-/// Tells how busy a poller is. The time that it was idle is that of its empty scans, each of which takes as long as one
-/// did in a look that found no call at all; before there was such a look the poller passes for busy.
+/// Measures how busy a poller is. It was idle for the time of its empty scans. How long one of these takes is known
+/// from looks without a call; before the first such look, the poller counts as busy.
 class PollerLoad {
  public:
   static constexpr std::uint64_t kPeriodUs = 1'000;
-  /// Crowded for so many periods in a row: another poller is worth its processor. A move costs each caller that moves a
-  /// call or two through its E-stack, some tens of microseconds.
+  /// After this many crowded periods in a row, another poller is worth its processor. A caller that moves to it loses
+  /// some tens of microseconds: a call or two go through its E-stack.
   static constexpr unsigned kCrowdedPeriods = 3;
-  /// Quiet for so many in a row: what this poller saves its callers is not worth a processor.
+  /// After this many quiet periods in a row, what this poller saves its callers is not worth a processor.
   static constexpr unsigned kQuietPeriods = 20;
   /// Quiet: busy for less than an eighth of the time. Has room: busy for less than half of it. So the two together are
   /// not crowded.
@@ -77,15 +77,15 @@ class PollerLoad {
   bool has_room_ = false;
 };
 
-/// When a further poller may begin, after one was switched out, has found no processor or has given all that it had
-/// away; and when a poller may be a guest again. Pure but for its atomics: whichever poller comes last wins.
+/// When another poller may begin, after one was switched out, found no processor or gave all its A-stacks away; and
+/// when a poller may be a guest again. Pure, except for its atomics: the last poller to write wins.
 class StintBackOff {
  public:
-  /// A thread that passes, or a host that takes the processor away, costs a few milliseconds. One that stays is
-  /// disturbed more and more rarely.
+  /// The pause after a short disturbance (a thread, or the machine's hypervisor) is a few milliseconds. A thread that
+  /// stays is disturbed more and more rarely.
   static constexpr std::uint64_t kFirstUs = 5'000;
   static constexpr std::uint64_t kLastUs = 640'000;
-  /// One that has polled for so long was worth it, whatever has ended it.
+  /// A stint of this length was worth it, whatever has ended it.
   static constexpr std::uint64_t kSoundUs = 200'000;
 
   void ended(std::uint64_t lasted_us, shim::Moment now) noexcept {
@@ -103,12 +103,11 @@ class StintBackOff {
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks()
 };
 
-/// Of the A-stacks that it is asked about, those of every second caller, by the processors that they are called from.
-/// So a thread with many calls in flight stays in one place. Callers that do not say where they are pass for one in
-/// each binding.
+/// Selects the A-stacks of every second caller. Callers are told apart by their processors, so a thread with many calls
+/// in flight stays with one poller. Callers that do not name their processor count as one in each binding.
 class EverySecondCaller {
  public:
-  static constexpr std::size_t kMost = 64;  ///< Calls of operator().
+  static constexpr std::size_t kMost = 64;  ///< The most calls of operator().
 
   bool operator()(std::uint16_t processor, const void* binding) noexcept {
     const Caller caller{processor, shim::is_processor(processor) ? nullptr : binding};

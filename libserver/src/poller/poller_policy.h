@@ -15,39 +15,42 @@ namespace lrpc::server {
 
 /// The state machine of a poller: stints of polling, and the times between them.
 ///
-/// In a stint it yields every kYieldUs. With nobody else there that costs 0.3 us, and how long it takes says exactly
-/// whether somebody else wanted the processor, and for how long. So a thread that shares the processor waits for 100 us
-/// at most and then gets a whole time slice, and nobody need guess from the load of the machine.
+/// In a stint it yields every kYieldUs. If no other thread is there, that costs 0.3 us; how long it takes shows exactly
+/// whether another thread wanted the processor, and for how long. So a thread that shares the processor waits for 100
+/// us at most and then gets a whole time slice, and nothing has to be guessed from the load of the machine.
 class PollerPolicy {
  public:
   static constexpr std::uint64_t kYieldUs = 100;
-  /// Callers look up from their exchange at a poller's yield if there have been so many calls since the last one. Their
-  /// look and yield cost 1 to 2 us, which a caller that computes for 100 us between calls would pay at every call.
+  /// At a yield of the poller a new turn begins if there have been this many calls since the last yield: then callers
+  /// in an exchange look up, and yield, too. That costs them 1 to 2 us, which a caller that computes for 100 us between
+  /// calls would pay at every call.
   static constexpr std::uint64_t kCallsInTurn = 5;
-  /// A yield, or a gap with an involuntary switch, up to this is nobody's: an interrupt, a kernel thread, the E-stack
-  /// that brings an offer.
+  /// A yield, or a gap with an involuntary switch, of at most this length counts as nobody's: an interrupt, a kernel
+  /// thread, or the E-stack that brings an offer.
   static constexpr std::uint64_t kOthersUs = 20;
-  /// A thread that takes longer in one go is no passer-by: it has a time slice's work.
+  /// A thread that runs for longer than this at once has work for a time slice: the poller is evicted.
   static constexpr std::uint64_t kEvictionUs = 1'000;
-  /// And a thread that takes more than an eighth of a stint's time, in however small pieces, has regular work and has
-  /// found no idle processor for it: caller and poller have them all.
+  /// The poller is also evicted if others take more than an eighth of a stint's time, in however small pieces: they
+  /// have regular work, and found no idle processor for it, as callers and pollers have them all.
   static constexpr std::uint64_t kShare = 8;
   static constexpr std::uint64_t kShareAfterUs = 2'000;
-  /// Not to poll for so long after an eviction, doubling: with kYieldUs a stint, a hog loses a twentieth at first, and
-  /// 1 in 160 from the fourth time on.
+  /// How long not to poll after an eviction; it doubles. If a stint lasts kYieldUs, a thread that always runs loses a
+  /// twentieth of its time at first, and 1 in 160 from the fourth time on.
   static constexpr std::uint64_t kFirstBackOffUs = 2'000;
   static constexpr std::uint64_t kLastBackOffUs = 16'000;
-  /// A stint that lasted so long before its eviction, or so long since the last one: the processor is ours again.
+  /// The pause is short again if the stint lasted this long before its eviction, or the last eviction was this long
+  /// ago.
   static constexpr std::uint64_t kSoundStintUs = 20'000;
   static constexpr std::uint64_t kForgetUs = 100'000;
-  /// Between two steps aside, which cost a move each: callers say where they are, and may lie, in each call.
+  /// Least time between two steps aside, each of which costs a move: callers may lie about their processor in each
+  /// call.
   static constexpr std::uint64_t kBetweenStepsUs = 2'000;
 
   PollerPolicy() noexcept = default;
-  /// Its stints have numbers from there.
+  /// Numbers its stints from `stint` on.
   explicit PollerPolicy(std::uint64_t stint) noexcept : stint_(stint) {}
 
-  /// `guest`: where a caller sits. That one's time is no eviction, however often it takes some (GuestPolicy).
+  /// `guest`: on a processor with callers. They may take it as often as they like: that is no eviction (GuestPolicy).
   void begin(shim::Moment now, bool guest = false) noexcept {
     guest_ = guest;
     began_ = yielded_ = now.ticks;
@@ -55,15 +58,15 @@ class PollerPolicy {
     evicted_ = false;
     ++stint_;
   }
-  /// Goes on somewhere else. For callers that is another stint: callers that lost trust in the one before begin anew.
+  /// Goes on on another processor. To callers this is a new stint, so those that distrust the one before begin anew.
   void go_on(shim::Moment now, bool guest) noexcept {
     guest_ = guest;
     yielded_ = now.ticks;
     ++stint_;
   }
-  /// Of the stint, for PolledHint.
+  /// The number of the stint, for PolledHint.
   [[nodiscard]] std::uint64_t stint() const noexcept { return stint_; }
-  /// How often the processor has been offered in it; for the same.
+  /// The number of the turn, for PolledHint: how often the processor has been offered after kCallsInTurn calls or more.
   [[nodiscard]] std::uint64_t turn() const noexcept { return turn_; }
   /// After yielded(). `hits`: the calls so far. Whether a new turn begins.
   [[nodiscard]] bool turns(std::uint64_t hits) noexcept {
@@ -81,7 +84,7 @@ class PollerPolicy {
     yielded_ = now.ticks;
     others_had(took_us, now);
   }
-  /// Others had the processor, for so long.
+  /// Others had the processor for `us`.
   void others_had(std::uint64_t us, shim::Moment now) noexcept {
     if (us <= kOthersUs) return;
     lost_us_ += us;
@@ -90,9 +93,9 @@ class PollerPolicy {
     if (us > kEvictionUs || (!guest_ && stint_us > kShareAfterUs && kShare * lost_us_ > stint_us)) evicted_ = true;
   }
   [[nodiscard]] bool evicted() const noexcept { return evicted_; }
-  /// Of the stint, until now.
+  /// How long the stint has lasted.
   [[nodiscard]] std::uint64_t lasted_us(shim::Moment now) const noexcept { return now.since(began_); }
-  /// The stint is over. When the next one may begin, in ticks().
+  /// The stint is over. Returns when the next one may begin, in ticks(); 0: at once.
   [[nodiscard]] std::uint64_t end(shim::Moment now) noexcept {
     if (!evicted_) return 0;
     const bool late = evicted_at_ == 0 || now.since(evicted_at_) > kForgetUs;
@@ -101,7 +104,7 @@ class PollerPolicy {
     evicted_at_ = now.ticks;
     return now.after(back_off_us_);
   }
-  /// A caller says that it is where we are. False: so soon again it is the caller that has to go.
+  /// A caller says that it is on the poller's processor. False: the poller has moved only just now, so the caller goes.
   [[nodiscard]] bool may_step_aside(shim::Moment now) noexcept {
     if (stepped_ != 0 && now.since(stepped_) < kBetweenStepsUs) return false;
     stepped_ = now.ticks;
@@ -123,13 +126,13 @@ class PollerPolicy {
   bool guest_ = false;
 };
 
-/// Which processors busy callers sit on, by their own word: there no poller has any business. Thread-safe.
+/// The processors that busy callers run on, by their own word: no poller should poll there. Thread-safe.
 class CallerProcessors {
  public:
-  /// A caller that has not called from there for so long does not sit there any more.
+  /// A caller that has not called from a processor for this long does not count as running there.
   static constexpr std::uint64_t kRecentUs = 2'000;
 
-  /// `who` calls from there now, and from `before` no more; nobody takes the mark of somebody else away.
+  /// `who` calls from `processor` now, and no more from `before`. A mark that another caller has set there since stays.
   void called_from(const void* who, std::uint16_t processor, std::uint16_t before, shim::Moment now) noexcept {
     if (before != processor && shim::is_processor(before) && who_[before].load(std::memory_order_relaxed) == who)
       seen_[before].store(0, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcep
          }) || poller.may_be_guest(now));
 }
 
-/// The one that it had, if that polls or may begin to; else the first, if it does; else any that polls.
+/// The poller that it had, if that polls or may begin to; else the first, if it does or may; else any that polls.
 Poller* PollerTeam::poller_of(const ServedAStack& astack, shim::Moment now) const noexcept {
   if (pollers_.empty()) return nullptr;
   Poller* own = pollers_[astack.poller.load(std::memory_order_relaxed)].get();

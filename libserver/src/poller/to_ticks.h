@@ -1,4 +1,4 @@
-// Bounds in microseconds as the processor counts them.
+// Converts microseconds to ticks of the processor's counter.
 #pragma once
 
 #include <cstdint>
