@@ -13,7 +13,7 @@
 namespace lrpc {
 namespace {
 
-/// Whether the stacks that procedures run on have room for the largest of the interface.
+/// Whether the stacks that procedures run on have room for the one of the interface that needs most.
 Status check_stack(const Pdl& pdl, std::size_t estack_size) {
   const auto largest = std::ranges::max_element(pdl.procedures, {}, &ProcedureDescriptor::stack_need);
   if (largest == pdl.procedures.end()) return {};
@@ -47,7 +47,7 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(server::Doma
   auto interface = std::make_shared<server::ServedInterface>();
   interface->pdl = &pdl;
   interface->stubs = stubs;
-  interface->impl = const_cast<void*>(impl);  // whose stubs know what it is
+  interface->impl = const_cast<void*>(impl);  // the stubs know its type
   interface->options = std::move(options);
   interface->lay_out_entries();
   return interface;
@@ -59,8 +59,8 @@ Server::Server(ServerOptions options) : domain_(std::make_unique<server::Domain>
 Server::Server(Server&&) noexcept = default;
 Server::~Server() {
   const shim::NoCancellation never;
-  // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours. And exit(3),
-  // which destroys what is static, may be called in a procedure, for whose end nobody can wait then.
+  // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours. And a procedure
+  // may call exit(3), which destroys static objects: then this must not wait for that procedure.
   const bool left = domain_ == nullptr || domain_->watcher().inert() || domain_->abandon();
   // The pointer stays until the domain is gone: a hook that this waits for may call this server.
   if (!left) domain_.get_deleter()(domain_.get());
@@ -83,7 +83,7 @@ Status Server::withdraw(ExportId id) {
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, const void* impl,
                           ExportOptions options) {
   const shim::NoCancellation never;
-  // The process at the other end may have put anything into it already: it is not closed here, whatever is returned.
+  // The peer may have sent anything over it already, so only PeerSocket may close it, whatever is returned.
   shim::Stranger peer = shim::stranger_at(socket.get());
   shim::PeerSocket served(std::move(socket), shim::PeerSocket::Made::here, std::move(peer));
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));

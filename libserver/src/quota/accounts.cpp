@@ -16,7 +16,7 @@
 namespace lrpc::server {
 namespace {
 
-// What the process may open is asked for each time: the program may change its limit.
+// The limit of descriptors is read each time: the program may change it.
 static_assert(RLIM_INFINITY == kNoLimit);
 std::uint64_t most_descriptors_of_user(const ServerOptions& options) noexcept {
   if (options.max_descriptors_per_user) return *options.max_descriptors_per_user;
@@ -24,7 +24,7 @@ std::uint64_t most_descriptors_of_user(const ServerOptions& options) noexcept {
   return all == kNoLimit ? kNoLimit : std::max<std::uint64_t>(all / 2, 1);
 }
 
-/// A sixteenth is the program's own.
+/// A sixteenth is for the program itself.
 std::uint64_t descriptors_of_all(const ServerOptions& /*options*/) noexcept {
   const std::uint64_t all = shim::descriptor_limit();
   return all == kNoLimit ? kNoLimit : all - all / 16;
@@ -34,9 +34,9 @@ using Options = ServerOptions;
 struct Quota {
   std::uint64_t Holding::*what;
   std::string_view name;
-  std::string_view option;  ///< That says how much at most.
+  std::string_view option;  ///< The option that sets the limit.
   std::uint64_t (*most)(const Options& options);
-  std::uint64_t (*all)(const Options& options) = nullptr;  ///< That all users have together; null: each its own.
+  std::uint64_t (*all)(const Options& options) = nullptr;  ///< The total for all users; null: there is none.
 };
 
 constexpr Quota kAllBindings{&Holding::bindings, "bindings", "max_bindings",
@@ -61,9 +61,9 @@ constexpr std::array kOfUser{
 
 std::uint64_t left_of(std::uint64_t most, std::uint64_t has) noexcept { return most - std::min(most, has); }
 
-/// What a user that has `has` may come to, where all have `in_use`: so that no number of users shuts out the next one,
-/// and none of them root or the server's own user, who have no shares (`unshared`). Other hosts together count as one
-/// user: the network domain, which limits each of them, does not know what this server has. What has no limit is not
+/// The most that a user that has `has` may have, while all have `in_use`: so no number of users shuts out the next one,
+/// nor root and the server's own user, who have no shares (`unshared`). Other hosts together count as one user: the
+/// network domain, which limits each of them, does not know this server's totals. A resource without a limit is not
 /// shared.
 std::uint64_t most_of(const Quota& quota, const Options& options, uid_t user, bool unshared, const Holding& has,
                       const Holding& in_use, std::uint64_t wanted) {
@@ -119,7 +119,7 @@ Status Accounts::room(uid_t user, const Holding& wanted, bool promised) const {
   const bool unshared = promised || privileged(user);
   for (const Quota& quota : kOfUser) {
     const auto what = quota.what;
-    if (wanted.*what == 0) continue;  // how much there may be takes a system call for some
+    if (wanted.*what == 0) continue;  // some limits take a system call to read
     const std::uint64_t most = most_of(quota, options_, user, unshared, has, all_, wanted.*what);
     if (wanted.*what <= left_of(most, has.*what)) continue;
     return no_room(quota, "user " + std::to_string(user), has.*what, wanted.*what, most,
@@ -178,10 +178,10 @@ void Accounts::settle_ended(uid_t user) noexcept {
       const auto one = next++;
       if (one->user == user) asked.splice(asked.end(), unsettled_, one);
     }
-    // Then others', which have some of what all users may have together.
+    // Then those of other users, which count in the totals.
     while (!unsettled_.empty() && asked.size() < kAskedAgain) asked.splice(asked.end(), unsettled_, unsettled_.begin());
   }
-  // A secondary region is before its binding, which settles only after it.
+  // A secondary region stands before its binding, which can settle only after it.
   asked.remove_if([](const Unsettled& one) {
     const std::shared_ptr<void> ended = one.ended.lock();
     return ended == nullptr || one.settle(ended.get());

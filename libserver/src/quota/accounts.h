@@ -1,4 +1,4 @@
-// What the users of a server have of it, in one table.
+// What the users of a server hold of its resources, in one table.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 namespace lrpc::server {
 
-/// Who has or wants an E-stack or a handle: a user, or one of the other hosts, which together are one user
+/// Who has or wants an E-stack or a handle: a user, or one of the other hosts. The other hosts together are one user
 /// (kNobodyHere).
 struct Holder {
   constexpr Holder(uid_t of_user = 0, std::uint64_t of_host = 0) noexcept : user(of_user), host(of_host) {}
@@ -29,34 +29,34 @@ struct Holder {
   std::uint64_t host;  ///< If remote(): which one.
 };
 
-/// An amount of each thing that a user may have only so much of (ServerOptions::max_..._per_user).
+/// An amount of each resource that is limited for each user (ServerOptions::max_..._per_user).
 ///
-/// A binding that has ended counts, too, for as long as a procedure of it runs, which keeps its A-stacks mapped: a
-/// client that lets go or dies again and again beside its long procedures could make the server hold any number of
-/// them. The same holds for secondary regions, and for a callback stub that waits for a hook. What only waits to be
-/// unmapped does not count: as many bindings as there are E-stacks that have not woken yet, and the hundred or so in a
-/// poller's hands while it is in another client's procedure.
+/// A binding that has ended still counts while a procedure of it runs, because that keeps its A-stacks mapped.
+/// Otherwise a client that unbinds or dies again and again during long procedures could make the server hold any number
+/// of bindings. The same holds for secondary regions, and for a callback stub that waits for a hook. A binding that
+/// only waits to be unmapped does not count: there is at most one for each E-stack that has not woken yet, and the
+/// hundred or so that a poller holds while it is in another client's procedure.
 struct Holding {
   std::uint64_t bindings = 0;
-  std::uint64_t region_bytes = 0;    ///< Of their primary regions, and of those through which clients are called back.
-  std::uint64_t grown_astacks = 0;   ///< In secondary regions,
-  std::uint64_t grown_bytes = 0;     ///< which take so many.
+  std::uint64_t region_bytes = 0;    ///< Of primary regions, and of those through which clients are called back.
+  std::uint64_t grown_astacks = 0;   ///< In secondary regions.
+  std::uint64_t grown_bytes = 0;     ///< Of secondary regions.
   std::uint64_t descriptors = 0;     ///< Until they are closed.
-  std::uint64_t sealed_clients = 0;  ///< Each has a thread of the server's, until that has ended, abandoned or not.
+  std::uint64_t sealed_clients = 0;  ///< Each has a thread of the server, and counts until that has ended.
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
 class Accounts;
 
-/// An amount that counts for a user as long as this lives; its end gives it back, once, under no lock of ours. It keeps
-/// the table, which may outlive the server. Move-only.
+/// An amount that counts for a user until this is destroyed, which gives it back once. Do not destroy it under the
+/// table's lock. It keeps the table, which may outlive the server. Move-only.
 class Share {
  public:
   Share() noexcept = default;
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
   ~Share() { give(); }
-  /// Ends it now.
+  /// Gives the amount back now.
   void give() noexcept;
 
  private:
@@ -69,32 +69,33 @@ class Share {
   Holding amount_;
 };
 
-/// Thread-safe; shared with whatever it counts. All takers are on one thread: what there is room for can be taken then.
-/// E-stacks, which calls wait for in turn, are counted where that is decided (estack_shares.h).
+/// Thread-safe; each Share keeps it alive. Only one thread takes, so what there is room for can be taken then. E-stacks
+/// are counted where it is decided which call gets the next one (estack_shares.h).
 class Accounts : public std::enable_shared_from_this<Accounts> {
  public:
   /// `own_user`: it and root are never shut out by others.
   explicit Accounts(const ServerOptions& options, uid_t own_user = ::geteuid())
       : options_(options), own_user_(own_user) {}
 
-  /// limit_reached, and the option that says so, if the server would have more than it takes of all users.
+  /// limit_reached, with the option's name, if the server would have more than it allows for all users together.
   [[nodiscard]] Status room(const Holding& wanted) const;
-  /// The same for this user, and for those of other hosts together (kNobodyHere). `promised`: it was asked for before,
-  /// so that others' holdings of since then count no more; only what there is does.
+  /// The same for this user; callers of other hosts together are kNobodyHere. `promised`: there was room for this
+  /// earlier, so what others have taken since does not matter; only the user's limit and the totals do.
   [[nodiscard]] Status room(uid_t user, const Holding& wanted, bool promised = false) const;
   /// What the user may still have.
   [[nodiscard]] Holding left(uid_t user) const;
-  /// Asks nothing. Throws std::bad_alloc; then nothing was taken.
+  /// Takes without asking for room. Throws std::bad_alloc; then nothing was taken.
   [[nodiscard]] Share take(uid_t user, const Holding& amount);
-  /// What counts the handles of a user who has something, or of a host if that user is the other hosts. For a host that
-  /// has none yet it takes time by the number of those that have. Throws std::bad_alloc.
+  /// The count of the handles of a user, or of a host if that user is the other hosts. The user must hold something
+  /// already. For a host without a count this takes time proportional to the number of hosts that have one. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::shared_ptr<HandleCount> handles(Holder holder);
   /// Of all users.
   [[nodiscard]] Holding all() const;
 
-  /// `ended`, which counts for `user`, has just been asked to settle() and could not, because a call of it was claimed
-  /// at that moment: it is asked again by settle_ended(), unless its memory is unmapped first. Without memory for this
-  /// it counts until then. Any thread.
+  /// `ended`, which counts for `user`, could not settle() just now, because a call of it was claimed. settle_ended()
+  /// tries again, unless its memory is unmapped first. If there is no memory to note this, it counts until it is
+  /// unmapped. Any thread.
   template <class Ended>
   void settle_later(uid_t user, const std::shared_ptr<Ended>& ended) noexcept {
     try {
@@ -105,8 +106,8 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
     } catch (const std::bad_alloc&) {
     }
   }
-  /// Before `user` is told that there is no room. Asks so many again that have ended, at most: this user's first. Not
-  /// under a lock of ours: it may close what they have, and unmap them.
+  /// Call it before `user` is told that there is no room. Tries to settle at most kAskedAgain of those that have ended,
+  /// this user's first. Not under a lock of this library: it may close descriptors and unmap regions.
   void settle_ended(uid_t user) noexcept;
   static constexpr std::size_t kAskedAgain = 64;
 
@@ -120,7 +121,7 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   struct User {
     Holding has;
     std::shared_ptr<HandleCount> handles;
-    std::map<std::uint64_t, std::weak_ptr<HandleCount>> of_hosts;  ///< Each as long as a binding of the host has it.
+    std::map<std::uint64_t, std::weak_ptr<HandleCount>> of_hosts;  ///< Each lives as long as a binding of its host.
   };
   void give(uid_t user, const Holding& amount) noexcept;
   [[nodiscard]] Holding has_locked(uid_t user) const;

@@ -35,7 +35,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (Status room = accounts_->room(user, kThread); !room) return room;
   auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake),
                                              accounts_->take(user, kThread), accounts_->take(user, kDescriptors));
-  // The thread's own hold goes to it by way of the heap: it must outlive ours.
+  // The thread gets a shared_ptr of its own, by way of the heap: it must outlive this function's.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
   std::list<std::shared_ptr<Listener>> made;
   made.push_back(listener);
@@ -60,7 +60,7 @@ bool TrapServer::receive(Listener& listener, shim::Trap& trap) noexcept {
   return received;
 }
 
-/// The check ladder of the registers, then the common call path. Returns what the trap is to fail with, or 0.
+/// The check ladder of the registers, then the common call path. Returns the errno that the trap fails with, or 0.
 int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept {
   ServedBinding& binding = *listener.binding;
   // The caller, by the kernel's word, must be the process that was bound, and no child of it that shares its filter.
@@ -83,7 +83,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);
-    // Neither the server nor the binding may be there any more.
+    // The server and the binding may be gone: touches neither.
     if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
     if (!received) continue;
     const int error = serve_trap(*listener, trap);
@@ -91,7 +91,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
     listener->traps.answer(trap, error);
   }
   listener->traps.close();              // a caller that still waits returns with call_failed
-  std::shared_ptr<ServedBinding> last;  // let go of outside the lock, it may unmap; and before stop() may return
+  std::shared_ptr<ServedBinding> last;  // released after the lock (it may unmap), before stop() may return
   {
     std::lock_guard lock(mutex_);
     last.swap(listener->binding);
@@ -108,8 +108,8 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   before.join();
 }
 
-/// A thread that is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find
-/// itself abandoned. `of`: that binding's alone.
+/// Abandons threads that are in receive(). Such a thread waits for ever if the client has taken its trap; if it does
+/// return, it finds that it is abandoned. `of`: only the threads of that binding; null: all.
 void TrapServer::abandon_locked(const ServedBinding* of, Abandoned& abandoned) noexcept {
   for (auto at = listeners_.begin(); at != listeners_.end();) {
     const auto one = at++;
@@ -122,7 +122,7 @@ void TrapServer::abandon_locked(const ServedBinding* of, Abandoned& abandoned) n
 }
 
 void TrapServer::end(const ServedBinding& binding) noexcept {
-  Abandoned abandoned;  // let go of outside the lock
+  Abandoned abandoned;  // released after the lock
   std::lock_guard lock(mutex_);
   for (const auto& listener : listeners_) {
     if (listener->binding.get() == &binding) (void)eventfd_write(listener->wake.get(), 1);
@@ -131,7 +131,7 @@ void TrapServer::end(const ServedBinding& binding) noexcept {
 }
 
 void TrapServer::stop() {
-  Abandoned abandoned;  // let go of outside the lock
+  Abandoned abandoned;  // released after the lock
   std::unique_lock lock(mutex_);
   stop_ = true;
   for (const auto& listener : listeners_) (void)eventfd_write(listener->wake.get(), 1);

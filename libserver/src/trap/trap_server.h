@@ -20,12 +20,12 @@ namespace lrpc::server {
 
 /// All trap listeners of a server domain. Thread-safe.
 ///
-/// A sealed domain has one thread, so one of ours serves all its A-stacks: like an E-stack, but it sleeps in poll(2)
-/// and not on a word that the client maps. It ends with its binding.
+/// A sealed domain has one thread, so one thread here serves all its A-stacks: like an E-stack, but it sleeps in
+/// poll(2) and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  /// Of a listener: what is listened on, and what wakes the thread. Room for them is asked for when its client binds,
-  /// for the thread when the listener comes.
+  /// Of a listener: the seccomp listener, and the eventfd that wakes its thread. Room for them is checked when its
+  /// client binds, room for the thread when the listener comes.
   static constexpr Holding kDescriptors{.descriptors = 2};
   static constexpr Holding kThread{.sealed_clients = 1};
 
@@ -34,9 +34,9 @@ class TrapServer {
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
 
-  /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding
-  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed, of its user
-  /// or of all; those count whose threads have not ended. Or its user has too many descriptors.
+  /// Takes what came on the bell of a binding. Closes it and returns an error if it is no listener, if the binding has
+  /// one already or was imported for another gate, if its user has too many descriptors, or if its user or all users
+  /// together have as many listeners as they may have E-stacks. A listener counts until its thread has ended.
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding) noexcept;
@@ -49,8 +49,8 @@ class TrapServer {
   void count(ServerStatistics& counted) const;
 
  private:
-  /// What the thread is at. `receiving` may last if the client has kept its listener and takes a trap from under our
-  /// hands; nobody waits for such a thread: it is abandoned, and touches nothing any more.
+  /// What the thread does. `receiving` may last for ever if the client has kept its listener and receives the trap
+  /// itself. Nobody waits for such a thread: it is abandoned, and touches nothing any more.
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
     Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
@@ -66,13 +66,13 @@ class TrapServer {
     const Share descriptors;
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
-    UniqueFd wake;  ///< Eventfd: end.
+    UniqueFd wake;  ///< An eventfd: the thread is to end.
     std::atomic<State> state{State::serving};
     shim::Thread thread;
     PrimedContext context;
   };
 
-  /// What is let go of once the lock is, and their bindings with them: their threads may go on for long.
+  /// Listeners that are released after the lock, and their bindings with them: their threads may go on for long.
   struct Abandoned {
     std::list<std::shared_ptr<Listener>> listeners;
     ~Abandoned() {
