@@ -38,7 +38,7 @@ inline constexpr std::uint64_t kCalledOrAbandoned =
 /// The check ladder: whether a call of this procedure is refused; why() gives the error. A call on an A-stack that is
 /// not of the procedure's class is refused by the stub in the A-stack's table (ServedInterface::entries).
 [[nodiscard]] inline bool refused(const ServedAStack& astack, std::size_t procedure) noexcept {
-  // A revoked binding has no procedures (ServedBinding::revoke), so one load checks for both. It must come after the
+  // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both. Behind the
   // claim, see none_executes().
   return procedure >= astack.entry_count.load(std::memory_order_seq_cst);
 }
@@ -58,7 +58,7 @@ inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   shim::return_to_caller(*astack.head, shim::CallWord(returned));
 }
 
-/// Reports the exception that is being handled to the program (ExportOptions::on_exception), else on stderr.
+/// Reports the exception that is being handled, to ExportOptions::on_exception or on stderr.
 [[gnu::cold, gnu::noinline]] void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept;
 
 /// Calls the entry stub. If an exception escapes the procedure, the call ends as exception_escaped; the server lives.

@@ -59,7 +59,7 @@ struct ServedInterface {
   }
 };
 
-/// Prints the exception that is being handled, which the hook of this name has thrown.
+/// Prints the exception that is being handled, which this hook has thrown.
 [[gnu::cold]] void tell_hook_threw(const ServedInterface& interface, std::string_view hook) noexcept;
 
 /// Calls a function of ExportOptions on a thread of this library. An exception is printed: it must not end the thread.

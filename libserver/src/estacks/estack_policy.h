@@ -79,7 +79,7 @@ class EStackPolicy {
     if (processor == bound_to_) return Move::stay;
     if (calls_there_ < kCallsBeforeMove) return bound() && elsewhere_ >= kCallsElsewhere ? Move::unbind : Move::stay;
     if (!now.before(no_move_before_)) return Move::bind;
-    return bound() ? Move::unbind : Move::stay;  // its caller is not where it is bound: better anywhere
+    return bound() ? Move::unbind : Move::stay;  // its caller is not where it is bound: the scheduler places it
   }
   /// Counts the calls for move().
   void called_from(std::uint16_t processor) noexcept {
@@ -110,7 +110,7 @@ class EStackPolicy {
  private:
   std::uint32_t streak_ = 0;
   std::uint64_t busy_since_ = 0;       ///< ticks(); 0: no call since it gave way.
-  std::uint64_t keeps_us_ = kYieldUs;  ///< How long, before the next yield.
+  std::uint64_t keeps_us_ = kYieldUs;  ///< How long it keeps the processor before the next yield.
   shim::Distrust<shim::CallerPolicy::kYieldSpans> yields_;
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;

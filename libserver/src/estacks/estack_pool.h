@@ -26,8 +26,8 @@ namespace lrpc::server {
 class PollerTeam;
 class EStackPool;
 
-/// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what
-/// the pool's lock guards.
+/// One execution stack: a thread with its guard page. Its members belong to the thread, except the atomics and what the
+/// pool's lock guards.
 class EStack {
  public:
   EStack(EStackPool& pool, PollerTeam& pollers) noexcept : pool_(pool), pollers_(pollers) {}

@@ -56,9 +56,9 @@ class EStackShares {
   bool add(WaitingCall call);
   /// False: it did not wait.
   bool remove(Holder holder, ServedAStack& astack);
-  /// Takes the call to be served next. Of the users that wait below their limit it is that of the one with the fewest
-  /// E-stacks, of its hosts that of the one with the fewest, of the calls the first. Nothing: there is no such user, or
-  /// it is refused; then all are.
+  /// Takes the call to be served next: the first one of the user with the fewest E-stacks among those that wait below
+  /// their limit; for other hosts, of the host with the fewest. Nothing: there is no such user, or it is refused; then
+  /// all are.
   [[nodiscard]] std::optional<WaitingCall> next();
   /// The user whose call would be next, if it is refused.
   [[nodiscard]] std::optional<Holder> refused() const;
@@ -165,7 +165,7 @@ class EStackShares {
   void enter(WaitingCall call, bool at_front);
   /// Takes the call out of its queue; its place goes back to its A-stack.
   [[nodiscard]] WaitingCall take_out(Holder holder, ServedAStack& astack);
-  /// The holder whose call is next; only if its user is refused, or only if it is not.
+  /// The holder whose call is next, provided that its user is refused (`if_refused`) or is not refused (otherwise).
   [[nodiscard]] std::optional<Holder> first_in_line(bool if_refused) const;
   /// may_take() in a search that has taken `got` from others, and `leaving` from `from`.
   [[nodiscard]] bool may_take_from_other(Holder holder, Holder from, std::size_t got, std::size_t leaving) const;

@@ -23,7 +23,7 @@ class DomainProcessors {
   DomainProcessors& operator=(const DomainProcessors&) = delete;
 
   /// From now on the calling thread's affinity is the domain's. Only for the clerk's thread, any number of times: the
-  /// first call reads the affinity, later ones are refresh().
+  /// first call reads the affinity, later ones do what refresh() does.
   void refer_to_this_thread() noexcept;
   [[nodiscard]] bool contains(std::uint16_t processor) const noexcept {
     if (!shim::is_processor(processor)) return false;

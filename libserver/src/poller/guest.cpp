@@ -54,7 +54,7 @@ bool Poller::change_seat_to(std::uint16_t host) noexcept {
   const bool moved = sit_down_at(host);
   const shim::Moment there = shim::this_moment();
   policy_.yielded(0, there);
-  mark_ = there.ticks;  // this time is not the next call's
+  mark_ = there.ticks;  // this time does not count for the next call
   count_anew(there);
   return moved;
 }

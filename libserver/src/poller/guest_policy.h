@@ -20,7 +20,7 @@ class GuestPolicy {
  public:
   /// Time with one host. A move costs some 60 us: the poller's own, and what callers lose that do not know of it yet.
   static constexpr std::uint64_t kTurnUs = 2'000;
-  /// Time of the first turn, which a try in vain costs.
+  /// Time of the first turn: what a try in vain costs.
   static constexpr std::uint64_t kTrialUs = 300;
   /// What a call takes that its E-stack serves on the caller's processor: 2.5 to 3.5 us.
   static constexpr std::uint64_t kCallUs = 3;

@@ -21,8 +21,8 @@ struct HotPlace {
 
 /// The place that an A-stack of `newcomer` gets in a full hot set; nothing: it gets none. The user with the most places
 /// gives one to a user that even then has fewer. Other hosts are one user; among them the host with the most gives one
-/// in the same way. So no place goes back and forth, and no user keeps the calls of another user out, however many of its
-/// own A-stacks it calls, however rarely. The A-stack that was called least recently leaves.
+/// in the same way. So no place goes back and forth, and no user keeps the calls of another user out, however many of
+/// its own A-stacks it calls, however rarely. The A-stack that was called least recently leaves.
 [[nodiscard]] inline std::optional<std::size_t> place_for(Holder newcomer, std::span<HotPlace> places) noexcept {
   // Each holder's places are counted once, so this takes time proportional to places times holders.
   for (HotPlace& place : places) place.of_user = 0;

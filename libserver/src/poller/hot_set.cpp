@@ -76,7 +76,7 @@ void Poller::demote(std::size_t index) {
   shim::take_hint_back(*hot_[index].astack->head);
   fence();
   drop(index, Polled::no);
-  mark_ = shim::ticks();  // this time is not the next call's
+  mark_ = shim::ticks();  // this time does not count for the next call
 }
 
 /// Removes an A-stack from the hot set. Its hint is off already, and the fence done.

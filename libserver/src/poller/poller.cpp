@@ -143,7 +143,7 @@ bool Poller::step_aside(ServedAStack& astack) noexcept {
   team_.called_from(astack, context_.caller_processor(), now);
   if (!policy_.may_step_aside(now) || !take_seat()) return false;
   say_all_polled();
-  mark_ = shim::ticks();  // what this took is not the next call's time
+  mark_ = shim::ticks();  // this time does not count for the next call
   return true;
 }
 
@@ -259,7 +259,8 @@ void Poller::poll() {
   load_.begin(shim::this_moment());
   noted_ = last_hit;
   for (std::uint64_t looked = last_hit;; looked = mark_) {
-    // Calls take longer than empty scans: a thread that waits for the processor must wait for one call at most.
+    // Ends after kYieldUs, too, because calls take longer than empty scans: nobody waits for more than one for the
+    // processor.
     PollerLook look;
     for (; look.scans < kScansPerLook && mark_ - looked < yield_ticks; ++look.scans) {
       if (scan(last_hit)) continue;
@@ -287,8 +288,8 @@ void Poller::poll() {
   }
 }
 
-/// Calls that took so long, or a processor taken away? The kernel has counted this thread's processor time. If there is
-/// an offer, it was one of our own E-stacks that ran here and brings work.
+/// Long calls, or a processor taken away? The kernel has counted this thread's processor time. If an offer has come,
+/// one of our own E-stacks ran here and brings work: that is no loss.
 void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
   const std::uint64_t passed = now.since(counted_);
   const std::uint64_t had_before = counted_us_;

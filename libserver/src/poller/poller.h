@@ -133,8 +133,8 @@ class Poller {
   const std::size_t stack_size_;
   DomainProcessors& processors_;
   std::mutex mutex_;
-  std::vector<Hot> offers_;                   ///< Reserved for kHotSet when the thread starts, like taken_ and remembered_.
-  shim::SleepingWord offered_;                ///< Raised for an offer; also tells the polling thread to look.
+  std::vector<Hot> offers_;     ///< Reserved for kHotSet when the thread starts, like taken_ and remembered_.
+  shim::SleepingWord offered_;  ///< Raised for an offer; also tells the polling thread to look.
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
   std::atomic<std::uint16_t> seat_{shim::kNoProcessor};
   std::atomic<bool> polls_{false};
@@ -159,7 +159,7 @@ class Poller {
   PollerPolicy policy_{kStintsApart * index_};
   PollerLoad load_;
   GuestPolicy guest_policy_;
-  bool guest_ = false;                       ///< It sits beside callers, on host_.
+  bool guest_ = false;                       ///< It shares host_ with callers.
   bool serves_host_ = false;                 ///< This scan serves the callers on host_, too.
   bool has_to_pay_ = false;                  ///< It is a guest, or has been one in this stint.
   std::uint16_t host_ = shim::kNoProcessor;  ///< The last host, if it is no guest now.
@@ -168,7 +168,7 @@ class Poller {
   bool polling_ = false;                     ///< Within a stint: hints are on.
   bool fences_ = false;                      ///< When last asked, the kernel fenced for our callers, too.
   std::uint64_t ask_again_ = 0;              ///< ticks() at which to ask it again.
-  bool promised_ = false;                    ///< This stint's hints say so.
+  bool promised_ = false;                    ///< This stint's hints say that the poller fences for its callers.
   std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
   std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
   std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.

@@ -22,8 +22,8 @@ class PollerPolicy {
  public:
   static constexpr std::uint64_t kYieldUs = 100;
   /// At a yield of the poller a new turn begins if there have been this many calls since the last yield: then callers
-  /// in an exchange look up, and yield, too. That costs them 1 to 2 us, which a caller that computes for 100 us between
-  /// calls would pay at every call.
+  /// in an exchange look up, and yield, too. That costs them 1 to 2 us; without this bound, a caller that computes for
+  /// 100 us between calls would pay that at every call.
   static constexpr std::uint64_t kCallsInTurn = 5;
   /// A yield, or a gap with an involuntary switch, of at most this length counts as nobody's: an interrupt, a kernel
   /// thread, or the E-stack that brings an offer.
@@ -50,7 +50,8 @@ class PollerPolicy {
   /// Numbers its stints from `stint` on.
   explicit PollerPolicy(std::uint64_t stint) noexcept : stint_(stint) {}
 
-  /// `guest`: on a processor with callers. They may take it as often as they like: that is no eviction (GuestPolicy).
+  /// `guest`: on a processor with callers, which may take it often: only a loss of kEvictionUs at once is an eviction
+  /// then (GuestPolicy).
   void begin(shim::Moment now, bool guest = false) noexcept {
     guest_ = guest;
     began_ = yielded_ = now.ticks;
@@ -58,7 +59,7 @@ class PollerPolicy {
     evicted_ = false;
     ++stint_;
   }
-  /// Goes on on another processor. To callers this is a new stint, so those that distrust the one before begin anew.
+  /// Goes on, on another processor. To callers this is a new stint, so those that distrust the one before begin anew.
   void go_on(shim::Moment now, bool guest) noexcept {
     guest_ = guest;
     yielded_ = now.ticks;

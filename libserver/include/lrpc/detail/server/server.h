@@ -33,8 +33,8 @@ struct ServerOptions {
   /// Bytes of an E-stack and of a poller's stack (rounded up to pages, plus a guard). Memory is used only where a
   /// stack has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
-  /// Maximum number of E-stacks. When all are in use, the one unused for longest is taken from its A-stack. The server
-  /// also serves up to as many sealed clients (trap gate), each by a thread of its own.
+  /// Maximum number of E-stacks. When all are associated, the one unused for longest is taken from its A-stack. The
+  /// server also serves up to as many sealed clients (trap gate), each by a thread of its own.
   std::size_t max_estacks = 256;
   /// Maximum number of E-stacks that serve one user's calls at a time, and of one user's sealed clients. Unset: seven
   /// eighths of max_estacks, so the calls of other users go on even if no procedure that one user has called returns.
