@@ -7,8 +7,8 @@ namespace lrpc::netrpc::channel {
 namespace flags = channel_flags;
 
 namespace {
-/// After so many questions without an answer a large request is sent again all the same, to a server that has never
-/// answered one: those of before do not know them.
+/// After so many unanswered questions a large request is sent again all the same, unless the server has answered a
+/// question in this life: older servers do not know questions.
 constexpr std::uint8_t kQuestions = 3;
 }  // namespace
 
@@ -28,8 +28,8 @@ ClientChannel::ClientChannel(ChannelProtocol& protocol, Protocol& high, const Pa
 ClientChannel::~ClientChannel() = default;
 
 void ClientChannel::unreferenced() noexcept {
-  // A call that was outstanding is cancelled by this. The number may be used again at once: what comes later has a
-  // higher sequence number, and the server takes it only when it has done with this one.
+  // This cancels an outstanding call. The channel number may be used again at once: the next request has a higher
+  // sequence number, and the server accepts it only when it has finished this one.
   channels().closed(*this, peer_, sequence_);
   delete this;
 }
@@ -46,7 +46,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   peer_.look_at_sizes(channels().options_);
   if (request.size() + ChannelHeader::kSize > peer_.maximum) return transaction.completed(Errc::message_too_long, {});
   if (request.pool() == nullptr) request = Message(channels().host().pool());
-  const SessionRef keep(this);  // completed() may let go of it
+  const SessionRef keep(this);  // completed() may drop the last other reference
   ++sequence_;
   transaction_ = &transaction;
   again_ = 0;
@@ -63,14 +63,14 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   interval_ = peer_.round_trip.timeout(0, {});
   send_due_ = now + interval_;
   arm(now);
-  (void)send(flags::kBootQuery);  // a layer below may know another way the next time
+  (void)send(flags::kBootQuery);  // if it fails, the layer below may know another path next time
 }
 
 /// Sends the request for the first time. The caller keeps the session alive.
 void ClientChannel::start(Message&& request) noexcept {
   const std::size_t more = peer_.more_packets(request.size());
-  // What is kept has its header: whatever is sent again says the same. (And the header is pushed while nobody shares
-  // the bytes, so that it finds its room in front of them.)
+  // The kept share has its header, so that every copy is the same. (The header is pushed before the bytes are shared:
+  // then there is room in front of them.)
   if (!push_header(flags::kRequest, request)) return finish(Errc::limit_reached, {});
   request_ = request.share();
   if (request_.size() != request.size()) return finish(Errc::limit_reached, {});
@@ -94,13 +94,13 @@ void ClientChannel::start(Message&& request) noexcept {
   const std::uint64_t sequence = sequence_;
   ++channels().counted.sent;
   const Errc outcome = peer_.lower->push(std::move(request));
-  // That it is lost on the way is the timer's matter; that it can never be sent is the caller's.
+  // If the request is lost, the timer sends it again. If it can never be sent, the call ends now.
   if (outcome != Errc::message_too_long && outcome != Errc::host_unreachable) [[likely]]
     return;
   if (state_ == State::waiting && sequence_ == sequence) finish(outcome, {});
 }
 
-/// A message without data. What cannot be sent is lost, as on the way, unless the caller knows better.
+/// Sends a packet without data. Most callers ignore errors: a packet that cannot be sent counts as lost.
 Errc ClientChannel::send(std::uint16_t flag) noexcept {
   Message message(channels().host().pool());
   if (!push_header(flag, message)) return Errc::limit_reached;
@@ -126,9 +126,9 @@ void ClientChannel::expired() noexcept {
   silence_.timer_came(now, timer_.due());
   if (now < send_due_) return arm(now);
   if (now >= silence_.lasts_until(channels().options_.give_up))
-    // Without the peer's life nothing has been sent that it could have executed.
+    // While querying, nothing has been sent that the peer could have executed.
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
-  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  // While the server executes the request, probes are not urgent: the pause is doubled each time.
   again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
   const Duration first = state_ == State::querying ? interval_
                          : more_in_request_ != 0   ? answered_after()
@@ -142,7 +142,7 @@ void ClientChannel::send_again(Time now) noexcept {
   ambiguous_ = true;
   ++channels().counted.retransmissions;
   if (state_ == State::querying) {
-    // Nothing has been sent that could be executed: who is not there need not be waited for.
+    // Nothing has been sent that could be executed: if the host is unreachable, the call ends at once.
     if (send(flags::kBootQuery) == Errc::host_unreachable) finish(Errc::host_unreachable, {});
   } else if (state_ == State::executing || transaction_ == nullptr ||
              silence_.may_have_forgotten(now, channels().options_.give_up)) {
@@ -164,7 +164,7 @@ void ClientChannel::send_request_again(Time now) noexcept {
   lacking_ = false;
   if (resent_ < 100) ++resent_;
   if (more_in_request_ != 0) {
-    // Questions about what is sent now begin anew, each time twice as far apart.
+    // Questions about this copy begin anew, twice as far apart as those about the copy before.
     again_ = static_cast<std::uint8_t>(2 * resent_);
     send_due_ = now + RetryTimer::pause_after(again_, asking_after_, channels().options_.longest_pause());
     arm(now);
@@ -174,14 +174,14 @@ void ClientChannel::send_request_again(Time now) noexcept {
   const std::uint64_t sequence = sequence_;
   ++channels().counted.sent;
   const Errc outcome = peer_.lower->push(std::move(again));
-  // The way has become too narrow for it. An earlier copy may be executed.
+  // The link now carries less than the request. An earlier copy may be executed.
   if (outcome == Errc::message_too_long && state_ == State::waiting && sequence_ == sequence)
     finish(Errc::call_lost, {});
 }
 
 /// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
-/// be at the fragments of it: until that has had its time the server is only asked again. What has taken long is likely
-/// to take longer: then it is asked after half of that time.
+/// be recovering the request's fragments. Until the time for that is over, the server is only asked again, each time
+/// after half of the time since the request was sent: what has taken long is likely to take longer.
 void ClientChannel::lacking(Time now) noexcept {
   if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
   peer_.answers_questions = true;
@@ -194,10 +194,10 @@ void ClientChannel::lacking(Time now) noexcept {
   arm(now);
 }
 
-/// The channel stays busy, though nobody waits: until the server has answered a probe that it has done with the
-/// request (or has never had it), or is given up. A request that is still on its way then finds, at worst, a server
-/// that accepts it before the next one, which has a higher sequence number: it is executed once or, behind the next
-/// one, never. So at most once would hold even if the next request were sent at once; waiting keeps a server from
+/// The channel stays busy, though nobody waits, until the server has answered a probe (the request is finished, or has
+/// never arrived) or is given up. If a copy of the request is still on its way then, the server accepts it only before
+/// the next request, which has a higher sequence number. So it is executed once or, if it arrives after the next
+/// request, never: at-most-once would hold even if the next request were sent at once. The wait keeps a server from
 /// working on many requests that nobody wants.
 void ClientChannel::cancel(Transaction& transaction) noexcept {
   if (transaction_ != &transaction) return;
@@ -212,12 +212,12 @@ void ClientChannel::peer_known() noexcept {
   sent_ = channels().host().now();
   silence_.begins(sent_);
   again_ = 0;
-  Message request = std::move(request_);  // start() keeps a share of it there
+  Message request = std::move(request_);  // start() puts a share of it there
   start(std::move(request));
 }
 
 void ClientChannel::peer_rebooted() noexcept {
-  // A call that completed before may have made another here, which the new life is to execute.
+  // A call that peer_rebooted() has completed may have begun another one here, which is for the new life.
   if (life_ != peer_.boot_id && (state_ == State::waiting || state_ == State::executing)) finish(Errc::call_failed, {});
 }
 
@@ -230,14 +230,14 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   }
   const SessionRef keep(this);
   if (header.flags == flags::kBootAnswer) {
-    // What the answer says may have been learnt from elsewhere meanwhile (AUTH's handshake, another channel's open):
-    // then nobody is told, and the question has its answer all the same.
+    // This host may have learnt the life elsewhere meanwhile (AUTH's handshake, another channel's open). Then heard()
+    // changes nothing and calls nobody, so the call goes on from here.
     if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) peer_known();
     return;
   }
   if (state_ == State::querying) return;  // there is no request yet that this could answer
   if (header.flags == flags::kRebooted) {
-    (void)protocol.heard(peer_, header.boot_id);  // when that is confirmed, this call fails with all others
+    (void)protocol.heard(peer_, header.boot_id);  // once the peer confirms it, this call fails with all others
     return;
   }
   if (header.boot_id != peer_.boot_id) [[unlikely]]
@@ -249,8 +249,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
       return finish(Errc::ok, std::move(message));
     }
     case flags::kFail:
-      // Whatever the reason: another copy of the request may be under way, and be executed once the reason is gone.
-      // Its host lives, as it says so: where the reply is too long, only this call is lost.
+      // Whatever the reason, another copy of the request may be under way, and be executed once the reason is gone. If
+      // the reply is too long, only this call is lost: the server's host lives.
       return finish(Errc{header.error} == Errc::message_too_long ? Errc::call_lost : Errc::call_failed, {});
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
@@ -276,10 +276,10 @@ void ClientChannel::measure(Time now) noexcept {
   if (!ambiguous_) [[likely]]
     return peer_.round_trip.sample(now - sent_, more);
   if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
-  // A question says what is known of a request, however long that takes: no reason to wait longer the next time.
+  // If only questions were sent again, the timeout need not grow: they are answered however long the request takes.
   const bool asked = more_in_request_ != 0 && resent_ == 0;
   asked ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
-  // What the server has lacked was lost in part: how long that takes is no measure of other requests.
+  // A request that the server lacked was lost in part: its time is no measure of other requests.
   const Duration took = asked && lacked_ ? Duration::zero() : now - sent_;
   repeated_ = {static_cast<std::uint32_t>(sequence_), life_, more, took, asked};
 }

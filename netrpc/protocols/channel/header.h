@@ -10,17 +10,19 @@ namespace lrpc::netrpc {
 /// the others from server to client.
 namespace channel_flags {
 inline constexpr std::uint16_t kRequest = 0x01;
-inline constexpr std::uint16_t kPleaseAck = 0x02;  ///< A probe: are you still at this request? No data.
-inline constexpr std::uint16_t kBootQuery = 0x04;  ///< Who are you, in this life?
+inline constexpr std::uint16_t kPleaseAck = 0x02;  ///< A probe: are you still executing this request? No data.
+inline constexpr std::uint16_t kBootQuery = 0x04;  ///< Asks for the receiver's boot identifier.
 inline constexpr std::uint16_t kReply = 0x08;
 inline constexpr std::uint16_t kAck = 0x10;  ///< I have the request and am executing it.
 inline constexpr std::uint16_t kInProgress =
     0x20;  ///< I am executing an older request of this channel: send again later.
 inline constexpr std::uint16_t kRebooted = 0x40;  ///< The life that the request is meant for is over.
 inline constexpr std::uint16_t kBootAnswer = 0x80;
-/// To this packet there will be no reply; `error` says why: message_too_long, of the reply; or any other, for traces.
+/// There will be no reply to this packet. `error`: message_too_long if the reply is too long; other values are only for
+/// traces.
 inline constexpr std::uint16_t kFail = 0x100;
-/// Do you have this request? If not, say so, and it is sent again. No data. (A server of before drops it.)
+/// A question: do you have this request? If not, answer kLacking, and it is sent again. No data. (Older servers drop
+/// it.)
 inline constexpr std::uint16_t kDoYouHave = 0x200;
 inline constexpr std::uint16_t kLacking = 0x400;  ///< I do not have that request: send it again.
 }  // namespace channel_flags
@@ -34,8 +36,8 @@ struct ChannelHeader {
   std::uint32_t sequence = 0;
   std::uint16_t error = 0;   ///< An Errc.
   BootId boot_id = 0;        ///< The sender's life.
-  BootId peer_boot_id = 0;   ///< The receiver's, as the sender means it.
-  std::uint16_t length = 0;  ///< Of the data: what lies behind is padding.
+  BootId peer_boot_id = 0;   ///< The life of the receiver that the sender addresses.
+  std::uint16_t length = 0;  ///< Bytes of data; what follows them is padding.
 
   void encode(std::byte* to) const noexcept {
     WireWriter(to).put(flags, channel, protocol, sequence, error, boot_id, peer_boot_id, length);

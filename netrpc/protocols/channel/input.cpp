@@ -1,5 +1,4 @@
-// What arrives at CHANNEL: everything in it was written by somebody else, and is checked here before anything is
-// changed.
+// What arrives at CHANNEL. Another host has written all of it, so it is checked here before anything is changed.
 #include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/src/dropped.h"
 
@@ -29,7 +28,7 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
     case flags::kRebooted:
     case flags::kLacking:
     case flags::kBootAnswer: {
-      // Meant for a life of this host that is over: its channels are others'.
+      // Meant for an earlier life of this host, which had other channels.
       if (header.peer_boot_id != host().boot_id()) [[unlikely]]
         return dropped(counted.refused);
       if (header.channel == 0 && header.flags == flags::kBootAnswer) [[unlikely]]
@@ -41,8 +40,8 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
       return (*client)->pop(header, std::move(message));
     }
     case flags::kBootQuery:
-      // Nothing is kept for who only asks. A peer that asks from a new life is asked itself, before it has the answer:
-      // so its request, which follows, is not dropped. (Who is asked so, for channel 0, does not ask back.)
+      // A query leaves no state. If a known peer queries from a new life, this host questions it before answering, so
+      // that its request, which follows, is not dropped. (Such a question has channel 0, and is not questioned itself.)
       if (auto* const known = header.channel != 0 ? peers_.resolve(&lower) : nullptr;
           known != nullptr && (*known)->boot_id != 0 && (*known)->boot_id != header.boot_id)
         question(**known);
@@ -52,7 +51,7 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
 }
 
 void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
-  // Who does not know this life of the host cannot be executed in it.
+  // A request for another life of this host must not be executed in this one.
   if (header.peer_boot_id != host().boot_id()) [[unlikely]]
     return answer(lower, header, flags::kRebooted, Errc::call_failed);
   SessionRef* const known = servers_.resolve(key(&lower, header.channel, header.protocol));
@@ -65,8 +64,9 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
   channel.pop(header, std::move(message));
 }
 
-/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the
-/// one has executed the other knows nothing of. (Two hosts may have drawn the same number.)
+/// One client may come through two lower sessions, if the layers below do not know its host, or did not. Each of the
+/// two peers knows only what came through its own session. This finds the other one. (Two hosts may have drawn the same
+/// boot identifier, so the hosts are compared.)
 ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
   ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
   if (at == nullptr || *at == &peer) return nullptr;
@@ -83,8 +83,8 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   ChannelPeer& peer = *find_peer(lower);
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
-    // As if it had come by the way that the client came first: there is known what was executed. While nobody knows
-    // that it is the same host it counts as lost.
+    // Treat it as if it had come through the client's first session: that peer knows what was executed. Until both are
+    // known to be the same host, it counts as lost.
     if (!peer.same_host(*recorded, options_)) return dropped(counted.refused);
     if (header.flags == flags::kRequest) recorded->other_way = SessionRef(&lower);
     return input_request(*recorded->lower, header, std::move(message));
@@ -98,8 +98,8 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     ++counted.no_session;
     return answer(lower, header, flags::kFail, Errc::not_supported);
   }
-  // A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
-  // What somebody still executes for a life that is over counts too: else each life could leave as much behind.
+  // A channel is never forgotten to make room for a new one: its request could be executed twice. Requests of ended
+  // lives that are still executed count, too; otherwise each life could leave as many behind.
   if (peer.servers.size() + *peer.abandoned >= options_.channels_per_peer) {
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
@@ -125,7 +125,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   if (channel->peer_ != nullptr) channel->pop(header, std::move(message));
 }
 
-/// A message without data, back to who has sent `request`.
+/// Sends a packet without data back to the sender of `request`.
 void ChannelProtocol::answer(Session& lower, const ChannelHeader& request, std::uint16_t flag, Errc error) noexcept {
   Message message(host().pool());
   std::byte* const to = message.push(ChannelHeader::kSize);

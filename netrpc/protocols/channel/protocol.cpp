@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaximumData = 0xffff;  // `length` has 16 bits
 constexpr int kSweepsPerReplyLife = 4;
 
-/// What the layer below says that a message may be long; without an answer, as much as the header can say.
+/// The size that the layer below answers (header included); without an answer, the most that `length` can say.
 template <class Size>
 std::size_t ask_size(Session& lower) noexcept {
   control::Request request = Size{};
@@ -27,7 +27,7 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
   return static_cast<std::uint64_t>((life + period - Duration(1)) / period);
 }
 
-/// Of a size with its header, what the options allow.
+/// The part of `size` (header included) that the options allow.
 std::size_t allowed(std::size_t size, const ChannelOptions& options) noexcept {
   return options.max_message == 0 ? size : std::min(size, options.max_message + ChannelHeader::kSize);
 }
@@ -106,7 +106,7 @@ ChannelProtocol::ChannelProtocol(Host& host, std::string name, Protocol& below, 
 ChannelProtocol::~ChannelProtocol() {
   self_.reset();
   while (oldest_ != nullptr) drop(*oldest_);
-  // What still executes may be referred to from above: its reply will go nowhere.
+  // The protocol above may still refer to channels that are executing. Their replies will go nowhere.
   peers_.for_each([this](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     while (!peer->servers.empty()) drop(*peer->servers.back());
   });
@@ -120,7 +120,7 @@ Result<SessionRef> ChannelProtocol::open(Protocol& high, const ParticipantSet& p
   if (!lower) return lower;
   ChannelPeer* const peer = peer_to_call(**lower, participants.remote.host);
   if (!peer->host.known()) peer->host = participants.remote.host;
-  // Another protocol may have heard of its life meanwhile: channels that are asking for it go on too.
+  // Another protocol may have learnt the peer's life meanwhile. Channels that are querying it then go on, too.
   if (peer->boot_id == 0 && peer->host.known()) learn(*peer, host().peers().boot_id(peer->host));
 
   ParticipantSet whole = participants;
@@ -140,7 +140,7 @@ bool ChannelProtocol::pick_number(ChannelPeer& peer, ProtocolNumber protocol, st
   while (!peer.free_numbers.empty()) {
     number = peer.free_numbers.back();
     peer.free_numbers.pop_back();
-    if (!in_use(number)) return true;  // else somebody has asked for this very one
+    if (!in_use(number)) return true;  // else somebody has opened this very number
   }
   for (; peer.next_number != 0; ++peer.next_number) {
     if (in_use(peer.next_number)) continue;
@@ -159,7 +159,7 @@ void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uin
   peer.clients[channel.place] = peer.clients.back();
   peer.clients.pop_back();
   peer.called = epoch_;
-  // A number from below next_number only: others have been asked for, and may be again.
+  // Only numbers below next_number are put back: a higher one was opened by its number, and next_number will reach it.
   if (gone.channel < peer.next_number || peer.next_number == 0)
     if (peer.free_numbers.size() < 0xffff) peer.free_numbers.push_back(gone.channel);
 }
@@ -188,10 +188,11 @@ ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
   return bound.get();
 }
 
-/// A layer below that hands out sessions of others (VIPaddr) may have found another way meanwhile. The server takes the
-/// requests of one client by one way only, the first: as long as it remembers that, this host keeps to it.
+/// A layer below that hands out sessions of other protocols (VIPaddr) may now use another one. But a server accepts one
+/// client's requests only through the session of the first. So this host keeps to that as long as the server remembers
+/// it.
 ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
-  if (!host.known()) return find_peer(lower);  // by its device address: there is one way to that
+  if (!host.known()) return find_peer(lower);  // known by its device address: only one session leads to it
   const HostKey key{hash_seed_, host};
   ChannelPeer** const known = called_.resolve(key);
   if (known != nullptr && &(*known)->lower->protocol() != &lower.protocol()) return *known;
@@ -213,7 +214,7 @@ bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
   if (peer.boot_id == boot_id) return true;
   if (!may_begin(peer, boot_id)) return false;
   if (peer.boot_id == 0) return believe(peer, boot_id), true;
-  // One packet, with an address that anybody may have written, is not enough to end a life: whoever is there is asked.
+  // One packet with an address that may be forged must not end a life: the host at that address is asked.
   ++counted.refused;
   question(peer);
   return false;
@@ -227,7 +228,7 @@ bool ChannelProtocol::may_begin(const ChannelPeer& peer, BootId boot_id) noexcep
 }
 
 void ChannelProtocol::believe(ChannelPeer& peer, BootId boot_id) noexcept {
-  if (peer.host.known()) host().peers().heard(peer.host, boot_id);  // comes back as host_rebooted
+  if (peer.host.known()) host().peers().heard(peer.host, boot_id);  // calls host_rebooted() if the life has changed
   learn(peer, boot_id);
 }
 
@@ -254,7 +255,7 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
   peer.answers_questions = false;
   ++learning_;
   if (before != 0) {
-    // Where another protocol has told, the list may be full: the oldest is the least likely to come.
+    // If another protocol has reported the life, the list may be full: forget the oldest, the least likely to come.
     if (peer.ended.size() == ChannelPeer::kMostEnded) {
       forget_life(peer, peer.ended.front().boot_id);
       peer.ended.erase(peer.ended.begin());
@@ -263,7 +264,7 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
     peer.other_way = {};
     while (!peer.servers.empty()) drop(*peer.servers.back());
   }
-  // Those that complete may open, close and call.
+  // Collected first: transactions that complete may open, close and call.
   std::vector<SessionRef> concerned;
   for (ClientChannel* const channel : peer.clients) concerned.emplace_back(channel);
   for (const SessionRef& channel : concerned) {
@@ -312,7 +313,7 @@ void ChannelProtocol::drop(ServerChannel& channel) noexcept {
   all.back()->place = channel.place;
   all[channel.place] = all.back();
   all.pop_back();
-  if (all.empty()) forget_life(peer, peer.boot_id);  // an ended one stays: this is the present
+  if (all.empty()) forget_life(peer, peer.boot_id);  // the present life only: ended ones stay
   unlist(channel);
   channel.vanish();
   servers_.unbind(gone);
@@ -349,14 +350,14 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
     const bool over = !used && (unused_before || at_once);
     if (!over) return false;
     forget_calls_to(*peer);
-    attempt([&] {  // without memory the host is remembered for longer
+    attempt([&] {  // if memory is short, the host is remembered for longer
       gone.push_back(peer->host);
       gone.insert(gone.end(), peer->called_as.begin(), peer->called_as.end());
     });
     return true;
   });
   if (gone.empty()) return;
-  // Unless other sessions lead to them, too.
+  // Keep the hosts to which other sessions lead.
   peers_.for_each([&](const Session*, std::unique_ptr<ChannelPeer>& peer) { std::erase(gone, peer->host); });
   for (const HostAddress host : gone)
     if (called_.resolve({hash_seed_, host}) == nullptr) this->host().peers().forget(host);
@@ -370,7 +371,7 @@ Errc ChannelProtocol::control(control::Request& request) noexcept {
                             ChannelHeader::kSize}))
     return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
-    // More than the sweep does: packets that are still under way are forgotten too.
+    // Unlike the sweep, this also forgets channels whose packets may still be under way.
     while (oldest_ != nullptr) drop(*oldest_);
     drop_unused_peers(true);
     return below_.control(request);

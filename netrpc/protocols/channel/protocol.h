@@ -16,40 +16,40 @@ class ChannelProtocol;
 class ClientChannel;
 class ServerChannel;
 
-/// What is known about the host at the other end of one lower session. Owned by the protocol; goes when no channel, of
-/// either direction, and no memory of ended lives needs it.
+/// What is known about the host at the other end of one lower session. Owned by the protocol, which drops it when no
+/// channel of either direction and no memory of ended lives needs it.
 struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  /// Another session to this host, by which a request of this life has come. It may carry what `lower` does not, if
-  /// `lower` was made when the layer below did not know the host. None while there are no server's channels.
+  /// Another session to this host, through which a request of its present life came. It may carry longer messages than
+  /// `lower`, if `lower` was made before the layer below knew the host. Null while there are no server channels.
   SessionRef other_way;
-  HostAddress host;                ///< Zero where the layer below knows a device address only, as yet.
-  BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
-  std::size_t maximum = 0;         ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum = 0;         ///< The same, in one packet.
-  PathChanges path_changes;        ///< Since the two were asked for.
-  bool answers_questions = false;  ///< In this life: it has.
+  HostAddress host;                ///< Zero while the layer below knows only a device address.
+  BootId boot_id = 0;              ///< The host's present life; zero: not known yet.
+  std::size_t maximum = 0;         ///< Of the longest CHANNEL message: bytes, header included.
+  std::size_t optimum = 0;         ///< The same, for a message in one packet.
+  PathChanges path_changes;        ///< Since `maximum` and `optimum` were asked for.
+  bool answers_questions = false;  ///< It has answered a question (kDoYouHave) in this life.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
-  /// Requests of lives that are over on which somebody still works: their channels share this count. The peer stays
-  /// until there are none.
+  /// How many requests of ended lives are still being executed. Their channels share this count. The peer stays until
+  /// it is zero.
   std::shared_ptr<std::size_t> abandoned = std::make_shared<std::size_t>(0);
-  std::size_t kept = 0;                     ///< Bytes of replies that are kept for it.
-  std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
+  std::size_t kept = 0;                     ///< Bytes of buffers of the kept replies to it.
+  std::vector<std::uint16_t> free_numbers;  ///< Taken from the end (last used), so that servers remember few channels.
   std::uint16_t next_number = 1;
-  bool unused_before = false;  ///< At the last sweep already.
-  /// The sweep in which the last channel to it was closed; 0: none ever was. The server remembers for as long by which
-  /// way this host has called (recorded_elsewhere()).
+  bool unused_before = false;  ///< It was unused at the last sweep, too.
+  /// The epoch in which the last client channel to it was closed; 0: none ever was. The peer is kept for packet_epochs_
+  /// after that: as long, its server remembers through which lower session this host has called (recorded_elsewhere()).
   std::uint64_t called = 0;
-  std::vector<HostAddress> called_as{};  ///< The hosts under which it has been called: a machine may have several.
-  /// The peer has been asked whether it is in another life, with this number. Zero: it has not.
+  std::vector<HostAddress> called_as{};  ///< The addresses by which it was called: a machine may have several.
+  /// The random number of the question whether the peer is in another life. Zero: not asked.
   std::uint32_t question = 0;
 
-  /// Lives that are over. What comes from one of them has been under way for long and may have been executed already:
-  /// it is dropped, for as long as a packet can live.
+  /// Lives of the host that have ended. A packet from one of them has been under way for long and may have been
+  /// executed already. So it is dropped, for as long as a packet can live.
   struct EndedLife {
     BootId boot_id = 0;
     Time until{};
@@ -57,17 +57,17 @@ struct ChannelPeer {
   static constexpr std::size_t kMostEnded = 128;
   std::vector<EndedLife> ended;
 
-  /// A layer below that did not know the host is asked again, and so are the sizes once it does.
+  /// If the host is unknown, asks the layer below for it; once it is known, asks for the sizes again.
   void meet(const ChannelOptions& options) noexcept;
   /// Whether both are known to be the same host.
   [[nodiscard]] bool same_host(ChannelPeer& other, const ChannelOptions& options) noexcept;
   void ask_sizes(const ChannelOptions& options) noexcept;
-  /// Asks again where a peer has said what it receives.
+  /// Asks for the sizes again if a path to the host has changed.
   void look_at_sizes(const ChannelOptions& options) noexcept {
     if (path_changes.noticed(lower->protocol().host().peers(), host)) [[unlikely]]
       ask_sizes(options);
   }
-  /// Through which session a reply of so many bytes, with its header, goes. Null: it is too long.
+  /// The session that carries a reply of `size` bytes, header included. Null: the reply is too long for all.
   [[nodiscard]] Session* way_of_reply(std::size_t size, const ChannelOptions& options) noexcept {
     look_at_sizes(options);
     if (size <= maximum) [[likely]]
@@ -75,9 +75,9 @@ struct ChannelPeer {
     const std::size_t longest = longest_reply(options);
     return size <= maximum ? lower.get() : size <= longest ? other_way.get() : nullptr;
   }
-  /// With its header.
+  /// In bytes, header included.
   [[nodiscard]] std::size_t longest_reply(const ChannelOptions& options) noexcept;
-  /// Of a message on `channel` to this peer. False: there is no memory.
+  /// Pushes the header of a message on `channel` to this peer. False: there is no memory.
   [[nodiscard]] bool push_header(const Session& channel, std::uint16_t flag, std::uint32_t sequence, Errc error,
                                  Message& message) const noexcept;
   [[nodiscard]] bool has_ended(BootId life) const noexcept;
@@ -93,7 +93,7 @@ struct ChannelKey {
   const Session* lower = nullptr;
   std::uint16_t channel = 0;
   ProtocolNumber protocol = 0;
-  std::uint64_t seed = 0;  ///< The host's: the peer chooses the rest.
+  std::uint64_t seed = 0;  ///< This host's hash seed: the peer chooses the other fields.
   [[nodiscard]] std::uint64_t hash() const noexcept {
     return mix(seed ^ reinterpret_cast<std::uintptr_t>(lower), std::uint64_t{channel} << 32 | protocol);
   }
@@ -110,16 +110,16 @@ class ClientChannel final : public Session {
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
   void cancel(Transaction& transaction) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
-  /// Something has arrived from the server for this channel; its data is cut to its length.
+  /// A packet for this channel has arrived from the server; `message` is its data without padding.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
 
-  /// The peer's life is known now.
+  /// The peer's life has become known.
   void peer_known() noexcept;
-  /// The peer is in another life now than before.
+  /// The peer has begun another life.
   void peer_rebooted() noexcept;
   [[nodiscard]] ChannelKey key() const noexcept;
 
-  std::size_t place = 0;  ///< In its peer's list.
+  std::size_t place = 0;  ///< Index in the peer's `clients`.
 
  protected:
   ~ClientChannel() override;
@@ -130,7 +130,7 @@ class ClientChannel final : public Session {
     idle,
     querying,   ///< Asks for the peer's boot identifier. The request has not been sent.
     waiting,    ///< The request has been sent.
-    executing,  ///< The server has said that it has it: probes only.
+    executing,  ///< The server has acknowledged the request: only probes are sent.
   };
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void start(Message&& request) noexcept;
@@ -143,7 +143,7 @@ class ClientChannel final : public Session {
   /// The server says that it lacks the request.
   void lacking(Time now) noexcept;
   void arm(Time now) noexcept;
-  /// How long the answer to a question takes: one packet, or the reply.
+  /// How long to wait for the answer to a question: it is one packet, or the reply.
   [[nodiscard]] Duration answered_after() const noexcept { return peer_.round_trip.until_asked(more_in_reply_); }
   void expired() noexcept;
   void measure(Time now) noexcept;
@@ -152,46 +152,47 @@ class ClientChannel final : public Session {
 
   ChannelPeer& peer_;
   State state_ = State::idle;
-  std::uint8_t again_ = 0;              ///< How often the back-off counts that something was sent again.
-  BootId life_ = 0;                     ///< The peer's that the request was sent to.
+  std::uint8_t again_ = 0;              ///< Retransmissions, as the back-off counts them.
+  BootId life_ = 0;                     ///< The life of the peer to which the request was sent.
   std::uint64_t sequence_;              ///< Of the last request; the wire carries the low 32 bits.
-  Transaction* transaction_ = nullptr;  ///< Null while busy: the call was given up, the server may still be at it.
+  Transaction* transaction_ = nullptr;  ///< Null while busy: the call was given up, the server may still execute it.
   Message request_;                     ///< A share, with its header, to send again; without a header while querying.
   std::size_t more_in_reply_ = 0;  ///< Packets beyond the first of the last reply: what the next is expected to take.
   std::size_t more_in_request_ = 0;
-  Time sent_{};      ///< The first time.
-  Silence silence_;  ///< Of the server's, in this call.
+  Time sent_{};      ///< When the request was sent first.
+  Silence silence_;  ///< Of the server, in this call.
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
   Duration interval_{};
-  // A request of several packets is not sent again before the server has said that it lacks it.
+  // For a request of several packets. It is sent again only if the server lacks it, or answers no questions.
   Time requested_{};          ///< When the request was sent last.
-  Duration asking_after_{};   ///< How long after that the server is asked.
-  std::uint8_t asked_ = 0;    ///< Questions since the last answer to one.
-  Time asked_at_{};           ///< When the last of them was sent.
-  bool one_question_ = true;  ///< In this call none was sent while another had no answer: answers measure (Karn).
-  bool lacking_ = false;      ///< The server lacks what was sent then, and is to be sent it again.
-  bool lacked_ = false;       ///< It has said so in this call.
+  Duration asking_after_{};   ///< How long after requested_ the server is asked.
+  std::uint8_t asked_ = 0;    ///< Questions since the last one was answered.
+  Time asked_at_{};           ///< When the last question was sent.
+  bool one_question_ = true;  ///< No question of this call was sent while one was unanswered: answers measure (Karn).
+  bool lacking_ = false;      ///< The server lacks what was sent at requested_: send the request again.
+  bool lacked_ = false;       ///< The server has said in this call that it lacks the request.
   std::uint8_t resent_ = 0;   ///< How often the request has been sent again.
-  bool ambiguous_ = false;    ///< The reply may answer something that was sent later than the request.
+  bool ambiguous_ = false;    ///< The reply may answer something that was sent after the request.
   Repeated repeated_;
   LazyEvent timer_;
 };
 
-/// The server's end: also what is remembered of a channel between its requests. Kept in the protocol's map.
+/// The server's end of a channel. It also remembers the channel between requests. Kept in the protocol's map.
 class ServerChannel final : public Session {
  public:
   ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants, ChannelPeer& peer,
                 std::uint32_t sequence) noexcept;
   void reply(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
-  /// A request or a probe; the sender's life and the life it means have been checked.
+  /// A request, a probe or a question. Both lives in its header have been checked.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
-  /// The client or what was kept for it is gone: nothing is sent any more.
+  /// The protocol drops this channel (the client's life has ended, or the channel was unused for long): nothing is sent
+  /// any more.
   void vanish() noexcept;
   [[nodiscard]] ChannelKey key() const noexcept;
 
-  std::size_t place = 0;  ///< In its peer's list.
+  std::size_t place = 0;  ///< Index in the peer's `servers`.
 
  protected:
   ~ServerChannel() override;
@@ -200,10 +201,10 @@ class ServerChannel final : public Session {
   friend class ChannelProtocol;
   enum class State : std::uint8_t {
     fresh,      ///< No request yet.
-    executing,  ///< The protocol above has one.
+    executing,  ///< The protocol above executes a request.
     answered,   ///< The reply is kept, until the next request acknowledges it.
     forgotten,  ///< Answered, but the reply is not kept any more.
-    too_long,   ///< Answered, but no way carries the reply.
+    too_long,   ///< Answered, but no session carries a reply so long.
   };
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void execute(std::uint32_t sequence, Message&& request) noexcept;
@@ -211,19 +212,19 @@ class ServerChannel final : public Session {
     return peer_->push_header(*this, flag, sequence_, error, message);
   }
   void send(std::uint16_t flag, Errc error) noexcept;
-  /// `way` null: there is none.
+  /// `way` null: no session carries the reply.
   void push_reply(Session* way, Message&& message) noexcept;
   void send_reply() noexcept;
   void keep_reply(const Message& reply) noexcept;
   void let_go_of_reply() noexcept;
 
   ChannelPeer* peer_;
-  std::shared_ptr<std::size_t> abandoned_;  ///< Counts it once it has vanished while it was executing.
+  std::shared_ptr<std::size_t> abandoned_;  ///< Set when it vanishes while executing: counts such channels.
   State state_ = State::fresh;
   std::uint32_t sequence_;
   Message reply_;         ///< A share, with its header, to send again.
-  std::size_t kept_ = 0;  ///< What it counts for in the protocol's kept_.
-  // The list of channels that are not executing, the longest unused first.
+  std::size_t kept_ = 0;  ///< The bytes for it in the protocol's kept_.
+  // Links of the list of channels that are not executing, the longest unused first.
   ServerChannel* older_ = nullptr;
   ServerChannel* newer_ = nullptr;
   bool listed_ = false;
@@ -247,7 +248,7 @@ class ChannelProtocol final : public Protocol {
 
   struct LifeKey {
     BootId life = 0;
-    std::uint64_t seed = 0;  ///< The host's.
+    std::uint64_t seed = 0;  ///< This host's hash seed.
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, life); }
     friend bool operator==(LifeKey a, LifeKey b) noexcept { return a.life == b.life; }
   };
@@ -256,16 +257,16 @@ class ChannelProtocol final : public Protocol {
     return {lower, channel, protocol, hash_seed_};
   }
   [[nodiscard]] ChannelPeer* find_peer(Session& lower);
-  /// Where channels to `host` go, which the layer below now reaches through `lower`.
+  /// The peer through which channels to `host` go. The layer below now reaches `host` through `lower`.
   [[nodiscard]] ChannelPeer* peer_to_call(Session& lower, HostAddress host);
   [[nodiscard]] bool pick_number(ChannelPeer& peer, ProtocolNumber protocol, std::uint16_t& number);
   void input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
   void accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
   void answer(Session& lower, const ChannelHeader& request, std::uint16_t flags, Errc error) noexcept;
-  /// Something says that `peer` is in the life `boot_id`. False: that is not known to be so (any more, or yet: where
-  /// another life was known the peer is asked).
+  /// A packet says that `peer` is in the life `boot_id`. False: this is not believed. Either that life has ended, or
+  /// another life is known, and the peer is asked first.
   [[nodiscard]] bool heard(ChannelPeer& peer, BootId boot_id) noexcept;
-  /// A boot answer for no channel: to question(), if it is one.
+  /// A boot answer for channel 0. It must answer question().
   void answered(Session& lower, const ChannelHeader& header) noexcept;
   void question(ChannelPeer& peer) noexcept;
   [[nodiscard]] bool may_begin(const ChannelPeer& peer, BootId boot_id) noexcept;
@@ -289,25 +290,25 @@ class ChannelProtocol final : public Protocol {
   Map<ChannelKey, SessionRef> servers_;
   Map<ProtocolNumber, Protocol*> enabled_;
   Map<const Session*, std::unique_ptr<ChannelPeer>> peers_;
-  Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
-  /// Where requests of a client's life have been executed, for as long as that is remembered.
+  Map<HostKey, ChannelPeer*> called_;  ///< The peers that this host has called, as long as their servers remember it.
+  /// The peer through which requests of a client's life were executed, as long as that is remembered.
   Map<LifeKey, ChannelPeer*> recorded_;
-  /// Above every sequence number that any closed channel has used: a number that is used again goes on behind it, so
-  /// that nothing has to be remembered of closed channels.
+  /// Above every sequence number that a closed channel has used. A channel number that is opened again continues here,
+  /// so that nothing has to be remembered of closed channels.
   std::uint64_t next_sequence_;
-  std::size_t kept_ = 0;  ///< Bytes of replies that are kept.
+  std::size_t kept_ = 0;  ///< Bytes of buffers of kept replies.
   ServerChannel* oldest_ = nullptr;
   ServerChannel* newest_ = nullptr;
-  // Ages are counted in sweeps, so that a request costs no look at the clock at the server.
+  // Ages are counted in sweeps, so that the server need not read the clock for each request.
   Duration sweep_period_;
-  /// How long a channel is remembered after the last thing that happened on it. When its request has been executed, an
-  /// in-progress of before may be under way for packet_life; the client then sends the request for give_up more; and
-  /// the last copy may be under way for packet_life.
+  /// For how many sweeps a channel is remembered after its last event. An in-progress that was sent before the
+  /// execution may be under way for packet_life; the client then repeats the request for give_up; and its last copy may
+  /// be under way for packet_life.
   std::uint64_t packet_epochs_;
   std::uint64_t reply_epochs_;
   std::uint64_t epoch_ = 1;
   Event sweep_;
-  int learning_ = 0;                        ///< Peers must stay where they are.
+  int learning_ = 0;                        ///< While not zero, no peer is dropped.
   std::shared_ptr<ChannelProtocol*> self_;  ///< For the watcher of reboots, which outlives this.
 };
 

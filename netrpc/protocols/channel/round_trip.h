@@ -9,17 +9,17 @@
 
 namespace lrpc::netrpc {
 
-/// The round trip to one peer. A step for messages that fit one packet; above it, a time for each packet more, so that
-/// nothing is sent again while the fragmentation layer is still at it.
+/// The round trip to one peer: one time for messages that fit one packet, and one more for each further packet, so that
+/// nothing is sent again while the fragmentation layer still works on it.
 class RoundTripTimer {
  public:
   RoundTripTimer(Duration initial, Duration minimum, Duration longest) noexcept
       : single_(initial, minimum, kCalm, longest) {}
 
-  /// `more`: packets of request and reply together beyond the one each. Only of exchanges in which nothing was sent
-  /// twice.
+  /// Only for exchanges in which nothing was sent twice. `more`: packets of request and reply together, beyond one
+  /// each.
   void sample(Duration time, std::size_t more) noexcept {
-    // To a peer that has only been sent large messages the first one counts as small: too much, on purpose.
+    // The first exchange counts as a small one, even if it is large: a timeout that is too long is the safe error.
     if (more == 0 || !single_.measured()) [[likely]]
       return single_.sample(time);
     single_.sampled();
@@ -30,8 +30,8 @@ class RoundTripTimer {
   void ambiguous() noexcept { single_.ambiguous(); }
   /// A question has been answered, in one packet each way.
   void answered(Duration time) noexcept { single_.sample(time); }
-  /// The reply and a question had crossed, as a second reply shows: so the first one had answered the request, which
-  /// was sent once. That it took longer than its question waited is what there is to be learnt.
+  /// A second reply shows that the first reply and a question crossed. So the first reply answered the request, which
+  /// was sent once: `took` is a measurement, and nothing was lost.
   void crossed(Duration took, std::size_t more) noexcept {
     single_.not_lost();
     sample(took, more);
@@ -40,22 +40,22 @@ class RoundTripTimer {
     single_.needless(took / static_cast<Duration::rep>(more + 1), no_loss);
   }
 
-  /// `below`: what the layer below takes itself before it asks for a missing fragment; zeros if it does not say.
+  /// `below`: how long the layer below waits before it asks for a missing fragment; zeros if it does not say.
   [[nodiscard]] Duration timeout(std::size_t more, control::RoundTrip below) const noexcept {
     Duration time = single_.once();
     if (more != 0) [[unlikely]] {
-      // Before it is measured a packet more is taken to cost as much as a small exchange: too much, on purpose.
+      // Until it is measured, a further packet counts as a small exchange: too long is the safe error.
       time += (each_.measured() ? each_.bound() : time) * static_cast<Duration::rep>(more);
-      // What is measured contains the times in which the layer below had to ask. Until it has itself measured, it may
-      // take all the time that it says.
+      // The measured time includes exchanges in which the layer below had to ask for fragments. Until that layer has
+      // measured its own round trip, allow it all of its timeout.
       Duration settling = below.retransmission_timeout;
       if (each_.measured() && below.smoothed != Duration(0)) settling = std::min(settling, single_.once());
       time = std::max(time + 2 * settling, each_.measured() ? kLeastForFragments : kFirstForFragments);
     }
     return single_.backed_off(time);
   }
-  /// How long to wait before the peer is asked what it has: no longer than such an exchange mostly takes. A question
-  /// costs one packet, however large the request is.
+  /// How long to wait before the peer is asked whether it has the request: as long as such an exchange usually takes.
+  /// That is soon, because a question costs one packet, however large the request is.
   [[nodiscard]] Duration until_asked(std::size_t more) const noexcept {
     const Duration time = single_.once();
     return single_.backed_off(time + (each_.measured() ? each_.smoothed() : time) * static_cast<Duration::rep>(more));

@@ -32,8 +32,8 @@ void ServerChannel::vanish() noexcept {
 void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
   const std::int32_t newer = state_ == State::fresh ? 1 : ahead(header.sequence, sequence_);
   if (newer > 0 && header.flags != flags::kPleaseAck) [[likely]] {
-    // Executing both would make a server work for one channel without bound, and mix up the two replies. It has not
-    // been accepted, so it will be sent again.
+    // Executing both would let one channel cause work without bound, and would mix up the two replies. The request is
+    // not accepted, so the client sends it again.
     if (state_ == State::executing) return channels().answer(*peer_->lower, header, flags::kInProgress, Errc::ok);
     if (header.flags == flags::kDoYouHave) return channels().answer(*peer_->lower, header, flags::kLacking, Errc::ok);
     return execute(header.sequence, std::move(message));
@@ -55,7 +55,7 @@ void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept
 
 void ServerChannel::execute(std::uint32_t sequence, Message&& request) noexcept {
   channels().unlist(*this);
-  let_go_of_reply();  // the client has it: else it would not ask for more
+  let_go_of_reply();  // the client has it, or it would not send another request
   sequence_ = sequence;
   state_ = State::executing;
   const SessionRef keep(this);
@@ -70,14 +70,14 @@ void ServerChannel::reply(Message message) noexcept {
   if (way == nullptr) [[unlikely]]
     return push_reply(nullptr, {});
   if (message.pool() == nullptr) message = Message(channels().host().pool());
-  // Without memory it is sent once or not at all: if it is lost, the client's probe is answered that the call has
-  // failed.
+  // If memory is short, the reply is sent once or not at all. If it is lost, the client's probe is answered that the
+  // call has failed.
   if (!push_header(flags::kReply, message, Errc::ok)) return;
   keep_reply(message);
   push_reply(way, std::move(message));
 }
 
-/// What the link has become too small for since `maximum` was asked will never arrive: the client need not wait for it.
+/// If the link carries less than when `maximum` was asked, the reply can never arrive. The client is told so at once.
 void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   ++channels().counted.sent;
   if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;
@@ -86,8 +86,8 @@ void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   send(flags::kFail, Errc::message_too_long);
 }
 
-/// Not beyond `memory`, nor beyond the peer's part of it: peers that never acknowledge could take all buffers of the
-/// host, or leave nothing to others.
+/// Keeps the reply, but not beyond `memory`, nor beyond the peer's fair share of it. Otherwise peers that never
+/// acknowledge could take all buffers of the host, or leave nothing to others.
 void ServerChannel::keep_reply(const Message& reply) noexcept {
   const std::size_t cost = reply.footprint();
   std::size_t& all = channels().kept_;
@@ -116,7 +116,7 @@ void ServerChannel::send_reply() noexcept {
   push_reply(way, std::move(again));
 }
 
-/// A message without data.
+/// Sends a packet without data.
 void ServerChannel::send(std::uint16_t flag, Errc error) noexcept {
   Message message(channels().host().pool());
   if (!push_header(flag, message, error)) return;
@@ -132,7 +132,7 @@ Errc ServerChannel::control(control::Request& request) noexcept {
       return Errc::ok;
     }
     if (control::answered(request, control::OptimumMessage{peer_->optimum - ChannelHeader::kSize})) return Errc::ok;
-    if (auto* const asked = std::get_if<control::PeerHost>(&request)) {  // known later than this session was made
+    if (auto* const asked = std::get_if<control::PeerHost>(&request)) {  // may be learnt after the session was made
       peer_->meet(channels().options_);
       asked->host = peer_->host;
       return Errc::ok;
