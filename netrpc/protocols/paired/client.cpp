@@ -5,7 +5,7 @@
 namespace lrpc::netrpc::paired {
 
 namespace {
-/// The life of the server's in which a conversation was begun.
+/// The life of the server in which a conversation began.
 BootId life_of(std::uint64_t conversation) noexcept { return static_cast<BootId>(conversation >> 32); }
 }  // namespace
 
@@ -21,7 +21,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
   if (request.size() > paired().options_.max_message) return transaction.completed(Errc::message_too_long, {});
-  const SessionRef keep(this);  // completed() may let go of it
+  const SessionRef keep(this);  // completed() may drop the last other reference
   used = true;
   call_ = ++paired().call_number_;
   transaction_ = &transaction;
@@ -32,7 +32,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   if (conversation_ != 0) [[likely]]
     return start();
   state_ = State::meeting;
-  sending_.begin(1);  // a probe, which its acknowledgement answers
+  sending_.begin(1);  // a probe; its acknowledgement answers it
   sent_at_ = now;
   send(bits::kProbe);
   wait();
@@ -46,7 +46,7 @@ void ClientEnd::start() noexcept {
   wait();
   const std::uint32_t call = call_;
   const Errc outcome = transmit();
-  // That it is lost on the way is the timer's matter; that it can never be sent is the caller's.
+  // If the request is lost, the timer sends it again. If it can never be sent, the call ends now.
   if (outcome != Errc::message_too_long && outcome != Errc::host_unreachable) [[likely]]
     return;
   if (state_ == State::calling && call_ == call && sending_.active()) finish(outcome, {});
@@ -57,7 +57,7 @@ void ClientEnd::pop(const Header& header, Message&& message) noexcept {
   const SessionRef keep(this);
   used = true;
   if (header.conversation != conversation_) [[unlikely]] {
-    // The server's answer to who does not know it, or means a former life: the conversation to go on with.
+    // The server's answer to a client that does not know its life, or means a former one: the conversation to use.
     const bool answer = header.has(bits::kProbe) && header.has(bits::kAck) && header.conversation != 0;
     if (!answer || state_ == State::idle || life_of(header.conversation) == life_of(conversation_))
       return dropped(paired().counted.refused);
@@ -74,13 +74,13 @@ void ClientEnd::pop(const Header& header, Message&& message) noexcept {
   if (state_ == State::calling) {
     // The reply acknowledges the request (§2.5).
     if (header.data() && header.segment == 1 && sending_.active()) {
-      if (!sending_.answered()) return;  // nobody answers half a request
+      if (!sending_.answered()) return;  // a server cannot answer half a request
       measure();
       let_go_of_sent();
     }
     return arrived(header, std::move(message));
   }
-  // A reply that has been received: its acknowledgement was lost.
+  // A segment of a reply that has been received: its acknowledgement was lost.
   if (state_ == State::idle && receiving_.complete() && header.data()) arrived(header, std::move(message));
 }
 
@@ -99,7 +99,8 @@ void ClientEnd::expired() noexcept {
     arm(now);
     return transaction.completed(Errc::call_aborted, {});
   }
-  // This host has stood still. The server may have executed the request and forgotten it: now it is only asked.
+  // This host has stood still. The server may have executed the request and forgotten it: from now on it is only
+  // probed.
   if (state_ == State::calling && sending_.active() && sending_.last() &&
       silence_.may_have_forgotten(now, paired().repeats())) {
     sending_.stop();
@@ -113,8 +114,8 @@ void ClientEnd::expired() noexcept {
   wait();
 }
 
-/// A request of which the server has not all is given up; otherwise the call goes on without its caller, so that a
-/// server never works on two requests of one channel.
+/// Gives the request up if it has not been sent whole. Otherwise the call goes on without its caller, so that a server
+/// never works on two requests of one channel.
 void ClientEnd::cancel(Transaction& transaction) noexcept {
   if (transaction_ != &transaction) return;
   transaction_ = nullptr;

@@ -1,4 +1,4 @@
-// What both ends of a channel do alike.
+// What both ends of a channel have in common.
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/paired/protocol.h"
 
@@ -63,7 +63,7 @@ Errc End::transmit() noexcept {
     silence_.begins(sent_at_);
   }
   Message segment = present_.share();
-  if (segment.size() != present_.size()) return Errc::ok;  // without memory: as if it had been lost
+  if (segment.size() != present_.size()) return Errc::ok;  // if memory is short, it counts as lost
   return push_segment(std::move(segment), sending_.control(), sending_.segment());
 }
 
@@ -84,7 +84,8 @@ Errc End::push_segment(Message message, std::uint16_t control, std::uint16_t seg
   return lower_->push(std::move(message));
 }
 
-/// The present segment has been acknowledged. Only what was sent once measures (Karn), and what an answer was due to.
+/// The present segment has been acknowledged. Only a segment that was sent once (Karn), and whose acknowledgement was
+/// due at once, gives a measurement.
 void End::measure() noexcept {
   if (patience_ != Duration(0)) return;
   sending_.resent() ? round_trip_.ambiguous() : round_trip_.sample(protocol().host().now() - sent_at_);
@@ -105,7 +106,7 @@ void End::arrived(const Header& header, Message&& message) noexcept {
     return wait();
   }
   if (sending_.active() && header.segment == sending_.segment()) measure();
-  if (sending_.active() && header.segment + 1 == sending_.segment())  // it has not taken the present one
+  if (sending_.active() && header.segment + 1 == sending_.segment())  // the peer has not taken the present one
     silence_.ends(protocol().host().now(), paired().repeats());
   const Sending::Next next = sending_.acknowledged(header.segment);
   if (next == Sending::Next::wait) return;
@@ -135,12 +136,12 @@ void End::data(const Header& header, Message&& message) noexcept {
   }
   if (verdict.acknowledge) send(bits::kAck, receiving_.last());
   if (!verdict.take) return;
-  // Who calls at once again, and has just given a reply back, does not go before those that wait for that.
+  // A client that has just given back its reply's room and calls again must not get it before those that wait for it.
   if (receiving_.complete() && paired().some_wait(*of_host_)) return paired().deliver_soon(*of_host_);
   deliver();
 }
 
-/// The paper's user takes the segment out of the receive buffer (§3.3).
+/// Does what the paper's user does: takes the segment out of the receive buffer (§3.3).
 bool End::deliver() noexcept {
   if (!full_) return true;
   if (receiving_.complete() && !may_receive()) return true;
@@ -174,7 +175,7 @@ void End::wait() noexcept {
   const Time now = protocol().host().now();
   due_ = Time::max();
   if (sending_.active()) {
-    // Twice the steps: doubled each time.
+    // resends() counts twice, since pause_after() doubles every second time: here each time.
     due_ = now + RetryTimer::pause_after(2 * sending_.resends(), std::max(round_trip_.timeout(), patience_),
                                          paired().options_.longest_timeout);
   } else if (expecting_) {

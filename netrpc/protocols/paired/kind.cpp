@@ -46,7 +46,7 @@ ProtocolKind paired_kind() {
     for (const Duration time : {options.initial_timeout, options.minimum_timeout, options.longest_timeout,
                                 options.reply_timeout, options.probe, options.longest_probe, options.no_activity})
       if (time < std::chrono::microseconds(1)) return Error{Errc::invalid_argument, "the times must be at least 1us"};
-    // Who forgets while its peer still sends the same request again would execute it twice.
+    // A server that forgets a request while its client still repeats it would execute it twice.
     if (options.no_activity / (options.max_retry + 1) < options.longest_timeout)  // their product may not fit
       return Error{Errc::invalid_argument, "no_activity must be longer than max_retry times longest_timeout"};
     return make_paired(parts.host, parts.name, *parts.below.front(), options);

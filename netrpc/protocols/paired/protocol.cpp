@@ -1,4 +1,4 @@
-// PAIRED's protocol object: opening and enabling, whose a segment is, what is kept and for how long.
+// PAIRED's protocol object: opening and enabling, finding the end for a segment, and what is kept for how long.
 #include "netrpc/protocols/paired/protocol.h"
 
 #include "lrpc/detail/shim/most_of_one.h"
@@ -30,7 +30,7 @@ PairedProtocol::PairedProtocol(Host& host, std::string name, Protocol& below, co
 
 PairedProtocol::~PairedProtocol() {
   if (!enabled_.empty()) below_.open_disable(*this, kBelow);
-  // What still executes may be referred to from above: its reply will go nowhere.
+  // The protocol above may still refer to ends that are executing. Their replies will go nowhere.
   servers_.for_each([](const ChannelKey&, SessionRef& end) { static_cast<ServerEnd&>(*end).vanish(); });
 }
 
@@ -53,7 +53,7 @@ Result<SessionRef> PairedProtocol::open(Protocol& high, const ParticipantSet& pa
       keep_sweeping();
       return SessionRef(end.get());
     }
-    // One that its user has let go of, and that has done with its last call.
+    // Its user has released it, and its last call has ended.
     if ((*known)->references() == 0 && (*known)->idle() && &(*known)->high() == &high) return SessionRef(known->get());
   } while (any && key.channel != 0xffff);
   return Error{Errc::limit_reached,
@@ -94,7 +94,7 @@ void PairedProtocol::demux(Session& lower, Message message) noexcept {
 
 void PairedProtocol::input_request(Session& lower, const Header& header, Message&& message) noexcept {
   const std::uint32_t meeting = meeting_of(header.conversation);
-  // Only what is meant for this life is executed. A peer that has forged its address may have guessed the meeting.
+  // Only a request for this life is executed. A client that forges its address may have guessed the meeting's number.
   if (header.conversation >> 32 != host().boot_id() || ahead(meeting, meetings_) > 0) {
     if (!header.has(bits::kAck)) meet(lower, header);
     return;
@@ -114,7 +114,7 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
   end->pop(header, std::move(message));
 }
 
-/// Answers whoever does not know this life, with the number of a new conversation. Nothing is kept for it.
+/// Answers a client that does not name this life with a new conversation. This leaves no state.
 void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
   if (enabled_.resolve(header.protocol) == nullptr) return dropped(counted.no_session);
   Message message(host().pool());
@@ -129,7 +129,7 @@ void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
   (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
 }
 
-/// A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
+/// A channel is never forgotten to make room for a new one: its request could be executed twice.
 ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept {
   Protocol** const high = enabled_.resolve(header.protocol);
   ParticipantSet participants{header.protocol, {}, {}};
@@ -170,8 +170,9 @@ std::shared_ptr<OfHost> PairedProtocol::of(HostAddress peer) {
   return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
 }
 
-/// For the segment in the receive buffer. Without room it stays there: its sender is held up, and neither fails. One
-/// message of each host is finished however much its others have, and one in any case.
+/// Takes room for the segment in the receive buffer. If there is none, the segment stays there: its sender is held up,
+/// and neither end fails. One message of each host may exceed the host's share, and one message may exceed `memory`, so
+/// that messages do not block each other.
 bool PairedProtocol::take_room(End& end) noexcept {
   OfHost& of_host = *end.of_host_;
   const auto goes_on = [&end](bool room, const End*& beyond, bool& waiting) {
@@ -200,8 +201,8 @@ void PairedProtocol::give_room(End& end) noexcept {
   deliver_soon(of_host);
 }
 
-/// A reply cannot wait for room, as it takes as much while it waits, and its request cannot be executed again. So the
-/// request waits with its last segment in the receive buffer while its host's share of replies is used up.
+/// A reply cannot wait for room, because it takes as much while it waits, and its request cannot be executed again. So
+/// while the host's share of replies is used up, the request waits, with its last segment in the receive buffer.
 bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
   const auto within = [&](std::size_t in_use) {
     return of_host.kept < shim::most_of_one(of_host.kept, in_use, options_.memory);
@@ -209,7 +210,7 @@ bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
   const bool of_one = within(kept_bytes_);
   const bool of_all = kept_bytes_ < std::max<std::size_t>(options_.memory, 1);
   of_host.waiting = of_host.waiting || !of_one;
-  const bool for_others = !of_one && within(of_host.kept);  // without what they have, it would have room
+  const bool for_others = !of_one && within(of_host.kept);  // without what the others have, it would have room
   waiting_for_room_ = waiting_for_room_ || !of_all || for_others;
   return of_one && of_all;
 }
@@ -227,7 +228,7 @@ void PairedProtocol::emptied(End& end) noexcept {
   (end.later_ == nullptr ? last_full_ : end.later_->fuller_) = end.fuller_;
 }
 
-/// Something has been given back that counted for this host, or one more waits in its turn.
+/// Room that counted for this host has been given back, or another end waits for its turn.
 void PairedProtocol::deliver_soon(const OfHost& of_host) noexcept {
   if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
 }
@@ -244,7 +245,7 @@ void PairedProtocol::keep_sweeping() noexcept {
   if (!sweep_.waiting()) host().events().schedule(sweep_, options_.no_activity);
 }
 
-/// The no-activity timer of all channels. `at_once`: also of those that have been active.
+/// The no-activity timer of all channels. `at_once`: drops also those that were active since the last sweep.
 void PairedProtocol::sweep(bool at_once) noexcept {
   const auto over = [at_once](auto& end) { return end.idle() && (!std::exchange(end.used, false) || at_once); };
   clients_.unbind_if(

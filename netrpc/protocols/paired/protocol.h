@@ -15,10 +15,10 @@ namespace lrpc::netrpc::paired {
 
 class PairedProtocol;
 
-/// A channel: what the paper has a pair of sockets for (§4.1). `lower` names the peer: the layer below has one session
-/// for each.
+/// Names a channel, for which the paper has a pair of sockets (§4.1). `lower` names the peer: the layer below has one
+/// session for each.
 struct ChannelKey {
-  std::uint64_t seed = 0;  ///< The host's: peers choose the rest.
+  std::uint64_t seed = 0;  ///< This host's hash seed: peers choose the other fields.
   const Session* lower = nullptr;
   ProtocolNumber protocol = 0;
   std::uint16_t channel = 0;
@@ -28,27 +28,27 @@ struct ChannelKey {
   friend bool operator==(const ChannelKey&, const ChannelKey&) = default;
 };
 
-/// What the channels of one host have together.
+/// What all channels of one host share.
 struct OfHost {
-  std::size_t sessions = 0;           ///< At this server.
-  std::size_t received = 0;           ///< Bytes of the buffers of what is being received,
-  const class End* beyond = nullptr;  ///< and who may go beyond the host's part of the memory,
-  bool waiting = false;               ///< for which somebody's receive buffer is full.
-  std::size_t kept = 0;               ///< Bytes of the buffers of replies, and of those that will be,
-  std::size_t likely = 0;             ///< which take as much as the longest of late: shorter ones make it less.
+  std::size_t sessions = 0;           ///< Of this host at this server.
+  std::size_t received = 0;           ///< Bytes of buffers of incoming messages.
+  const class End* beyond = nullptr;  ///< The end that may exceed the host's share of `memory`.
+  bool waiting = false;               ///< An end of this host has a full receive buffer for want of that share.
+  std::size_t kept = 0;               ///< Bytes of buffers of replies, and of those reserved for future ones.
+  std::size_t likely = 0;             ///< The likely cost of a reply: rises at once, falls slowly (replied()).
 
   void replied(std::size_t bytes) noexcept {
     likely = std::max(bytes, likely - (likely - std::min(likely, bytes)) / 8);
   }
 };
 
-/// One end of a channel: a message that is sent, one that is received, and the timer of both. The ends differ in who
-/// begins, and in when they probe (end.cpp; the differences are in client.cpp and server.cpp).
+/// One end of a channel: the message that it sends, the message that it receives, and the timer of both (end.cpp). The
+/// ends differ in which one begins, and in when they probe (client.cpp, server.cpp).
 class End : public Session {
  public:
   [[nodiscard]] ChannelKey key() const noexcept;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
-  /// There may be memory now for what waits in the receive buffer. False: that was the end of the message.
+  /// There may be memory now for the segment in the receive buffer. False: the message has ended (received or lost).
   bool deliver() noexcept;
 
   bool used = true;  ///< Since the last sweep.
@@ -63,7 +63,7 @@ class End : public Session {
   [[nodiscard]] virtual bool may_receive() noexcept { return true; }
   /// A whole message has been received.
   virtual void received(Message&& message) noexcept = 0;
-  /// What was being sent has arrived, as an acknowledgement says.
+  /// The peer has acknowledged the whole message.
   virtual void sent() noexcept {}
   /// The peer does not answer any more.
   virtual void broken() noexcept = 0;
@@ -71,12 +71,12 @@ class End : public Session {
   virtual void lost() noexcept = 0;
 
   [[nodiscard]] PairedProtocol& paired() const noexcept;
-  /// Something of the present call and conversation has arrived. Data only when the message in the other direction
+  /// A segment of the present call and conversation has arrived. It has data only if the message in the other direction
   /// has been acknowledged.
   void arrived(const Header& header, Message&& message) noexcept;
-  /// Begins to send. False: without memory for it.
+  /// Begins to send. False: there is no memory for it.
   [[nodiscard]] bool begin(Message&& message) noexcept;
-  /// The present segment goes out. Errors: those of the layer below.
+  /// Sends the present segment. Errors: those of the layer below.
   Errc transmit() noexcept;
   void send(std::uint16_t control, std::uint16_t segment = 0) noexcept { (void)push_segment({}, control, segment); }
   /// `message`: the data, to be consumed.
@@ -84,7 +84,7 @@ class End : public Session {
   void measure() noexcept;
   void let_go_of_sent() noexcept;
   void let_go_of_received() noexcept;
-  /// What comes next, from now on: the timer.
+  /// Sets the timer for what is due next, counted from now.
   void wait() noexcept;
   void arm(Time now) noexcept;
   virtual void expired() noexcept;
@@ -97,18 +97,18 @@ class End : public Session {
   Sending sending_;
   Receiving receiving_;
   Probing probing_;
-  bool expecting_ = false;  ///< A message, or more of it: the peer is probed when nothing is being sent.
-  Message present_;         ///< The segment that is not acknowledged, without its header,
-  Message rest_;            ///< and those behind it.
-  Message buffer_;          ///< The receive buffer: one segment,
-  bool full_ = false;       ///< if there is one.
-  End* fuller_ = nullptr;   ///< In the list of those that are full: who has been so for longer,
-  End* later_ = nullptr;    ///< and for less long.
-  Message gathered_;        ///< Those before it, which the paper's user has taken out.
-  std::size_t cost_ = 0;    ///< What they count for in the protocol's memory.
-  Duration patience_{};     ///< The least time that the present segment is given.
-  Time sent_at_{};          ///< When the present segment was sent first.
-  Silence silence_;         ///< Since then the peer has not said that it lacks it.
+  bool expecting_ = false;  ///< More segments are expected: the peer is probed while nothing is being sent.
+  Message present_;         ///< The segment that is not acknowledged, without its header.
+  Message rest_;            ///< The segments after present_.
+  Message buffer_;          ///< The receive buffer: one segment, if full_.
+  bool full_ = false;
+  End* fuller_ = nullptr;  ///< In the list of ends with a full buffer: the next older one.
+  End* later_ = nullptr;   ///< The next younger one.
+  Message gathered_;       ///< The segments before buffer_: in the paper, the user takes them out.
+  std::size_t cost_ = 0;   ///< Bytes for gathered_ in the protocol's received_bytes_.
+  Duration patience_{};    ///< The least time to wait for the acknowledgement of the present segment.
+  Time sent_at_{};         ///< When the present segment was sent first.
+  Silence silence_;        ///< For how long the peer has not said that it lacks the present segment.
   Time due_ = Time::max();
   Time deadline_ = Time::max();
 
@@ -123,8 +123,8 @@ class End : public Session {
   LazyEvent timer_;
 };
 
-/// The client's end. Kept by the protocol for the no-activity time after its user has let go of it: it acknowledges the
-/// last reply, should the server send that again (Figure 4), and may be used again.
+/// The client's end. The protocol keeps it for the no-activity time after its user has released it: it acknowledges the
+/// last reply if the server sends that again (Figure 4), and it may be opened again.
 class ClientEnd final : public End {
  public:
   ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
@@ -141,7 +141,7 @@ class ClientEnd final : public End {
     meeting,  ///< Asks the server for a conversation. Nothing has been sent that it could execute.
     calling,
   };
-  void unreferenced() noexcept override;  // the sweep lets go of it
+  void unreferenced() noexcept override;  // the sweep drops it
   void received(Message&& message) noexcept override { finish(Errc::ok, std::move(message)); }
   void broken() noexcept override;
   void lost() noexcept override { finish(Errc::call_lost, {}); }
@@ -150,11 +150,11 @@ class ClientEnd final : public End {
   void finish(Errc outcome, Message&& reply) noexcept;
 
   State state_ = State::idle;
-  Transaction* transaction_ = nullptr;  ///< Null while busy: it goes on without its caller.
-  Message request_;                     ///< While meeting.
+  Transaction* transaction_ = nullptr;  ///< Null while busy: the call goes on without its caller.
+  Message request_;                     ///< Only while meeting.
 };
 
-/// The server's end: also what is remembered between calls.
+/// The server's end. It also remembers the channel between calls.
 class ServerEnd final : public End {
  public:
   ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
@@ -163,12 +163,12 @@ class ServerEnd final : public End {
   void reply(Message message) noexcept override;
   void pop(const Header& header, Message&& message) noexcept;
   [[nodiscard]] std::uint64_t conversation() const noexcept { return conversation_; }
-  /// Nobody hears of it any more, and it hears of nobody.
+  /// The protocol drops this end: it sends nothing any more, and nothing arrives for it.
   void vanish() noexcept;
-  /// Nothing is under way that has to be remembered.
+  /// Nothing is in progress that must be remembered.
   [[nodiscard]] bool idle() const noexcept { return !executing_ && !expecting_ && !full_ && !sending_.active(); }
-  /// The no-activity timer, for a request that does not grow though its client answers probes, and for a reply that
-  /// its client does not take though it acknowledges.
+  /// The no-activity timer. It ends a request that does not grow though its client answers probes, and a reply that its
+  /// client does not take though it acknowledges.
   void swept() noexcept {
     if ((expecting_ || full_ || sending_.active()) && !std::exchange(moved_, false)) broken();
   }
@@ -186,7 +186,7 @@ class ServerEnd final : public End {
   bool executing_ = false;
   bool lost_ = false;  ///< There will be no reply to the present call: its client is told so when it asks.
   bool moved_ = true;  ///< Since the last sweep the request has grown, or the reply has been begun.
-  /// What the reply counts for in the protocol's memory; before there is one, what it is likely to take.
+  /// Bytes for the reply in the protocol's kept_bytes_; before there is a reply, those that it is likely to take.
   std::size_t kept_ = 0;
 };
 
@@ -205,10 +205,10 @@ class PairedProtocol final : public Protocol {
   friend class End;
   friend class ClientEnd;
   friend class ServerEnd;
-  /// What the least reply is taken to need of the pool.
+  /// The least that a reply is assumed to take of the buffer pool, in bytes.
   static constexpr std::size_t kCost = BufferPool::kSizes[1];
 
-  /// For how long a request is sent again at most: its server remembers it for longer.
+  /// The longest time for which a request is sent again: its server remembers it for longer.
   [[nodiscard]] Duration repeats() const noexcept {
     return std::max<Duration>(options_.no_activity / 2, options_.longest_timeout * (options_.max_retry + 1));
   }
@@ -220,9 +220,9 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
   [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
-  /// Somebody may, for whom there was no room.
+  /// Whether an end may be waiting for room: of this host, or of all.
   [[nodiscard]] bool some_wait(const OfHost& of_host) const noexcept { return waiting_for_room_ || of_host.waiting; }
-  /// The receive buffer of `end` is full now, or is not any more.
+  /// The receive buffer of `end` has become full, or empty.
   void filled(End& end) noexcept;
   void emptied(End& end) noexcept;
   void deliver_soon(const OfHost& of_host) noexcept;
@@ -232,18 +232,18 @@ class PairedProtocol final : public Protocol {
 
   const PairedOptions options_;
   Protocol& below_;
-  // Those whose receive buffer is full, as most have it for a moment only: the one that has been so for longest first.
+  // The ends whose receive buffer is full (most only for a moment): the one that has been full for longest comes first.
   End* first_full_ = nullptr;
   End* last_full_ = nullptr;
   Map<ChannelKey, std::unique_ptr<ClientEnd>> clients_;
   Map<ChannelKey, SessionRef> servers_;
   Map<ProtocolNumber, Protocol*> enabled_;
   Map<HostKey, std::shared_ptr<OfHost>> of_hosts_;
-  std::uint32_t call_number_;       ///< The last one: one row for all channels, so that none ever goes back.
-  std::uint32_t meetings_ = 0;      ///< In this life.
-  std::size_t received_bytes_ = 0;  ///< Of what is being received,
-  const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
-  bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full for want of it.
+  std::uint32_t call_number_;   ///< The last call number of all channels: shared, so that no channel's numbers go back.
+  std::uint32_t meetings_ = 0;  ///< Conversations begun in this life.
+  std::size_t received_bytes_ = 0;  ///< Bytes of buffers of incoming messages.
+  const End* beyond_ = nullptr;     ///< The end that may exceed `memory`, so that at least one message is finished.
+  bool waiting_for_room_ = false;   ///< A receive buffer is full for want of room.
   std::size_t kept_bytes_ = 0;      ///< As OfHost::kept.
   Event room_;
   Event sweep_;

@@ -27,9 +27,9 @@ void ServerEnd::pop(const Header& header, Message&& message) noexcept {
   used = true;
   const std::int32_t newer = fresh_ ? 1 : ahead(header.call_number, call_);
   if (newer > 0 && header.data() && header.segment == 1) {
-    // The receive buffer is full, as it were: the request before has not been answered.
+    // The previous request has not been answered: drop this one, as if the receive buffer were full.
     if (executing_) return;
-    // It acknowledges the reply to the one before (§2.5).
+    // The new request acknowledges the reply to the previous one (§2.5).
     sending_.stop();
     let_go_of_reply();
     let_go_of_received();
@@ -45,7 +45,8 @@ void ServerEnd::pop(const Header& header, Message&& message) noexcept {
     return;
   }
   if (header.data() && header.has(bits::kPleaseAck) && sending_.active() && sending_.segment() == 1) {
-    // The client lacks the reply, whose first segment acknowledges the request too.
+    // The client repeats its request because it lacks the reply. The reply's first segment acknowledges the request,
+    // too.
     ++paired().counted.duplicates;
     ++paired().counted.retransmissions;
     sending_.again();
@@ -73,7 +74,7 @@ void ServerEnd::reply(Message message) noexcept {
   if (message.size() > paired().options_.max_message) return lost();
   const std::size_t cost = message.footprint();
   of_host_->replied(cost);
-  // One that takes more than was kept free for it may be the last that still finds room, but no more.
+  // A reply that takes more than was reserved for it may be the last one that finds room, but not more.
   if (cost > kept_free && !paired().has_room_for_reply(*of_host_)) return lost();
   hold(cost);
   moved_ = true;

@@ -1,5 +1,5 @@
-// What to do when a segment arrives, or does not: one message on its way, at its sender and at its receiver, and the
-// question whether the peer is still there. Pure state: no time, no packets.
+// What to do when a segment arrives, or does not: the states of a message at its sender and at its receiver, and the
+// probes that ask whether the peer is still there. Pure state: no time, no packets.
 #pragma once
 
 #include <algorithm>
@@ -9,23 +9,24 @@
 
 namespace lrpc::netrpc::paired {
 
-/// A message that is sent: one segment at a time is not acknowledged (§2.3, §2.5).
+/// A message at its sender. One segment at a time is unacknowledged (§2.3, §2.5).
 class Sending {
  public:
   enum class Next : std::uint8_t {
     wait,
-    send,    ///< The present segment: for the first time if it has just become that.
-    sent,    ///< The peer has the whole message.
+    send,    ///< Send the present segment; for the first time if it has just become the present one.
+    sent,    ///< The peer has received the whole message.
     failed,  ///< The peer has not answered max_retry times (§2.7).
   };
 
-  /// The first of `segments` is to be sent now.
+  /// Begins a message of `segments` segments, whose first one is to be sent now.
   void begin(std::uint16_t segments) noexcept { *this = Sending{segments}; }
   void stop() noexcept { active_ = false; }
   /// The peer has acknowledged `segment` explicitly.
   [[nodiscard]] Next acknowledged(std::uint16_t segment) noexcept {
     if (!active_) return Next::wait;
-    // Its receive buffer is full: it is there, and is given all the time that it takes (§3.4).
+    // An acknowledgement of the previous segment: the peer's receive buffer is full. The peer is there, and gets all
+    // the time that it takes (§3.4).
     if (segment + 1 == segment_) retries_ = 0;
     if (segment != segment_) return Next::wait;
     if (segment_ == segments_) return active_ = false, Next::sent;
@@ -34,8 +35,8 @@ class Sending {
     resent_ = false;
     return Next::send;
   }
-  /// The first segment of the message in the other direction acknowledges all of this one (§2.5). False: it cannot, as
-  /// not all has been sent.
+  /// The first segment of the message in the other direction acknowledges this whole message (§2.5). False: it cannot,
+  /// because not all segments have been sent.
   [[nodiscard]] bool answered() noexcept {
     if (active_ && segment_ != segments_) return false;
     active_ = false;
@@ -56,11 +57,12 @@ class Sending {
 
   [[nodiscard]] bool active() const noexcept { return active_; }
   [[nodiscard]] bool resent() const noexcept { return resent_; }
-  /// How often the timer has run out for the present segment: by what it backs off.
+  /// How often the timer has run out for the present segment: the back-off doubles as often.
   [[nodiscard]] unsigned resends() const noexcept { return resends_; }
   [[nodiscard]] std::uint16_t segment() const noexcept { return segment_; }
   [[nodiscard]] bool last() const noexcept { return segment_ == segments_; }
-  /// Of the present segment: all but the last ask for an acknowledgement, the last one only when it is sent again.
+  /// The control bits of the present segment. All but the last ask for an acknowledgement, the last one only when it is
+  /// sent again.
   [[nodiscard]] std::uint16_t control() const noexcept {
     return static_cast<std::uint16_t>((last() ? bits::kLastSegment : 0) | (!last() || resent_ ? bits::kPleaseAck : 0));
   }
@@ -71,22 +73,22 @@ class Sending {
   explicit Sending(std::uint16_t segments) noexcept : segments_(segments), active_(true) {}
   std::uint16_t segment_ = 1;
   std::uint16_t segments_ = 1;
-  unsigned retries_ = 0;  ///< Without a sign of life.
+  unsigned retries_ = 0;  ///< Timeouts since the last sign of life.
   unsigned resends_ = 0;
   bool active_ = false;
   bool resent_ = false;
 };
 
-/// A message that is received (§2.4).
+/// A message at its receiver (§2.4).
 class Receiving {
  public:
   struct Verdict {
-    bool take = false;         ///< It is the next one; otherwise it is dropped.
-    bool acknowledge = false;  ///< The last one that was taken.
+    bool take = false;         ///< The segment is the next one. If false, it is dropped.
+    bool acknowledge = false;  ///< Acknowledge the last segment that was taken.
   };
 
   void begin() noexcept { *this = {}; }
-  /// A data segment. `full`: the one before has not been taken out of the receive buffer.
+  /// A data segment has arrived. `full`: the one before is still in the receive buffer.
   [[nodiscard]] Verdict arrived(const Header& header, bool full) noexcept {
     const bool asked = header.has(bits::kPleaseAck);
     if (header.segment <= last_) return {.take = false, .acknowledge = asked};
@@ -104,8 +106,8 @@ class Receiving {
   bool complete_ = false;
 };
 
-/// Whether the peer is still there while nothing else would tell (§2.6). A probe is due after an interval that doubles
-/// with each that is acknowledged. Ours: the acknowledgement is given the first interval.
+/// Finds out whether the peer is still there when nothing else shows it (§2.6). A probe is due after an interval, which
+/// doubles with each acknowledged probe. Ours: the acknowledgement may take as long as the first interval.
 class Probing {
  public:
   enum class Next : std::uint8_t { send, failed };
