@@ -10,25 +10,25 @@
 
 namespace lrpc::netrpc::auth::aes_gcm {
 
-/// What a library makes of a key, once.
+/// A key as the library expands it, once.
 struct alignas(64) Expanded {
   std::array<unsigned char, 1024> bytes{};
 };
 
 using Nonce = std::array<unsigned char, 12>;
 
-/// Whether this processor has instructions for it: without them it would be slow, and its time would depend on the key.
-/// Any thread. The first call allocates some memory for a moment; false, too, if there is none.
+/// Whether this processor has instructions for AES-GCM. Without them it would be slow, and its run time would depend on
+/// the key. Any thread. The first call allocates memory for a moment; it returns false, too, if there is none.
 [[nodiscard]] bool available() noexcept;
 /// The name of the library.
 [[nodiscard]] std::string_view library() noexcept;
 
 // Precondition: available(). No allocation; any thread.
 void expand(std::span<const std::uint8_t, 32> key, Expanded& expanded) noexcept;
-/// Encrypts `text` in place and writes its tag, which vouches for `header`, too.
+/// Encrypts `text` in place and writes its tag, which authenticates `header`, too.
 void seal(const Expanded& key, const Nonce& nonce, std::span<std::byte> text, std::span<const std::byte> header,
           std::span<std::byte, 16> tag) noexcept;
-/// The reverse. False: not authentic, and `text` is worth nothing.
+/// Decrypts `text` in place. False: not authentic, and `text` must not be used.
 [[nodiscard]] bool open(const Expanded& key, const Nonce& nonce, std::span<std::byte> text,
                         std::span<const std::byte> header, std::span<const std::byte, 16> tag) noexcept;
 

@@ -1,4 +1,4 @@
-// By Intel's Multi-Buffer Crypto for IPsec: its one-message functions, which want no context to be set up.
+// AES-256-GCM by Intel's Multi-Buffer Crypto for IPsec: its functions for one message need no context to be set up.
 #include <intel-ipsec-mb.h>
 #include <sodium.h>
 
@@ -11,7 +11,7 @@ namespace {
 static_assert(sizeof(gcm_key_data) <= sizeof(Expanded));
 static_assert(alignof(gcm_key_data) <= alignof(Expanded));
 
-/// What the library has for this processor. All null: nothing.
+/// The library's functions for this processor. All null: there are none.
 struct Functions {
   aes_gcm_pre_t expand = nullptr;
   aes_gcm_enc_dec_t encrypt = nullptr;
@@ -22,7 +22,7 @@ Functions choose() noexcept {
   IMB_MGR* const manager = alloc_mb_mgr(0);
   if (manager == nullptr) return {};
   init_mb_mgr_auto(manager, nullptr);
-  // The library would do without these instructions, too, by tables.
+  // Without these instructions the library would use tables.
   constexpr std::uint64_t kNeeded = IMB_FEATURE_AESNI | IMB_FEATURE_PCLMULQDQ;
   Functions chosen;
   if (imb_get_errno(manager) == 0 && (manager->features & kNeeded) == kNeeded)

@@ -1,4 +1,4 @@
-// By libsodium: where the other library is not there.
+// AES-256-GCM by libsodium, if the build has not found the other library.
 #include <sodium.h>
 
 #include "netrpc/protocols/auth/aes_gcm.h"

@@ -58,8 +58,8 @@ bool Association::establish(const Hello& hello, const HelloReply& reply, const E
   std::array<unsigned char, crypto_scalarmult_BYTES> shared;
   if (crypto_scalarmult(shared.data(), mine.secret.data(), (initiator ? reply.hello : hello).key.data()) != 0)
     return false;
-  // The pre-shared key, the ephemeral secret and everything that the two have told each other: keys agree only if all
-  // does.
+  // Hash the pre-shared key, the ephemeral secret and everything that the two have told each other: the two derive the
+  // same keys only if they agree on all of that.
   std::array<unsigned char, 64> keys;
   crypto_generichash_state state;
   crypto_generichash_init(&state, key.derive.data(), key.derive.size(), keys.size());
@@ -100,7 +100,7 @@ void Association::wipe() noexcept {
 Errc Association::seal(HostAddress sender, HostAddress receiver, Message& message) noexcept {
   if (message.size() > Message::kMaxContiguous) return Errc::message_too_long;
   if (!message.flatten_unshared()) return Errc::limit_reached;
-  blocks_ += message.size() / 16 + 4;  // the text and what is left of it, the header, the lengths
+  blocks_ += message.size() / 16 + 4;  // the text and its partial block, the header, the lengths
   const DataHeader header{{sender, receiver}, remote_, ++sent_, static_cast<std::uint32_t>(message.size())};
   const std::span<std::byte> text = message.bytes();
   std::byte* const at = message.push(DataHeader::kSize);
@@ -115,8 +115,7 @@ Opened Association::open(const DataHeader& header, const std::byte* sealed, Mess
   if (!window_.fresh(header.counter)) return Opened::replayed;
   if (header.length > message.size() || header.length < sizeof(ProtocolNumber)) return Opened::forged;
   message.truncate(header.length);
-  // The header has been popped and lies outside the message's bytes, or in the caller's scratch: a copy does not move
-  // it.
+  // `sealed` may lie in the message's old buffer, which flatten_unshared() may release: copy it first.
   std::array<std::byte, DataHeader::kSize> copy;
   std::copy_n(sealed, copy.size(), copy.data());
   if (!message.flatten_unshared()) return Opened::no_memory;

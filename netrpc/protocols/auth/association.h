@@ -7,13 +7,14 @@
 
 namespace lrpc::netrpc::auth {
 
-/// Which counters have been seen: messages arrive in another order, but none twice (RFC 6479's ring of words).
+/// The counters that were seen: messages may arrive out of order, but none is accepted twice (RFC 6479's ring of
+/// words).
 class ReplayWindow {
  public:
   /// How far behind the newest a message may be.
   static constexpr std::uint64_t kSize = 1024;
   [[nodiscard]] bool fresh(std::uint64_t counter) const noexcept;
-  /// Only with an authenticated counter that is fresh.
+  /// Precondition: `counter` is authenticated and fresh.
   void accept(std::uint64_t counter) noexcept;
   [[nodiscard]] std::uint64_t highest() const noexcept { return highest_; }
 
@@ -24,7 +25,7 @@ class ReplayWindow {
   std::array<std::uint64_t, kWords> seen_{};
 };
 
-/// An ephemeral key pair, for one handshake. Wiped when it goes.
+/// An ephemeral key pair, for one handshake. Wiped on destruction.
 struct EphemeralKey {
   PublicKey pub{};
   std::array<std::uint8_t, 32> secret{};
@@ -36,10 +37,10 @@ struct EphemeralKey {
   void wipe() noexcept;
 };
 
-/// Opened messages are right, or they are not delivered.
+/// The outcome of opening a message. Only `ok` messages are delivered.
 enum class Opened : std::uint8_t { ok, replayed, forged, no_memory };
 
-/// Whether `reply` says what follows from what the two have offered.
+/// Whether `reply` names the best cipher that both hosts offer, or none if they have none in common.
 [[nodiscard]] bool rightly_chosen(const Hello& hello, const HelloReply& reply) noexcept;
 
 class Association {
@@ -49,30 +50,30 @@ class Association {
   Association& operator=(const Association&) = delete;
   ~Association() { wipe(); }
 
-  /// Derives the keys from all that the HELLO and the reply say. `mine`: the ephemeral key of the side that calls,
-  /// which is the initiator's if `initiator`. False: the peer's public key is none, or the cipher is not rightly
-  /// chosen; the association stays dead.
+  /// Derives the keys from all fields of the HELLO and the reply. `mine`: this side's ephemeral key; this side is the
+  /// initiator if `initiator`. False: the peer's public key is invalid, or there is no cipher, or not the right one;
+  /// the association stays dead.
   [[nodiscard]] bool establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine, bool initiator,
                                const Key& key, Time now) noexcept;
-  /// Dead from now on, its keys overwritten.
+  /// Ends the association and overwrites its keys.
   void wipe() noexcept;
 
   /// Precondition: alive, not spent. Encrypts `message` (which begins with the protocol number) in place, or in a copy
-  /// if somebody shares its bytes, and puts the header in front. message_too_long; limit_reached: no buffer.
+  /// if its bytes are shared, and pushes the header. Errors: message_too_long; limit_reached (no buffer).
   [[nodiscard]] Errc seal(HostAddress sender, HostAddress receiver, Message& message) noexcept;
-  /// The reverse. `message` begins behind the header; `sealed`: the kSealed bytes of the header; `tag` follows them.
-  /// The last forgery that its key may refuse is its end.
+  /// Decrypts `message`, which begins after the header. `sealed`: the kSealed bytes of the header, followed by the tag.
+  /// The last forgery that the key's limit allows ends the association.
   [[nodiscard]] Opened open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;
 
   [[nodiscard]] bool alive() const noexcept { return local_ != 0; }
-  [[nodiscard]] std::uint32_t local() const noexcept { return local_; }    ///< What the peer writes into its headers.
-  [[nodiscard]] std::uint32_t remote() const noexcept { return remote_; }  ///< What we write into ours.
+  [[nodiscard]] std::uint32_t local() const noexcept { return local_; }    ///< Its number in the peer's headers.
+  [[nodiscard]] std::uint32_t remote() const noexcept { return remote_; }  ///< Its number in this host's headers.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] bool initiator() const noexcept { return initiator_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  [[nodiscard]] std::uint64_t highest_opened() const noexcept { return window_.highest(); }  ///< Of the counters.
+  [[nodiscard]] std::uint64_t highest_opened() const noexcept { return window_.highest(); }  ///< A counter.
   [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }  ///< As KeyLimits counts them.
-  /// Its key has sealed as much as it may: seal() is not for it any more.
+  /// The key has sealed as much as it may: seal() must not be called any more.
   [[nodiscard]] bool spent() const noexcept { return blocks_ >= limits.blocks || sent_ >= kMostSent; }
   [[nodiscard]] Time born() const noexcept { return born_; }
   /// See Hello::generation.
@@ -93,7 +94,7 @@ class Association {
   HostAddress initiator_host_;
   bool initiator_ = false;
   Time born_{};
-  static constexpr std::uint64_t kMostSent = std::uint64_t{1} << 60;  ///< No nonce comes again.
+  static constexpr std::uint64_t kMostSent = std::uint64_t{1} << 60;  ///< So no nonce is used twice.
   std::uint64_t sent_ = 0;
   std::uint64_t blocks_ = 0;
   std::uint64_t forgeries_ = 0;

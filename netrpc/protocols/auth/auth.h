@@ -1,5 +1,5 @@
-// AUTH: authentication and privacy between hosts, as a layer of the graph. A datagram protocol over any datagram
-// protocol (VIPSIZE, VIP, FRAGMENT, UDP), made for the place below CHANNEL. A host without the key gets nothing.
+// AUTH: authentication and privacy between hosts, as a layer of the graph. It is a datagram protocol over any datagram
+// protocol (VIPSIZE, VIP, FRAGMENT, UDP), to be placed below CHANNEL. A host without the key gets nothing.
 //
 //     auth    = AUTH(keys = "/etc/lrpc/network-keys") over vipsize;
 //     channel = CHANNEL over auth;
@@ -15,8 +15,8 @@ namespace lrpc::netrpc {
 /// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, sessions, idle.
 [[nodiscard]] ProtocolKind auth_kind();
 
-/// Whether an AUTH with these options can be made here and now: its cipher, and its file of keys. Errors: those of the
-/// factory.
+/// Checks whether an AUTH with these options can be made now: the cipher is available, and the file of keys can be
+/// read. Errors: those of the factory.
 [[nodiscard]] Status check_auth(const Options& options);
 
 }  // namespace lrpc::netrpc

@@ -1,4 +1,4 @@
-// What seals messages: one of two ciphers, as the handshake has chosen.
+// The key that seals messages with one of two ciphers, which the handshake chooses.
 #pragma once
 
 #include <array>
@@ -13,26 +13,26 @@
 
 namespace lrpc::netrpc::auth {
 
-/// Bits of a set on the wire.
+/// The ciphers, as bits of a set on the wire.
 enum class Cipher : std::uint8_t {
   chacha20_poly1305 = 1,  ///< RFC 8439. Every machine has it.
   aes256_gcm = 2,         ///< NIST SP 800-38D. Ten times as fast where the processor has instructions for it.
 };
 using Ciphers = std::uint8_t;
 
-/// Those that this machine has. Any thread.
+/// The ciphers that this machine has. Any thread.
 [[nodiscard]] Ciphers available_ciphers() noexcept;
-/// The best of those that both have; nothing: none. Bits without a meaning count for nothing.
+/// The best cipher that both have; null: they have none in common. Unknown bits are ignored.
 [[nodiscard]] std::optional<Cipher> best_of(Ciphers mine, Ciphers theirs) noexcept;
-/// For reports: "aes256-gcm, chacha20-poly1305", "none"; bits without a meaning as a number.
+/// For reports: "aes256-gcm, chacha20-poly1305", "none"; unknown bits as a number.
 [[nodiscard]] std::string names_of(Ciphers ciphers);
 
-/// How far one key goes.
+/// How much one key may be used.
 struct KeyLimits {
   /// Blocks of 16 bytes that it may seal: beyond that a listener could tell the ciphertext from random bytes (RFC 8446
   /// section 5.5: 2^24.5 records of 2^14 bytes).
   std::uint64_t blocks = std::numeric_limits<std::uint64_t>::max();
-  /// Forgeries that it may refuse: each is a guess (RFC 9147 section 4.5.3).
+  /// Forgeries that it may refuse: each is a guess at the tag (RFC 9147 section 4.5.3).
   std::uint64_t forgeries = std::uint64_t{1} << 36;
 };
 [[nodiscard]] constexpr KeyLimits limits_of(Cipher cipher) noexcept {
@@ -41,7 +41,7 @@ struct KeyLimits {
   return limits;
 }
 
-/// A key that seals in one direction only, so that the counter alone makes each nonce different. Wiped when it goes.
+/// A key for one direction, so that the counter alone makes each nonce different. Wiped on destruction.
 class SealingKey {
  public:
   static constexpr std::size_t kKey = 32;
@@ -56,17 +56,17 @@ class SealingKey {
   void set(Cipher cipher, std::span<const std::uint8_t, kKey> key) noexcept;
   void wipe() noexcept;
 
-  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, text in it, and
-  /// no message has been sealed with this counter.
+  /// Encrypts `text` in place and writes its tag, which authenticates `header`, too. Precondition: the key is set,
+  /// `text` is not empty, and no message has been sealed with this counter.
   void seal(std::span<std::byte> text, std::span<const std::byte> header, std::span<std::byte, kTag> tag,
             std::uint64_t counter) const noexcept;
-  /// The reverse. False: not authentic, and `text` is worth nothing.
+  /// Decrypts `text` in place. False: not authentic, and `text` must not be used.
   [[nodiscard]] bool open(std::span<std::byte> text, std::span<const std::byte> header,
                           std::span<const std::byte, kTag> tag, std::uint64_t counter) const noexcept;
 
  private:
   Cipher cipher_ = Cipher::chacha20_poly1305;
-  aes_gcm::Expanded ready_;  ///< The key, or for AES what has been expanded from it.
+  aes_gcm::Expanded ready_;  ///< The key itself; for AES, the expanded key.
 };
 
 }  // namespace lrpc::netrpc::auth

@@ -12,7 +12,7 @@ namespace lrpc::netrpc::auth {
 namespace {
 
 constexpr Duration kFirstTimeout = std::chrono::milliseconds(20);  ///< Before anything has been measured.
-constexpr Duration kLeastTimeout = std::chrono::milliseconds(2);   ///< Two key exchanges, and a busy machine.
+constexpr Duration kLeastTimeout = std::chrono::milliseconds(2);   ///< Allows for two key exchanges on a busy machine.
 constexpr Duration kLongestTimeout = std::chrono::seconds(4);
 
 bool known(const Salt& challenge) noexcept { return sodium_is_zero(challenge.data(), challenge.size()) == 0; }
@@ -53,7 +53,7 @@ void Peer::send_hello() noexcept {
   encode(hello_, key_.mac, packet.data());
   sent_at_ = self_.host().now();
   self_.host().events().schedule(timer_, timeout_);
-  (void)send(packet);  // what got lost is sent again
+  (void)send(packet);  // a HELLO that gets lost is sent again
 }
 
 void Peer::try_again() noexcept {
@@ -61,10 +61,10 @@ void Peer::try_again() noexcept {
   if (++tries_ >= kTries) {
     drop_pending();
     end_handshake();
-    no_cipher_ = false;  // whatever it is now: the peer does not say
-    // It is not where it was heard last: what is sent next seeks it at its address.
+    no_cipher_ = false;  // unknown now: the peer does not answer
+    // The peer is not where it was heard last: the next message seeks it at its address.
     if (settings_.anywhere) forget_place();
-    // The peer may have been wrong about these, or somebody keeps us from telling it.
+    // The peer may have been wrong to doubt these, or somebody keeps our HELLOs from it.
     for (Association& association : associations_) association.doubted = false;
     return;
   }
@@ -81,8 +81,8 @@ void Peer::challenge(const Challenge& challenge) noexcept {
     known_challenge_ = hello_.challenge = challenge.challenge;
     return send_hello();
   }
-  // "I do not know this association": believed only about one that we would send with, so that an old packet does
-  // nothing. Even then it is kept until the handshake has shown that there is a better one: only the messages wait.
+  // "I do not know this association": believed only of the one that this host sends with, so that an old packet does
+  // nothing. Even that one is kept until a handshake has made a better one: meanwhile messages wait.
   Association* const association = sending();
   Salt named{};
   if (association != nullptr) WireWriter(reinterpret_cast<std::byte*>(named.data())).put(association->remote());
@@ -96,8 +96,8 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
   if (!running_ || !equal(reply.echo, hello_.salt)) return dropped(counted_.duplicates);
   if (reply.hello.association == 0) return dropped(counted_.malformed);
   heard(reply.hello.boot_id);
-  // While the peer is sought, all HELLOs have gone to its address. What comes from elsewhere moves nothing: whoever has
-  // passed on our HELLO, and passes on the reply, is not the peer.
+  // While the peer is sought, all HELLOs have gone to its address. A reply from elsewhere does not move the peer:
+  // somebody may have forwarded our HELLO, and forward the reply.
   if (settings_.anywhere && place_ == Place::sought && lower_.get() == &lower) place_ = Place::home;
   Association* const association = establish(hello_, reply, ephemeral_, true);
   const Time now = self_.host().now();
@@ -111,7 +111,7 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
   }
   self_.host().peers().heard(host_, reply.hello.boot_id);
   if (pending_.empty()) {
-    // Says to the responder that the keys agree: from now on it sends with them.
+    // Tells the responder that the keys agree: from now on it sends with them.
     Message confirmation(self_.host().pool());
     if (std::byte* const at = confirmation.push(sizeof(ProtocolNumber)); at != nullptr) {
       WireWriter(at).put(ProtocolNumber{0});
@@ -123,7 +123,7 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
 
 void Peer::send_pending() noexcept {
   const Time now = self_.host().now();
-  // By index: sending may make messages arrive, and those make more be pushed.
+  // By index: sending may make messages arrive, whose receivers may push more.
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Association* const association = sending();
     if (association == nullptr) break;
@@ -133,12 +133,12 @@ void Peer::send_pending() noexcept {
 }
 
 void Peer::drop_pending() noexcept {
-  // Whoever still wants something will push it again, and so begin anew.
+  // A protocol that still wants something sends it again, which begins a new handshake.
   counted_.failed += pending_.size();
   pending_.clear();
 }
 
-/// Null: the two cannot agree. Counted, and whoever runs the host is told why.
+/// Null: the two cannot agree. This is counted, and the reason is logged.
 Association* Peer::establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
                              bool initiator) noexcept {
   const bool right = rightly_chosen(hello, reply);
@@ -155,7 +155,7 @@ Association* Peer::establish(const Hello& hello, const HelloReply& reply, const 
   ++counted_.refused;
   if (no_cipher_) {
     no_cipher_since_ = self_.host().now();
-    if (no_cipher_before && theirs == their_offer_) return nullptr;  // as has been said
+    if (no_cipher_before && theirs == their_offer_) return nullptr;  // already logged
     their_offer_ = theirs;
   }
   self_.host().notice([&] {
@@ -182,15 +182,15 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
       (void)send(packet);
     } else if (Message message = Message::copy_of(self_.host().pool(), packet); message.allocated()) {
       ++counted_.sent;
-      (void)lower.push(std::move(message));  // it may be somebody's repetition: the peer is not believed to be there
+      (void)lower.push(std::move(message));  // it may be a replay: do not believe that the peer is there
     }
     return;
   }
   if (!known(challenge_)) randombytes_buf(challenge_.data(), challenge_.size());
   if (!equal(hello.challenge, challenge_)) {
-    // Not fresh, as far as we can tell. The challenge stays the same until somebody has met it, so that the replays of
-    // an attacker do not take it from under an honest initiator. The answer is shorter than the question, and goes back
-    // to where that came from, which may be anywhere: what we have to say ourselves does not go there.
+    // Not fresh, as far as this host can tell. The challenge stays the same until a HELLO has carried it: an attacker's
+    // replays cannot invalidate it for an honest initiator. The answer is shorter than the HELLO. It goes back to where
+    // the HELLO came from, which may be anywhere; messages to the peer do not go there.
     std::array<std::byte, Challenge::kSize> packet;
     encode(Challenge{ends(), hello.salt, challenge_}, key_.mac, packet.data());
     Message message = Message::copy_of(self_.host().pool(), packet);
@@ -199,7 +199,8 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
     (void)lower.push(std::move(message));
     return;
   }
-  // Fresh, and from somebody who has the key: worth a key exchange, and there the peer can be reached.
+  // Fresh, and from a host that has the key. It is worth a key exchange, and the peer can be reached where it came
+  // from.
   if (settings_.anywhere) {
     if (place_ == Place::home && lower_.get() != &lower) place_ = Place::sought;
     heard_through(lower);
@@ -231,7 +232,7 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   encode(reply_, key_.mac, packet.data());
   (void)send(packet);
   self_.host().peers().heard(host_, hello.boot_id);
-  // What waits here goes on waiting until the initiator has used the association, which it does at once.
+  // Pending messages wait until the initiator has used the association, which it does at once.
 }
 
 }  // namespace lrpc::netrpc::auth

@@ -7,16 +7,17 @@
 //                                    <---- HELLO_REPLY (echo of the salt; the challenge for next time)
 //   DATA                             ---->                       the first one confirms to the responder the keys
 //
-// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that
-// is repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one
+// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC. A repeated REPLY or
+// CHALLENGE lacks the salt of the running handshake. An initiator that knows the challenge from last time needs one
 // round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
 // association": see Peer.
+// association": see Peer.
 //
-// HELLO says which ciphers its sender has; HELLO_REPLY which ones the responder has, and which one is used. That must
-// be the best of those that both have, which either side can tell, and all three go into the keys. If they have none in
-// common, HELLO_REPLY says so, and nothing comes of it.
+// HELLO says which ciphers its sender has; HELLO_REPLY says which ones the responder has, and which one is used. That
+// must be the best one that both have, which either side can check. Both sets and the choice go into the keys. If the
+// two have none in common, HELLO_REPLY says so, and there is no association.
 //
-// Version 1 had no word for what the responder has. Versions do not understand each other; all have the same prefix.
+// In version 1 the responder did not say which ciphers it has. Versions do not interoperate; all have the same prefix.
 #pragma once
 
 #include <optional>
@@ -42,10 +43,10 @@ struct Ends {
   HostAddress receiver;
 };
 
-/// "I want an association." `association`: the number by which the sender wants to be sent to. `generation`: the
-/// sender's proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the
-/// same time the one of the highest generation is used, and of equal ones that of the initiator with the lower address:
-/// both sides agree.
+/// Asks for an association. `association`: the number that the other side shall put into its packets. `generation`: the
+/// sender's proposal, one more than its latest with this peer; the reply decides. If several associations exist at
+/// once, both sides use the one with the highest generation; of equal ones, the one whose initiator has the lower
+/// address.
 struct Hello {
   static constexpr std::size_t kSize = 10 + 13 + 32 + 16 + 16 + 16;
   Ends ends;
@@ -55,17 +56,17 @@ struct Hello {
   Ciphers ciphers = 0;  ///< Those that the sender has.
   PublicKey key{};      ///< Ephemeral, X25519.
   Salt salt{};          ///< Random: names this handshake.
-  Salt challenge{};     ///< The responder's; zeros: not known.
+  Salt challenge{};     ///< The responder's, as far as known; else zeros.
 };
 
 struct Challenge {
   static constexpr std::size_t kSize = 10 + 16 + 16 + 16;
   Ends ends;
-  Salt echo{};       ///< The HELLO's salt; or an association that is not known.
-  Salt challenge{};  ///< Zeros: the sender has no state for this peer; ask with HELLO.
+  Salt echo{};       ///< The HELLO's salt, or the number of an unknown association.
+  Salt challenge{};  ///< Zeros: the sender has no state for this peer. Ask with HELLO.
 };
 
-/// The HELLO's fields, for the responder; `challenge` is its next one.
+/// The same fields as in HELLO, of the responder. Its `challenge` is for the initiator's next HELLO.
 struct HelloReply {
   static constexpr std::size_t kSize = Hello::kSize + 16 + 1;
   Hello hello;
@@ -73,15 +74,15 @@ struct HelloReply {
   Ciphers cipher = 0;  ///< The one that is used; 0: they have none in common, and there is no association.
 };
 
-/// In front of a sealed message. All fields but the tag are the seal's additional data; behind it the ciphertext of
-/// {protocol_num u32, message}.
+/// The header of a sealed message. All fields but the tag are additional data, which the tag authenticates. The
+/// ciphertext of {protocol_num u32, message} follows.
 struct DataHeader {
   static constexpr std::size_t kSealed = 10 + 16;  ///< Bytes of additional data.
   static constexpr std::size_t kSize = kSealed + 16;
   Ends ends;
   std::uint32_t association = 0;  ///< The receiver's number for it.
   std::uint64_t counter = 0;      ///< 1, 2, ... in each direction: the nonce.
-  std::uint32_t length = 0;       ///< Of the ciphertext: Ethernet pads.
+  std::uint32_t length = 0;       ///< Bytes of ciphertext: Ethernet adds padding.
 };
 
 /// What AUTH adds to a message.
@@ -89,8 +90,8 @@ inline constexpr std::size_t kOverhead = DataHeader::kSize + sizeof(ProtocolNumb
 
 using MacKey = std::array<std::uint8_t, 32>;
 
-// Encoders write kSize bytes with the MAC under `key`. Decoders check the MAC, in constant time, of bytes that are
-// their own (nothing: not authentic); whoever calls them has checked type and version by decode_prefix().
+// Encoders write kSize bytes, with the MAC under `key`. Decoders check the MAC in constant time (null: not authentic).
+// They need a private copy of the bytes, whose type and version their caller has checked with decode_prefix().
 void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept;
 void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept;
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;
@@ -104,14 +105,14 @@ void encode(const DataHeader& header, std::byte* to) noexcept;
 inline constexpr std::size_t kLeast = DataHeader::kSize;
 static_assert(kLeast <= Challenge::kSize && kLeast <= Hello::kSize);
 
-/// The beginning of every packet, in kPrefix bytes: who says to send to whom, and what. Not authenticated yet.
+/// The first kPrefix bytes of every packet: its type, and who claims to send it to whom. Not authenticated yet.
 inline constexpr std::size_t kPrefix = 10;
 struct Prefix {
   Type type = Type::data;
   std::uint8_t version = kVersion;
   Ends ends;
 };
-/// Nothing: no type of ours. The version may be another than kVersion.
+/// Null: an unknown type. The version may differ from kVersion.
 [[nodiscard]] std::optional<Prefix> decode_prefix(const std::byte* from) noexcept;
 /// From kSealed bytes that begin with a prefix of Type::data.
 [[nodiscard]] DataHeader decode_data(const std::byte* from) noexcept;

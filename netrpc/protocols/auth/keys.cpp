@@ -48,7 +48,7 @@ bool parse_who(std::string_view who, Key& key) {
   return true;
 }
 
-/// libsodium takes some bytes beyond ASCII for letters.
+/// Needed because libsodium takes some bytes beyond ASCII for letters.
 bool in_base64(std::string_view text) noexcept {
   return std::ranges::all_of(text, [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/' ||
@@ -56,8 +56,8 @@ bool in_base64(std::string_view text) noexcept {
   });
 }
 
-/// Whether a first word that is no host may stand in an error. Errors go into logs, and a key may stand in a host's
-/// place, or right behind it: only a word of an address's characters is shown.
+/// Whether an error may show a first word that is no host. Errors go into logs, and a key may stand in a host's place,
+/// or right behind it. So only a word made of an address's characters is shown.
 bool may_be_shown(std::string_view who) noexcept {
   constexpr std::size_t kLongestAddress = 50;
   return who.size() <= kLongestAddress && who.find_first_not_of("0123456789abcdefABCDEF.:/") == std::string_view::npos;
@@ -65,7 +65,7 @@ bool may_be_shown(std::string_view who) noexcept {
 
 constexpr std::uint32_t mask(unsigned prefix) noexcept { return prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix); }
 
-/// Holds secrets in text: wiped at its end.
+/// Text that holds secrets: wiped on destruction.
 struct Text {
   std::string text;
   Text() = default;
@@ -159,7 +159,7 @@ std::string generate_key() {
   randombytes_buf(secret.data(), secret.size());
   std::string text(sodium_base64_ENCODED_LEN(sizeof secret, sodium_base64_VARIANT_ORIGINAL), '\0');
   sodium_bin2base64(text.data(), text.size(), secret.data(), secret.size(), sodium_base64_VARIANT_ORIGINAL);
-  text.pop_back();  // its zero
+  text.pop_back();  // the terminating zero
   sodium_memzero(secret.data(), secret.size());
   return text;
 }

@@ -5,9 +5,9 @@
 //     10.1.0.0/16      k3J…=
 //     *                9vQ…=
 //
-// The most specific line counts. All who have the key of a network can pretend to each other to be any host of it, and
-// the same goes for several lines with one key; so such a key does not let a host speak from another address than its
-// own (Settings::anywhere).
+// The most specific line counts. All hosts that have a network's key can impersonate any host of it to each other. The
+// same holds for several lines with one key. So with such a key a host may not send from another address than its own
+// (Settings::anywhere).
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@
 
 namespace lrpc::netrpc::auth {
 
-/// One line: what is derived from the key, which itself is not kept. Wiped when it goes.
+/// One line of the file. It holds what is derived from the key, not the key itself. Wiped on destruction.
 struct Key {
   std::string name;  ///< As the file says: host, network or "*".
   std::uint32_t network = 0;
@@ -36,20 +36,20 @@ struct Key {
   Key(Key&&) = default;
   Key& operator=(Key&&) = default;
   ~Key();
-  /// Who has it is this host, and no other one.
+  /// Whether only this host has it (apart from us).
   [[nodiscard]] bool of_one_host() const noexcept { return prefix == 32 && !shared; }
   [[nodiscard]] bool same_secret(const Key& other) const noexcept;
 };
 
 class KeyRing {
  public:
-  /// Reads a file, which only its owner may be able to read, and which must be this user's or root's. Errors: those of
-  /// shim::read_own_file(); invalid_argument (a line is wrong). The text says what to do.
+  /// Reads a file, which must belong to this user or to root, and which only its owner may be able to read. Errors:
+  /// those of shim::read_own_file(); invalid_argument (a line is wrong). The text says what to do.
   static Result<KeyRing> read(const std::string& path);
-  /// The same from text; `name` stands in front of errors.
+  /// The same from text; `name` is the prefix of errors.
   static Result<KeyRing> parse(std::string_view text, std::string_view name);
 
-  /// The most specific key for `host`; null: there is none. Time: the number of lines at most.
+  /// The most specific key for `host`; null: there is none. Time: at most linear in the number of lines.
   [[nodiscard]] const Key* find(HostAddress host) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 

@@ -1,4 +1,4 @@
-// Sending, receiving and the keeping of associations; handshake.cpp has the packets that make them.
+// Sending, receiving, and which associations are kept; handshake.cpp has the packets that make them.
 #include "netrpc/protocols/auth/peer.h"
 
 #include <algorithm>
@@ -23,14 +23,15 @@ Errc Peer::push(Message message) noexcept {
   if (message.size() > Message::kMaxContiguous) return Errc::message_too_long;
   Association* const association = sending();
   if (association != nullptr) [[likely]] {
-    // The next one is made while this one carries on.
+    // The next association is made while this one is used.
     if (old(*association) && !running_) begin_handshake();
-    // The peer says what it does not know, but may not get to: anybody can use up how often it may. Messages go on
-    // meanwhile.
+    // The peer nudges when it does not know an association, but anybody can use up its rate limit for nudges. So
+    // silence begins a handshake, too. Messages go on meanwhile.
     if (!running_ && silent()) begin_handshake();
     return seal_and_send(*association, std::move(message), last_used);
   }
-  // One of the hosts has to be given another cipher first. Now and then it is tried whether that has been done.
+  // One of the hosts must be given another cipher first. A handshake after each `silence` finds out whether that has
+  // happened.
   if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence) {
     ++counted_.refused;
     return Errc::ok;
@@ -39,13 +40,13 @@ Errc Peer::push(Message message) noexcept {
   if (pending_.size() < settings_.pending) {
     pending_.push_back(std::move(message));
   } else {
-    ++counted_.refused;  // datagrams: those above send again
+    ++counted_.refused;  // datagrams: the protocols above send again
   }
   if (!running_) begin_handshake();
   return Errc::ok;
 }
 
-/// Whether its keys are to be replaced. Its responder says so a little later, so that not both begin.
+/// Whether its keys must be replaced. The responder waits an eighth longer, so that not both hosts begin.
 bool Peer::old(const Association& association) const noexcept {
   const auto reached = [&association](auto used, auto limit) {
     return used >= limit && (association.initiator() || used - limit >= limit / 8);
@@ -84,7 +85,7 @@ Errc Peer::send(Message message) noexcept {
   if (session == nullptr) return Errc::host_unreachable;
   ++counted_.sent;
   const Errc sent = session->push(std::move(message));
-  // Perhaps there is another way by the next time.
+  // There may be another path next time.
   if (sent == Errc::host_unreachable && place_ != Place::found) forget_place();
   return sent;
 }
@@ -106,17 +107,20 @@ Session* Peer::lower() noexcept {
   return lower_.get();
 }
 
-/// Something of the peer's has come through `lower` that is no repetition: where peers may be anywhere, the peer is
-/// there. Whoever sends a copy of a packet from elsewhere, and is faster than the packet, is taken for the peer until
-/// the peer's next one comes. A peer that has answered at its own address is not taken away from there so.
+/// A fresh packet of the peer has come through `lower`: if peers may be anywhere, the peer is there. An attacker who
+/// sends a copy of a packet from elsewhere, faster than the packet itself, is taken for the peer until the peer's next
+/// packet comes. A peer that has answered at its own address is not moved in this way.
 void Peer::heard_through(Session& lower) noexcept {
   if (!settings_.anywhere || place_ == Place::home || lower_.get() == &lower) return;
   lower_ = SessionRef(&lower);
   place_ = Place::found;
-  tries_ = std::min(tries_, 1);  // a handshake that runs has gone to another place; not 0: it was sent more than once
+  // A running handshake went to the old place: it gets its tries again. Not 0 if a HELLO was repeated: the answer must
+  // not be measured (Karn).
+  tries_ = std::min(tries_, 1);
 }
 
-/// Whether `association` is the best one that the peer uses: a better one it may not have yet.
+/// Whether `association` is the best one that the peer has used. There may be a better one that the peer does not have
+/// yet.
 bool Peer::best_in_use(const Association& association) const noexcept {
   return std::ranges::none_of(associations_, [&](const Association& other) {
     return other.alive() && !other.doubted && other.highest_opened() != 0 && other.better_than(association);

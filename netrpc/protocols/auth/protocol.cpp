@@ -10,20 +10,20 @@
 namespace lrpc::netrpc::auth {
 
 namespace {
-constexpr std::uint32_t kNudges = 32;                               ///< At once, ...
-constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one each.
+constexpr std::uint32_t kNudges = 32;                               ///< As many at once, ...
+constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one in each interval.
 
-/// For the log. `about` may be made up by somebody else.
+/// Logs a notice about the host `about`, whose address may be forged.
 void notice(Host& host, HostAddress about, std::string_view what) noexcept {
   host.notice([&] { return "host " + to_string(about) + " " + std::string(what); });
 }
 
-/// Whether `sender` is not where the layer below says that its packet came from.
+/// Whether the layer below says that the packet came from another host than `sender`.
 bool elsewhere(const Session& lower, HostAddress sender) noexcept {
   return lower.peer().known() && lower.peer() != sender;
 }
 
-/// For the layer below's answer `outcome` to `request`: what goes through AUTH is less. Returns `outcome`.
+/// Reduces the sizes in the layer below's answer to `request` by AUTH's overhead. Returns `outcome`.
 Errc without_overhead(Errc outcome, control::Request& request) noexcept {
   if (outcome != Errc::ok) return outcome;
   const auto most = [](std::size_t& size) { size = std::min(size, Message::kMaxContiguous); };
@@ -163,7 +163,8 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
     });
     return;
   }
-  // Who the layer below says it is must be who it says it is, where that layer knows; or its key says it.
+  // If the layer below knows the sender, it must be the one that the packet names, unless the sender's key may prove
+  // it.
   const HostAddress sender = prefix->ends.sender;
   if (prefix->ends.receiver != host().address() || (elsewhere(lower, sender) && !options_.settings.anywhere))
     return dropped(counted.refused);
@@ -184,7 +185,7 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   handshake(lower, *prefix, *key, std::span<const std::byte, kLeast>(head.bytes, kLeast), message);
 }
 
-/// State comes to be here only behind the MAC; what fails it has cost one keyed hash.
+/// State is made only after the MAC has been checked. A packet that fails the check costs one keyed hash.
 void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& key,
                              std::span<const std::byte, kLeast> head, const Message& rest) {
   const std::size_t size = prefix.type == Type::hello       ? Hello::kSize
@@ -198,11 +199,11 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
     if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
     if (peer == nullptr) return dropped(counted.refused);
-    // A repetition from where the peer is not: the answer is no shorter.
+    // A repeated HELLO from where the peer is not. The answer is longer than the HELLO, so it counts as a nudge.
     if (peer->accepted(*hello) && !peer->sends_through(lower) && !may_nudge()) return dropped(counted.duplicates);
     return peer->hello(*hello, lower);
   }
-  // The others are answers: without a peer there was no question.
+  // The other types are answers: without a peer there was no question.
   std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(prefix.ends.sender));
   if (peer == nullptr) return dropped(counted.refused);
   if (prefix.type == Type::challenge) {
@@ -220,7 +221,7 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
   Association* const association = known != nullptr ? (*known)->find(header.association) : nullptr;
   if (association == nullptr) {
     ++counted.refused;
-    // While our own handshake runs the peer is being told anyway, if that goes to where it is.
+    // A handshake of ours that goes to where the peer is tells it anyway.
     if (known == nullptr || !(*known)->handshaking() || !(*known)->sends_through(lower))
       nudge(lower, sender, header.association);
     return;
@@ -230,9 +231,9 @@ void AuthProtocol::data(Session& lower, const std::byte* head, Message message) 
   if (peer.open(*association, header, head, message, lower)) deliver(peer, std::move(message));
 }
 
-/// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so
-/// it is rate-limited; it is signed, so that nobody else can say it; and it is shorter than the smallest sealed message
-/// with its headers. A key that several hosts have signs nothing for another address.
+/// Tells a host which association is not known here, because either host has lost it. Anybody can provoke such a nudge,
+/// so it is rate-limited. It is signed, so that nobody else can send it, and shorter than the smallest sealed message
+/// with its headers. A key that several hosts have signs no nudge to an address that is not the host's own.
 void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t association) noexcept {
   const Key* const key = keys_.find(remote);
   if (key == nullptr || (elsewhere(lower, remote) && !key->of_one_host()) || !may_nudge()) return;
@@ -320,7 +321,7 @@ void AuthProtocol::reread(KeyRing keys) {
   peers_.for_each([this](const HostKey&, std::unique_ptr<Peer>& peer) { peer->rekeyed(keys_.find(peer->host())); });
 }
 
-/// Wipes what is not needed any more. `everything`: not only what has been idle for long.
+/// Wipes associations and drops peers that are not needed any more. `everything`: also those that were used lately.
 void AuthProtocol::sweep(bool everything) noexcept {
   const Time now = host().now();
   peers_.for_each([everything](const HostKey&, std::unique_ptr<Peer>& peer) { (void)peer->sweep(everything); });

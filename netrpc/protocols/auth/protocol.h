@@ -35,7 +35,7 @@ class AuthProtocol final : public Protocol {
  public:
   AuthProtocol(Host& host, std::string name, Protocol& below, AuthOptions options, KeyRing keys);
   ~AuthProtocol() override;
-  /// Lets AUTH's packets of any peer come here. Once, before anything else.
+  /// Enables this protocol at the layer below, for packets of any peer. Call it once, before anything else.
   [[nodiscard]] Status enable_below();
 
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
@@ -48,7 +48,7 @@ class AuthProtocol final : public Protocol {
   friend class AuthSession;
 
   [[nodiscard]] HostKey key_of(HostAddress host) const noexcept { return {this->host().hash_seed(), host}; }
-  /// Null: there are as many as there may be.
+  /// Null: there are too many peers, or memory is short.
   [[nodiscard]] Peer* peer_of(HostAddress host, const Key& key);
   void handshake(Session& lower, const Prefix& prefix, const Key& key, std::span<const std::byte, kLeast> head,
                  const Message& rest);
@@ -64,8 +64,8 @@ class AuthProtocol final : public Protocol {
   const AuthOptions options_;
   KeyRing keys_;
   Map<ProtocolNumber, Protocol*> enabled_;
-  std::size_t advertised_ = 0;  ///< The most that those above have said they would push.
-  std::uint32_t nudges_ = 0;    ///< That may be sent now.
+  std::size_t advertised_ = 0;  ///< The longest message that a protocol above has announced.
+  std::uint32_t nudges_ = 0;    ///< How many may be sent now.
   Time nudges_counted_{};
   Event sweep_;
   Map<HostKey, std::unique_ptr<Peer>> peers_;  // destroyed after the sessions, which refer to them
