@@ -13,11 +13,11 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// The step function: what is waited for a reply at least, while packets are lost, and while none are.
+// The step function: the least time to wait for a reply while packets are lost, and while none are.
 constexpr Duration kLeastTimeout = microseconds(30);
 constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
-/// What a server may say in place of a reply: it is not believed to name just anything.
+/// The outcome for an error that a server sends instead of a reply. A server may name only some.
 Errc outcome_of(std::uint16_t error) noexcept {
   const Errc said{error};
   return said == Errc::bad_procedure || said == Errc::call_lost ? said : Errc::call_failed;
@@ -125,8 +125,8 @@ void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& tr
   Errc sent = send_request(channel);
   if (!refused(sent)) [[likely]]
     return;
-  // Nothing has left this host: no need to wait until the peer counts as gone, and what the link has become too small
-  // for may be cut anew.
+  // Nothing has left this host. So the call may end at once, and a request that is too long for the link may be cut
+  // anew.
   if (sent == Errc::message_too_long) {
     single_ = mrpc_.single(*lower_);
     if (single_ < channel.request.cut && channel.request.whole.size() <= max_message()) {
@@ -159,7 +159,7 @@ Errc ClientPeer::send_fragments(ClientChannel& channel, std::uint16_t mask, bool
     header.offset = static_cast<std::uint16_t>(index * channel.request.cut);
     const Errc sent = mrpc_.try_send(*lower_, header, std::move(part));
     if (std::exchange(first, false)) refused = sent;
-    // Nor answered meanwhile.
+    // Stop, too, if the call has ended meanwhile.
     return refused == Errc::ok && channel.transaction != nullptr && channel.sequence == header.sequence;
   });
   return refused;
@@ -218,7 +218,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
     acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
 }
 
-/// The call has its reply.
+/// Measures the round trip of a call whose reply has arrived.
 void ClientPeer::measure(ClientChannel& channel, Time now) noexcept {
   if (!channel.sampled) [[likely]]
     return channel.lacked ? round_trip(channel).lost() : round_trip(channel).sample(now - channel.started);
@@ -245,9 +245,9 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   channel->silence.ends(now, give_up);
   channel->acknowledged = header.mask & all;
   const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
-  if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
+  if (missing == 0) return;  // the next probe stays due when it was, with the same back-off
   if (channel->silence.may_have_forgotten(now, give_up)) return finish(*channel, Errc::call_failed, {});
-  // What was lost in part measures only until its loss is known.
+  // Of a request that was lost in part, only the time until its loss is known is measured.
   if (!channel->sampled && !std::exchange(channel->lacked, true)) round_trip(*channel).sample(now - channel->started);
   channel->tries = 0;
   arm(*channel, now, now + round_trip(*channel).timeout());
@@ -278,14 +278,15 @@ void ClientPeer::on_timer(ClientChannel& channel) noexcept {
     return finish(channel, Errc::call_failed, {});
   }
   channel.sampled = true;
-  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  // While the server executes the request, probes are not urgent: the pause is doubled each time.
   channel.tries = static_cast<std::uint8_t>(std::min(channel.tries + (at_work(channel) ? 2 : 1), 254));
   const Duration pause = RetryTimer::pause_after(channel.tries, round_trip(channel).timeout(), kLongestTimeout);
   arm(channel, now, std::min(gone, now + pause));
   send_again(channel, channel.silence.may_have_forgotten(now, mrpc_.settings().give_up));
 }
 
-/// One packet: what makes the server tell what it has, or send what the client lacks. `only_ask`: nothing to execute.
+/// Sends one packet that makes the server say what it has, or send what the client lacks. `only_ask`: it must not be
+/// one that could be executed.
 void ClientPeer::send_again(ClientChannel& channel, bool only_ask) noexcept {
   ++mrpc_.counters().retransmissions;
   if (channel.reply.mask() != 0) return acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
@@ -297,7 +298,7 @@ void ClientPeer::send_again(ClientChannel& channel, bool only_ask) noexcept {
   mrpc_.send(*lower_, probe, Message(mrpc_.host().pool()));
 }
 
-/// The server may have fragments of the old size, or be at work: they are not cut anew.
+/// The fragments are not cut anew: the server may have some of the old size, or execute the request already.
 void ClientPeer::send_fragments_again(ClientChannel& channel, std::uint16_t mask) noexcept {
   const std::uint32_t sequence = channel.sequence;
   if (send_fragments(channel, mask, true) == Errc::message_too_long && channel.transaction != nullptr &&
@@ -316,7 +317,7 @@ void ClientPeer::finish(ClientChannel& channel, Errc outcome, Message&& reply) n
   Transaction& transaction = *channel.transaction;
   release(channel);
   if (outcome != Errc::ok) ++mrpc_.counters().failed;
-  const Keep keep(*this);  // completed() may let the last session go, and sweep
+  const Keep keep(*this);  // completed() may release the last session, and sweep
   transaction.completed(outcome, std::move(reply));
   if (first_waiting_ != nullptr) start_waiting();
 }

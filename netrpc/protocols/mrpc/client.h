@@ -39,24 +39,24 @@ struct ClientChannel {
 
   ClientPeer& peer;
   const std::uint16_t number;
-  Transaction* transaction = nullptr;  ///< Whose call it is; null: idle.
+  Transaction* transaction = nullptr;  ///< Of the call under way; null: idle.
   std::uint32_t sequence = 0;          ///< Of the call, or of the last one.
   std::uint16_t command = 0;
   std::uint16_t acknowledged = 0;     ///< Fragments of the request that the server says it has.
-  std::uint16_t reply_fragments = 0;  ///< Of the last reply, when idle: not acknowledged yet if more than one.
+  std::uint16_t reply_fragments = 0;  ///< While idle: of the last reply; if more than one, it is not acknowledged yet.
   std::uint8_t tries = 0;             ///< Timeouts in a row, as the back-off counts them.
-  bool sampled = true;                ///< Its round trip is no sample any more.
+  bool sampled = true;                ///< The round trip of this call must not be measured any more.
   bool lacked = false;                ///< The server has said that it has only a part of the request.
   Outgoing request;
   Incoming reply;
   Time started{};
-  Silence silence;  ///< Of the server's, about this call.
+  Silence silence;  ///< Of the server, about this call.
   Repeated repeated;
-  Time due{};  ///< The next thing to do.
+  Time due{};  ///< When on_timer() has to act next.
   LazyEvent timer;
 };
 
-/// Another host, as a server: its life, its channels, and who waits for one.
+/// Another host as a server: its life, its channels, and the calls that wait for one.
 class ClientPeer {
  public:
   ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower);
@@ -64,29 +64,29 @@ class ClientPeer {
   void call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept;
 
-  // What arrives, with a header that is from this peer and for this host.
+  // What arrives. The header's addresses have been checked: from this peer, for this host.
   void on_reply(const Header& header, Message&& message) noexcept;
   void on_ack(const Header& header) noexcept;
   void on_life(const Header& header) noexcept;
   void on_rebooted(const Header& header) noexcept;
-  /// It has a new life: what is outstanding there has failed.
+  /// The peer has begun the life `now`: outstanding calls fail.
   void rebooted(BootId now) noexcept;
 
   [[nodiscard]] std::size_t max_message() const noexcept { return longest(single_); }
   [[nodiscard]] std::size_t single() const noexcept { return single_; }
-  /// Asks again what one packet carries, where a link may carry another length than before.
+  /// Asks again how much one packet carries, if a path to the host has changed.
   void look_at_path() noexcept;
   [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
   [[nodiscard]] HostAddress host() const noexcept { return host_; }
   [[nodiscard]] bool idle() const noexcept { return sessions == 0 && free_ == all_free_ && first_waiting_ == nullptr; }
 
   std::size_t sessions = 0;  ///< ClientSessions that refer to it.
-  bool used = true;          ///< Since the last sweep.
+  bool used = true;          ///< It was used since the last sweep.
 
  private:
   friend struct ClientChannel;
 
-  /// While a loop over calls runs: what completed() does must not let go of the peer (the last session, then DropIdle).
+  /// Keeps the peer during a loop over calls: completed() may release the last session and then ask for DropIdle.
   class Keep {
    public:
     explicit Keep(ClientPeer& peer) noexcept : peer_(peer) { ++peer_.sessions; }
@@ -99,9 +99,9 @@ class ClientPeer {
   };
 
   void start(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
-  /// More than Settings::queue are completed with limit_reached.
+  /// Queues the call. If Settings::queue calls wait already, it is completed with limit_reached.
   void wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
-  /// Starts those that wait as far as channels are free; asks for the peer's life if they wait for that.
+  /// Starts waiting calls as long as channels are free; queries the peer's life if they wait for that.
   void start_waiting() noexcept;
   void unlink(Transaction* before, Transaction& transaction) noexcept;
   void release(ClientChannel& channel) noexcept;
@@ -114,12 +114,12 @@ class ClientPeer {
   }
   void on_timer(ClientChannel& channel) noexcept;
   void arm(ClientChannel& channel, Time now, Time due) noexcept;
-  /// All of the request for the first time. Errors: as below.
+  /// Sends the whole request for the first time. Errors: those of send_fragments().
   [[nodiscard]] Errc send_request(ClientChannel& channel) noexcept;
-  /// Errors: those with which the layer below has refused the first one; nothing was sent then.
+  /// Errors: those with which the layer below has refused the first fragment; nothing was sent then.
   [[nodiscard]] Errc send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
   void send_again(ClientChannel& channel, bool only_ask) noexcept;
-  /// `mask` of the request; where the link does not carry them any more the call is lost.
+  /// Sends the fragments in `mask` of the request. If the link does not carry them any more, the call is lost.
   void send_fragments_again(ClientChannel& channel, std::uint16_t mask) noexcept;
   void acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept;
   [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
@@ -142,7 +142,7 @@ class ClientPeer {
   std::size_t single_;
   PathChanges path_changes_;
   BootId boot_id_;
-  bool ready_;  ///< Its life is known; otherwise a query is under way while somebody waits.
+  bool ready_;  ///< The peer's life is known. Otherwise a query is under way while calls wait.
   std::uint64_t free_ = 0;
   std::uint64_t all_free_;
   std::array<RetryTimer, 2> round_trips_;  ///< Of calls of one packet, and of larger ones: the step function.
@@ -150,8 +150,8 @@ class ClientPeer {
   Transaction* first_waiting_ = nullptr;  ///< First come, first served. Each request has its command in front.
   Transaction* last_waiting_ = nullptr;
   std::size_t waiting_ = 0;
-  bool serving_ = false;   ///< start_waiting() is at it.
-  bool querying_ = false;  ///< The query's timer is waiting_timer_, which waits then.
+  bool serving_ = false;   ///< start_waiting() is running.
+  bool querying_ = false;  ///< A query is under way. Its timer is waiting_timer_.
   std::uint32_t query_number_ = 0;
   std::uint8_t query_tries_ = 0;
   Time query_began_{};

@@ -1,4 +1,4 @@
-// The client's rarer business: calls that wait for a channel or for the peer's boot identifier, reboots, cancelling.
+// The client's rare cases: calls that wait for a channel or for the peer's boot identifier, reboots, cancelling.
 #include "netrpc/protocols/mrpc/client.h"
 #include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/src/dropped.h"
@@ -31,7 +31,7 @@ void ClientPeer::unlink(Transaction* before, Transaction& transaction) noexcept 
 
 void ClientPeer::start_waiting() noexcept {
   if (serving_)
-    return;  // a call has ended while it was being started: its channel is taken by the loop that started it
+    return;  // a call has ended while the loop below was starting it: that loop takes its channel for the next one
   const Keep keep(*this);
   serving_ = true;
   while (first_waiting_ != nullptr && ready_ && free_ != 0) {
@@ -92,7 +92,7 @@ void ClientPeer::query(Time now) noexcept {
   header.sequence = query_number_;
   header.mask = 0;
   header.boot_id = mrpc_.host().boot_id();
-  // Twice the steps: doubled each time.
+  // Two steps each time, because pause_after() doubles every second one.
   const Duration pause = RetryTimer::pause_after(2U * query_tries_, kFirstTimeout, kLongestTimeout);
   if (query_tries_ < 12) ++query_tries_;
   query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));
@@ -124,7 +124,7 @@ void ClientPeer::rebooted(BootId now) noexcept {
   const Keep keep(*this);
   boot_id_ = now;
   ready_ = true;
-  querying_ = false;  // who waits from here on waits for a channel
+  querying_ = false;  // calls that wait from here on wait for a channel
   // Calls that are started from here on are meant for the new life.
   const std::uint32_t last = mrpc_.last_sequence();
   for (const auto& channel : channels_)
@@ -146,7 +146,7 @@ void ClientPeer::on_waiting_timer() noexcept {
     at->waiting_request.clear();
     ++mrpc_.counters().failed;
     at->completed(Errc::call_aborted, {});
-    before = nullptr;  // it may have changed the queue
+    before = nullptr;  // completed() may have changed the queue
     at = first_waiting_;
   }
   if (first_waiting_ == nullptr) {
@@ -161,7 +161,7 @@ void ClientPeer::on_waiting_timer() noexcept {
   waiting_timer_.run_by(mrpc_.host().events(), now, due);
 }
 
-/// The peer does not answer: nothing of these has been sent.
+/// Ends all waiting calls, because the peer does not answer. Nothing of them has been sent.
 void ClientPeer::fail_waiting(Errc outcome) noexcept {
   const Keep keep(*this);
   querying_ = false;

@@ -73,7 +73,7 @@ class Incoming {
     parts_[index] = std::move(part);
     return mask_ == all_of(fragments_) ? Added::complete : Added::part;
   }
-  /// Takes the message out, once complete. Not allocated: the pool has no more; everything is let go.
+  /// Takes the message out, once complete. Not allocated(): the pool has no more; all parts are dropped.
   [[nodiscard]] Message join() noexcept {
     Message whole = std::move(parts_[0]);
     for (unsigned i = 1; i < fragments_; ++i)

@@ -1,4 +1,5 @@
-// The header: the paper's sprite_hdr in network byte order without padding, and the life of the receiver that is meant.
+// The header: the paper's sprite_hdr in network byte order without padding, and the life of the receiver that is
+// addressed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace lrpc::netrpc::mrpc {
 enum class Type : std::uint8_t {
   request = 1,      ///< Client to server: a fragment of a request; or a probe, with no fragment in it.
   reply = 2,        ///< Server to client: a fragment of a reply.
-  request_ack = 3,  ///< Server to client: frag_mask has been received of the request; all of it: it is being executed.
+  request_ack = 3,  ///< Server to client: frag_mask of the request has arrived; if that is all, it is executed.
   reply_ack = 4,    ///< Client to server: frag_mask has been received of the reply.
   query = 5,        ///< Client to server: which life are you in? sequence_num is to be sent back.
   life = 6,         ///< The answer to that.
@@ -53,7 +54,7 @@ inline void encode(const Header& header, std::byte* to) noexcept {
                      header.peer_boot_id);
 }
 
-/// Reads Header::kSize bytes. Nothing is checked but what a Header cannot hold.
+/// Reads Header::kSize bytes. Checks nothing.
 [[nodiscard]] inline Header decode(const std::byte* from) noexcept {
   Header header;
   std::uint16_t flags = 0;

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
   if (settings.channels == 0 || settings.channels > kMaxChannels)
     return Error{Errc::invalid_argument, "channels must be from 1 to " + std::to_string(kMaxChannels)};
   if (settings.queue == 0) return Error{Errc::invalid_argument, "queue must be at least 1"};
-  // A client that probes no more must have given up before the server forgets what it has executed.
+  // A client must have given a call up before the server forgets what it has executed.
   if (settings.give_up <= Duration::zero() || settings.give_up > settings.packet_life / 2)
     return Error{Errc::invalid_argument, "give_up must be positive and at most half of packet_life"};
   return std::unique_ptr<Protocol>(

@@ -8,7 +8,7 @@ namespace lrpc::netrpc::mrpc {
 namespace {
 constexpr std::size_t kLargestPacket = 1500;  // the paper: Sprite RPC never sends a message greater than 1500 bytes
 
-/// Sent through `below`, a protocol or a session.
+/// The longest packet to send through `below`, a protocol or a session.
 template <class Object>
 std::size_t longest_packet(Object& below) noexcept {
   control::OptimumMessage optimum;
@@ -64,7 +64,7 @@ void Monolithic::session_gone(ClientSession& session) noexcept {
   sessions_.unbind({session.peer(), session.participants().remote.command, &session.high()});
 }
 
-/// Also for who only opens: a peer's answer may come another way than this host sends (VIP).
+/// Clients need it, too: a peer's answer may come by another path than this host's packets (VIP).
 Status Monolithic::enable_below() {
   if (enabled_below_) return {};
   Status status = lower_.open_enable(*this, {.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}});
@@ -113,7 +113,7 @@ void Monolithic::demux(Session& lower, Message message) noexcept {
 }
 
 void Monolithic::demux_to_client(Session& lower, const Header& header, Message&& message) noexcept {
-  // What is not for this life of this host is for nobody.
+  // Drop what is for another host, or for another life of this host.
   if (header.client != host().address() || header.peer_boot_id != host().boot_id()) return dropped(counted.no_session);
   if (lower.peer() != header.server && lower.peer().known()) return dropped(counted.refused);
   auto* const peer = peers_.resolve({host().hash_seed(), header.server});
@@ -129,14 +129,14 @@ void Monolithic::demux_to_server(Session& lower, const Header& header, Message&&
   if (header.server != host().address()) return dropped(counted.no_session);
   if (lower.peer() != header.client && lower.peer().known()) return dropped(counted.refused);
   if (header.type == Type::query || header.peer_boot_id != host().boot_id()) return answer_query(lower, header);
-  // Only who names this life makes records. That keeps out what was meant for an earlier one; it proves nothing about
-  // who sends: this life is told to whoever asks, and the addresses are the sender's to write.
+  // Only a packet that names this life makes records. That keeps out packets for an earlier life. It proves nothing
+  // about the sender: any host that asks is told this life, and addresses can be forged.
   if (header.type == Type::request) [[likely]]
     return server_.on_request(lower, header, std::move(message));
   server_.on_reply_ack(header);
 }
 
-/// Tells which life this is: to who asks, and to who means another one.
+/// Tells the present life to a host that asks, or that names another life.
 void Monolithic::answer_query(Session& lower, const Header& header) noexcept {
   Header answer = header;
   answer.type = header.type == Type::query ? Type::life : Type::rebooted;
@@ -176,8 +176,8 @@ void Monolithic::start_sweeping() {
   if (!sweep_timer_.waiting()) host().events().schedule(sweep_timer_, settings_.packet_life / 4);
 }
 
-/// `now`: what is idle goes at once; otherwise what has been idle since the last time. What at-most-once depends on
-/// stays in any case.
+/// `now`: drops all idle peers; otherwise those that were idle since the last sweep. Records that at-most-once depends
+/// on stay in any case.
 void Monolithic::sweep(bool now) noexcept {
   server_.sweep(!now);
   peers_.unbind_if([&](const HostKey& key, std::unique_ptr<ClientPeer>& peer) {

@@ -1,4 +1,4 @@
-// The protocol object: which sessions and records there are, and who gets what arrives.
+// The protocol object: its sessions and records, and which of them gets a packet.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace lrpc::netrpc::mrpc {
 
-/// What is waited for a reply before anything has been measured, to one packet and to several.
+/// How long to wait for a reply before anything has been measured: to a request of one packet, and of several.
 inline constexpr Duration kFirstTimeout = std::chrono::milliseconds(10);
 inline constexpr Duration kFirstTimeoutOfFragments = std::chrono::milliseconds(20);
-/// The longest silence of a client that waits: a slow server's reply that is lost is noticed within this.
+/// The longest pause between the packets of a waiting client: a slow server's lost reply is noticed within this.
 inline constexpr Duration kLongestTimeout = std::chrono::milliseconds(500);
 
 struct Settings {
-  std::size_t channels = 8;  ///< Of each peer, at the client.
+  std::size_t channels = 8;  ///< Channels to each peer, at the client.
   std::size_t queue = 4096;  ///< Calls to one peer that wait for a channel, or for its life.
   Duration give_up = std::chrono::seconds(5);
   Duration packet_life = std::chrono::seconds(60);
@@ -42,8 +42,8 @@ class Monolithic final : public Protocol {
   // ---- for the two halves ----
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   control::Statistics& counters() noexcept { return counted; }
-  /// One sequence of numbers for all channels of all peers: a record at this end may be let go at any time without its
-  /// channel ever going back.
+  /// One sequence of numbers for all channels of all peers, so that a record at this end may be dropped at any time and
+  /// the numbers of its channel never go back.
   [[nodiscard]] std::uint32_t next_sequence() noexcept { return ++sequence_; }
   [[nodiscard]] std::uint32_t last_sequence() const noexcept { return sequence_; }
   /// The largest payload of one packet through `lower`.
@@ -52,9 +52,9 @@ class Monolithic final : public Protocol {
     (void)try_send(lower, header, std::move(message));
   }
   [[nodiscard]] Errc try_send(Session& lower, const Header& header, Message message) noexcept;
-  /// Who serves `command`; null: nobody.
+  /// The protocol that serves `command`; null: none.
   [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept;
-  /// There is a record of it as a server.
+  /// Whether there is a record of `peer` as a server.
   [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({host().hash_seed(), peer}) != nullptr; }
   void session_gone(ClientSession& session) noexcept;
   void start_sweeping();
@@ -75,7 +75,7 @@ class Monolithic final : public Protocol {
   bool enabled_below_ = false;
   Server server_;
   Event sweep_timer_;
-  /// Tells the watcher of reboots, which the host keeps, whether this is still there. Gone first.
+  /// Tells the watcher of reboots, which the host keeps, whether this object still exists. Destroyed first.
   std::shared_ptr<Monolithic*> self_;
 };
 

@@ -10,14 +10,14 @@
 namespace lrpc::netrpc::mrpc {
 
 namespace {
-/// What a saved reply counts for at least.
+/// The least that a saved reply counts for, in bytes.
 constexpr std::size_t kLeastCost = BufferPool::kSizes[0];
 
 std::uint16_t last_bit(std::uint16_t mask) noexcept { return std::bit_floor(mask); }
 }  // namespace
 
-/// After the last thing that happened on a channel the client may hear of it for a packet life, goes on for give_up
-/// after that, and the last packet that it sends then may be under way for another packet life.
+/// A record outlives all packets of its last call: the client may hear of the server's last packet for a packet life,
+/// continues for give_up, and its own last packet may be under way for another packet life.
 Server::Server(Monolithic& mrpc)
     : mrpc_(mrpc),
       record_life_(
@@ -48,7 +48,7 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
     channel.last_active = client->last_active = sweeps_;
     return on_known(channel, header, std::move(message));
   }
-  if (probe) [[unlikely]] {  // for a request of which nothing has arrived, or is not here any more
+  if (probe) [[unlikely]] {  // for a request of which nothing has arrived, or nothing is kept
     Header ack = this->header(channel, Type::request_ack);
     ack.sequence = header.sequence;
     ack.fragments = header.fragments;
@@ -91,8 +91,8 @@ Client* Server::client_of(Session& lower, const Header& header) noexcept {
   return &client;
 }
 
-/// The client host has rebooted: its channels begin anew. False: this is a packet of a life that is over. Boot
-/// identifiers are random, so the dead ones are remembered for as long as a packet of theirs can be under way.
+/// The client host has rebooted: its channels begin anew. False: the packet is of an ended life, or too many lives have
+/// ended. Boot identifiers are random, so the ended ones are remembered for as long as their packets can be under way.
 bool Server::begin_life(Client& client, BootId boot_id) noexcept {
   Client::DeadLife* free = nullptr;
   for (Client::DeadLife& life : client.dead) {
@@ -129,7 +129,7 @@ Header Server::header(const ServerChannel& channel, Type type) const noexcept {
   return header;
 }
 
-/// A packet of the request that the channel is at.
+/// A packet of the channel's present request.
 void Server::on_known(ServerChannel& channel, const Header& header, Message&& message) noexcept {
   const bool please_ack = (header.bits & kPleaseAck) != 0;
   if (header.fragments != channel.fragments) return dropped(mrpc_.counters().malformed);
@@ -141,7 +141,7 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
   if (!please_ack) return;  // the network's duplicate, not the client's
   if (channel.state == ServerChannel::State::executing) {
     if (channel.session->references() > 1) return acknowledge_request(channel, all_of(channel.fragments));
-    channel.error = Errc::call_failed;  // the server protocol let go of it: there will be no answer
+    channel.error = Errc::call_failed;  // the server protocol dropped it: there will be no answer
     channel.state = ServerChannel::State::replied;
   }
   if (channel.acknowledged) return;
@@ -231,7 +231,8 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
     hold(channel, cost);
     return send_reply(channel, all_of(channel.reply.fragments), false);
   }
-  // No room to keep it: who asks again is told that the call failed, for it must not be executed again.
+  // There is no room to keep it. A client that asks again is told that the call failed, since it must not be executed
+  // again.
   ++mrpc_.counters().refused;
   const std::uint32_t sequence = channel.sequence;
   send_reply(channel, all_of(channel.reply.fragments), false);
@@ -240,7 +241,7 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   if (channel.error == Errc::ok) channel.error = Errc::call_failed;
 }
 
-/// No link carries it: its client need not wait for it, and nobody else is concerned.
+/// No link carries the reply. This call is lost at once, and no other one.
 void Server::lose_reply(ServerChannel& channel) noexcept {
   let_go(channel);
   channel.error = Errc::call_lost;
@@ -279,8 +280,8 @@ void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_
   if (too_long) cut_anew(channel, header, !please_ack && header.mask == 1);
 }
 
-/// The link does not carry the fragment in `refused` any more. `first`: nor has any other been sent. Otherwise the
-/// client may have some, which fit no others.
+/// The link does not carry the fragment in `refused` any more. `first`: no other one has been sent. Otherwise the
+/// client may have fragments of the old size, which do not fit those of another.
 void Server::cut_anew(ServerChannel& channel, const Header& refused, bool first) noexcept {
   if (channel.sequence != refused.sequence || channel.state != ServerChannel::State::replied) return;
   std::size_t& single = channel.client.single;

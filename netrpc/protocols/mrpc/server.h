@@ -21,7 +21,7 @@ struct ServerChannel {
   enum class State : std::uint8_t {
     unused,     ///< Nothing is known: any sequence number is new.
     receiving,  ///< Parts of a request are here.
-    executing,  ///< The server protocol has the request, or has let go of it without an answer.
+    executing,  ///< The server protocol has the request, or has dropped it without an answer.
     replied,    ///< The reply is saved until the client has it, or was lost for want of memory.
   };
   ServerChannel(Client& its_client, std::uint16_t its_number) noexcept : client(its_client), number(its_number) {}
@@ -41,26 +41,28 @@ struct ServerChannel {
   SessionRef session;
 };
 
-/// What the server protocol answers through: a request, then the next one on the same channel.
+/// The session through which the server protocol answers the requests of one channel, one after the other.
 class ServerSession final : public Session {
  public:
   ServerSession(Monolithic& mrpc, Server& server, Protocol& high, const ParticipantSet& participants,
                 ServerChannel& channel) noexcept;
   void reply(Message message) noexcept override;
   void set_command(std::uint16_t command) noexcept { mutable_participants().local.command = command; }
-  /// The channel has no use for it any more; `at_work`: the request has been given up, its answer goes nowhere.
+  /// The channel stops using it. `at_work`: the request is given up while the server works on it; its answer is
+  /// dropped.
   void detach(bool at_work) noexcept;
 
  private:
   void unreferenced() noexcept override;
   Server& server_;
   ServerChannel* channel_;
-  std::shared_ptr<std::size_t> abandoned_;  ///< Counts it while it is detached with somebody still at work.
+  std::shared_ptr<std::size_t> abandoned_;  ///< Set when it is detached at work: counts such requests.
 };
 
 /// One client host, in its present life.
 struct Client {
-  /// Lives of a host that packets may still be under way from. More within one packet life are refused.
+  /// Ended lives of a host that are remembered, because their packets may be under way. More in a packet life are
+  /// refused.
   static constexpr std::size_t kDeadLives = 8;
   struct DeadLife {
     BootId boot_id = 0;
@@ -72,11 +74,11 @@ struct Client {
   SessionRef lower;
   std::size_t held = 0;  ///< Bytes, of all its channels.
   std::size_t single = 0;
-  PathChanges path_changes;  ///< Since it was asked for.
+  PathChanges path_changes;  ///< Since `single` was asked for.
   std::uint32_t last_active = 0;
   std::array<DeadLife, kDeadLives> dead{};
-  /// Requests given up, in all its lives, that somebody still works on. While they are as many as there are channels,
-  /// no other begins; a new life may give up as many again at once. The record stays until there are none.
+  /// How many requests that were given up, in all its lives, are still being executed. From kMaxChannels on no other
+  /// request begins; a new life may give up as many again at once. The record stays until it is zero.
   std::shared_ptr<std::size_t> abandoned = std::make_shared<std::size_t>(0);
   std::array<std::unique_ptr<ServerChannel>, kMaxChannels> channels;
 };
@@ -90,8 +92,8 @@ class Server {
   void on_request(Session& lower, const Header& header, Message&& message) noexcept;
   void on_reply_ack(const Header& header) noexcept;
   void reply(ServerChannel& channel, Message&& message) noexcept;
-  /// Lets go of the bytes of what is older than a packet can be, and of the record itself once nothing of its client's
-  /// call can arrive any more. `tick`: a quarter of a packet life has passed.
+  /// Drops the bytes of a channel after a packet life without a packet, and the record itself once no packet of its
+  /// last call can arrive any more. `tick`: a quarter of a packet life has passed.
   void sweep(bool tick) noexcept;
   [[nodiscard]] bool knows(HostAddress host) noexcept;
   [[nodiscard]] std::size_t records() const noexcept { return clients_.size(); }
@@ -110,13 +112,13 @@ class Server {
   void abandon(ServerChannel& channel) noexcept;
   void let_go(ServerChannel& channel) noexcept;
   void forget(ServerChannel& channel) noexcept;
-  /// Whether there is room for so many bytes more of `client`: none takes the memory of all.
+  /// Whether there is room for so many more bytes of `client`, within its fair share.
   [[nodiscard]] bool has_room(const Client& client, std::size_t bytes) const noexcept;
   void hold(ServerChannel& channel, std::size_t bytes) noexcept;
   [[nodiscard]] Header header(const ServerChannel& channel, Type type) const noexcept;
-  /// A packet life has passed since.
+  /// A packet life has passed since `last_active`.
   [[nodiscard]] bool outlived(std::uint32_t last_active) const noexcept { return sweeps_ - last_active > 4; }
-  /// Nothing of the call that the record is at can arrive any more.
+  /// No packet of the record's last call can arrive any more.
   [[nodiscard]] bool over(std::uint32_t last_active) const noexcept { return sweeps_ - last_active > record_life_; }
 
   Monolithic& mrpc_;

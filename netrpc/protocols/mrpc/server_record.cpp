@@ -27,7 +27,7 @@ void ServerSession::unreferenced() noexcept {
   delete this;
 }
 
-/// Somebody may still be executing the request: nobody waits for the answer.
+/// Gives the request up. The server protocol may still execute it, but nobody waits for the answer.
 void Server::abandon(ServerChannel& channel) noexcept {
   static_cast<ServerSession&>(*channel.session).detach(true);
   channel.session = {};
@@ -70,7 +70,7 @@ void Server::sweep(bool tick) noexcept {
       if (over(channel->last_active)) {
         forget(*channel);
       } else if (channel->held != 0 && outlived(channel->last_active)) {
-        if (channel->state == ServerChannel::State::replied) channel->error = Errc::call_failed;  // for who still asks
+        if (channel->state == ServerChannel::State::replied) channel->error = Errc::call_failed;  // if asked again
         let_go(*channel);
       }
     }
