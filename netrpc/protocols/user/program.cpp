@@ -8,7 +8,7 @@
 
 namespace lrpc::netrpc {
 
-/// What a procedure that runs outside the monitor needs, even if the program is being taken down meanwhile.
+/// What a procedure that runs outside the monitor needs, even while the UserProgram is being destroyed.
 struct UserProgram::Shared {
   explicit Shared(Procedures given) : procedures(std::move(given)) {}
 
@@ -17,14 +17,14 @@ struct UserProgram::Shared {
   std::condition_variable none_runs;
   std::size_t running = 0;
 
-  /// Calls `procedure` outside the monitor, inside of which the calling thread is.
+  /// Calls `procedure` outside the monitor. The calling thread is inside.
   template <class Procedure>
   void outside(Host& host, Procedure procedure) {
     {
       const std::lock_guard lock(mutex);
       ++running;
     }
-    // By the engine, so that another thread receives meanwhile if this lasts.
+    // Through the engine, so that another thread receives meanwhile if this takes long.
     host.engine().outside(host, [&procedure] { procedure(); });
     const std::lock_guard lock(mutex);
     if (--running == 0) none_runs.notify_all();

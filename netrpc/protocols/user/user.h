@@ -19,14 +19,14 @@
 
 namespace lrpc::netrpc {
 
-/// The operations of a UserProtocol; what is not given does what Protocol does. All are called inside the monitor and
-/// must not throw.
+/// The operations of a UserProtocol. An operation that is not given does what Protocol does. All are called inside the
+/// monitor and must not throw.
 struct UserOperations {
   /// demux: a message has come through `from`.
   std::function<void(Session& from, Message message)> receive{};
   /// call_demux: answer with from.reply(), now, or later with a SessionRef kept until then.
   std::function<void(Session& from, Message request)> serve{};
-  /// open_done: somebody has made a session for us.
+  /// open_done: the layer below has made a session for this protocol.
   std::function<Errc(Session& lower, const ParticipantSet& participants)> opened{};
   /// Errc::not_supported: Protocol's own answer is taken.
   std::function<Errc(control::Request& request)> control{};
@@ -40,14 +40,14 @@ class UserProtocol final : public Protocol {
   /// `below`: what it stands on; outlives it.
   UserProtocol(Host& host, std::string name, std::vector<Protocol*> below, UserOperations operations = {});
 
-  /// In place of those there are: a program that takes its protocol out of a composed graph gives it its procedures
-  /// then. Inside the monitor.
+  /// Replaces the operations: a program that takes its protocol out of a composed graph gives it its procedures then.
+  /// Call it inside the monitor.
   void set_operations(UserOperations operations) {
     operations_ = std::make_shared<const UserOperations>(std::move(operations));
   }
   [[nodiscard]] Protocol& below(std::size_t index = 0) const { return *below_.at(index); }
 
-  /// To the protocol below of that index, with this one as the one that invokes. Errors: those of Protocol's
+  /// Open, enable or disable the protocol below with this index, for this protocol. Errors: those of Protocol's
   /// operations.
   Result<SessionRef> open_below(const ParticipantSet& participants, std::size_t index = 0);
   Status enable_below(const ParticipantSet& participants, std::size_t index = 0);
@@ -60,32 +60,32 @@ class UserProtocol final : public Protocol {
 
  private:
   const std::vector<Protocol*> below_;
-  std::shared_ptr<const UserOperations> operations_;  ///< Kept by a call of one of them while others take their place.
+  std::shared_ptr<const UserOperations> operations_;  ///< A running operation keeps these while others replace them.
 };
 
-/// The operations of a UserLayer; what is not given passes on unchanged. `lower` is the session below; `session` is the
-/// layer's own, that the protocol above is handed. Called inside the monitor; must not throw. `timeout` may be
-/// kNoLimit, to which nothing can be added: deadline_after() knows it.
+/// The operations of a UserLayer. If one is not given, messages pass unchanged. `lower` is the session below; `session`
+/// is the layer's own, to be handed to `high`. Called inside the monitor; must not throw. `timeout` may be kNoLimit, to
+/// which nothing can be added: use deadline_after().
 struct UserLayerOperations {
   std::function<Errc(Session& lower, Message message)> push{};
   std::function<void(Session& session, Protocol& high, Message message)> demux{};
   std::function<void(Session& lower, Message request, Transaction& transaction, Duration timeout)> call{};
   std::function<void(Session& session, Protocol& high, Message request)> call_demux{};
   std::function<void(Session& lower, Message reply)> reply{};
-  /// Bytes that push puts in front of a message: MaximumMessage and OptimumMessage are so much smaller above the layer,
-  /// AdvertisedMaximum so much larger below it.
+  /// Bytes that push puts in front of a message: MaximumMessage and OptimumMessage are smaller by this above the layer,
+  /// AdvertisedMaximum is larger by this below it.
   std::size_t header = 0;
 };
 
-/// A kind whose instances are UserProtocols over one protocol that gives `needs`: to be taken out of the graph by
+/// A kind whose instances are UserProtocols over one protocol that provides `needs`. Take them out of the graph with
 /// find().
 [[nodiscard]] ProtocolKind user_kind(std::string name, Service needs, UserOperations operations = {});
-/// A kind whose instances are layers in the middle; they give the service of what they stand on.
+/// A kind whose instances are layers in the middle; they provide the service of the protocol below.
 [[nodiscard]] ProtocolKind user_layer_kind(std::string name, UserLayerOperations operations);
 
 class UserProgram;
 
-/// A session as threads outside the monitor have it: each operation enters the monitor. Must not outlive the graph.
+/// A session for threads outside the monitor: each operation enters the monitor. Must not outlive the graph.
 class UserSession {
  public:
   UserSession() = default;
@@ -93,7 +93,7 @@ class UserSession {
   UserSession& operator=(UserSession&& other) noexcept;
   ~UserSession();
 
-  /// Never blocks but for the monitor. Errors: Session::push's.
+  /// Blocks only to enter the monitor. Errors: Session::push's.
   [[nodiscard]] Errc push(Message message);
   /// Blocks until the reply is there, `timeout` (as Session::call's) has passed or the peer is found gone. Errors:
   /// Transaction::completed's. On failure `reply` is untouched.
@@ -107,7 +107,8 @@ class UserSession {
   SessionRef session_;
 };
 
-/// The thread-safe way in to a UserProtocol, whose operations it takes over until its end; must not outlive it.
+/// Thread-safe access to a UserProtocol. It replaces the protocol's operations until it is destroyed; must not outlive
+/// it.
 class UserProgram {
  public:
   /// Called by whichever thread shepherds the message, outside the monitor: may block and may call into the graph
@@ -123,7 +124,7 @@ class UserProgram {
   UserProgram(UserProtocol& protocol, Procedures procedures);
   UserProgram(const UserProgram&) = delete;
   UserProgram& operator=(const UserProgram&) = delete;
-  /// Waits until no procedure runs any more. Not from one of them.
+  /// Waits until no procedure runs. Must not be called from one of them.
   ~UserProgram();
 
   Result<UserSession> open(const ParticipantSet& participants);
