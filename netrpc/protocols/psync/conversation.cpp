@@ -132,7 +132,7 @@ Conversation::Slot& Conversation::slot(Member& member, std::uint32_t sequence) n
   return member.slots[sequence % options_.window];
 }
 
-/// `who` has been given this message, and with it all before.
+/// `who` has received this message, and all earlier ones of that member.
 void Conversation::note(Member& who, const Mark& mark) noexcept {
   const Member* const of = find(mark.host);
   if (of == nullptr || of->life != mark.life || &who == &members_[self_]) return;
@@ -176,7 +176,7 @@ Errc Conversation::push(Message message) noexcept {
   return Errc::ok;
 }
 
-/// Of control messages and of messages that somebody lacks: that one is lost does no harm.
+/// For control messages, and for messages that a member lacks: what is lost is asked for again.
 void Conversation::send(Member& to, Message&& packet) noexcept {
   if (!to.lower) {
     auto lower = psync_.open_below(to.host);
@@ -207,8 +207,8 @@ void Conversation::send_status(Member& to, bool ask, std::uint32_t question) noe
 
 // ---- time ----
 
-/// Somebody may not have everything that is here, or this host lacks what somebody has. `of_silent`: also what only
-/// members have that are silent.
+/// Whether a member may lack something that is here, or has something that this host lacks. `of_silent`: also what only
+/// silent members have.
 bool Conversation::unsettled(bool of_silent) const noexcept {
   return std::ranges::any_of(members_, [&](const Member& one) {
     return one.delivered != one.stable || std::ranges::any_of(members_, [&](const Member& other) {
@@ -225,7 +225,7 @@ void Conversation::keep_ticking() noexcept {
     if (!tick_.waiting() && unsettled(true)) psync_.host().events().schedule(tick_, options_.silence);
     return;
   }
-  // Until now nobody had anything to say.
+  // Until now nobody had to send anything: silence counts from now on.
   for (Member& one : members_)
     if (was_quiet) one.heard = psync_.host().now();
   psync_.host().events().schedule(tick_, options_.interval);
@@ -234,7 +234,7 @@ void Conversation::keep_ticking() noexcept {
 void Conversation::tick() noexcept {
   const SessionRef keep(this);
   const Time now = psync_.host().now();
-  const Duration late = now - tick_.due();  // so long has this host stood still: that was nobody's silence
+  const Duration late = now - tick_.due();  // this host stood still for so long: that was nobody's silence
   for (Member& one : members_) {
     if (&one == &members_[self_]) continue;
     one.heard = std::min(one.heard + late, now);

@@ -13,17 +13,17 @@ class Psync;
 class Conversation;
 
 struct PsyncOptions {
-  std::uint32_t window = 64;  ///< Messages of one member that not all have been given.
+  std::uint32_t window = 64;  ///< The most messages of one member that are kept until all have them.
   Duration interval = std::chrono::milliseconds(20);
   Duration silence = std::chrono::seconds(5);
 };
 
-/// What a member's messages come up through. A push goes to all members, as that of the conversation does.
+/// The session through which a member's messages come up. A push goes to all members, like that of the conversation.
 class Speaker final : public Session {
  public:
   Speaker(Conversation& conversation, const ParticipantSet& participants);
   [[nodiscard]] Errc push(Message message) noexcept override;
-  /// Context: of what this member has pushed.
+  /// Context without a name: of this member's last message.
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void conversation_ends() noexcept { conversation_ = nullptr; }
 
@@ -31,22 +31,22 @@ class Speaker final : public Session {
   Conversation* conversation_;
 };
 
-/// Lives as long as somebody refers to it: then this host takes part.
+/// Lives as long as somebody refers to it. While it lives, this host takes part in the conversation.
 class Conversation final : public Session {
  public:
   /// Errors: invalid_argument (this host is no member; too many members).
   static Result<SessionRef> open(Psync& protocol, Protocol& high, const ParticipantSet& participants);
   ~Conversation() override;
 
-  /// To all other members. limit_reached: `window` messages of this host have not been given to all yet.
+  /// Sends to all other members. limit_reached: `window` messages of this host have not reached all yet, or no memory.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
-  /// From `host`. The packet has its header still.
+  /// A packet from `host` has arrived. `packet` still has its header.
   void arrived(HostAddress host, const Header& header, const Message& packet) noexcept;
-  /// The context of a message; with sequence 0 that of the last one of `host` that the protocol above has been given.
+  /// The context of a message; with sequence 0, of the last one of `host` that has come up to the protocol above.
   [[nodiscard]] Errc context(HostAddress host, control::Context& asked) noexcept;
   [[nodiscard]] control::Outstanding outstanding() const noexcept;
-  /// Messages that are kept, or wait for others.
+  /// How many messages are kept, or wait for others.
   [[nodiscard]] std::size_t kept() const noexcept;
 
  protected:
@@ -56,35 +56,35 @@ class Conversation final : public Session {
   struct Slot {
     std::uint32_t sequence = 0;  ///< 0: it is empty.
     Message packet{};
-    bool outdated = false;  ///< It is asked for again, with another context,
-    Time waits_since{};     ///< from this time on.
+    bool outdated = false;  ///< It is asked for again, because it follows a message that never comes here.
+    Time waits_since{};     ///< Since when it waits for a copy with another context.
   };
-  /// A life that a member is in no more, as far as is known.
+  /// A life that a member has left, as far as is known.
   struct Past {
     BootId life = 0;
     std::uint32_t delivered = 0;
-    bool over = false;  ///< It has said so itself, not only others.
+    bool over = false;  ///< The member has said so itself, not only others.
   };
   struct Member {
     HostAddress host;
-    SessionRef lower{};  ///< Null: it is this host, or was not to be reached yet.
+    SessionRef lower{};  ///< Null: it is this host, or cannot be reached yet.
     SessionRef speaker{};
-    BootId life = 0;  ///< 0: nothing has been heard of it.
+    BootId life = 0;  ///< Its present life. 0: nothing has been heard of it.
     std::array<Past, 4> before{};
     std::uint32_t delivered = 0;  ///< Up to here its messages have been given to the protocol above, or were lost.
-    std::uint32_t stable = 0;     ///< Up to here all members have them.
-    std::uint32_t skipped = 0;    ///< Up to here one may precede some that this host has skipped.
-    bool leaf = false;            ///< Nothing that is here follows its last one.
+    std::uint32_t stable = 0;     ///< Up to here all members have its messages.
+    std::uint32_t skipped = 0;    ///< Up to here its messages may precede some that this host has skipped.
+    bool leaf = false;            ///< No message that is here follows its last one.
     bool out = false;             ///< It is silent: nobody waits for it.
     Time heard{};
     Time asked{};
-    std::uint32_t question = 0;  ///< It has been asked for its life with this number. 0: it has not, or has answered.
-    BootId because_of = 0;       ///< Of that question: the life that others, or a packet, had told of.
-    Time questioned{};           ///< When it was asked for its life last.
-    std::vector<std::uint32_t> has{};  ///< Up to which it has been given those of each member, as far as is known.
+    std::uint32_t question = 0;        ///< The number by which it has been asked for its life. 0: no question is open.
+    BootId because_of = 0;             ///< Why: the life that others, or a packet, had named.
+    Time questioned{};                 ///< When it was asked for its life last.
+    std::vector<std::uint32_t> has{};  ///< Up to which it has those of each member, as far as is known.
     std::vector<Slot> slots{};
 
-    /// Whoever skips what is not kept here must skip its messages up to this one.
+    /// A host that skips what is not kept here must skip this member's messages up to this one.
     [[nodiscard]] std::uint32_t gone_up_to() const noexcept { return std::max(stable, skipped); }
   };
 
@@ -101,21 +101,22 @@ class Conversation final : public Session {
   [[nodiscard]] bool holds(Member& member, std::uint32_t sequence) noexcept {
     return slot(member, sequence).sequence == sequence;
   }
-  /// `says_so`: the member itself, not others.
+  /// The member has begun another life. `says_so`: it has said so itself.
   void learn_life(Member& member, BootId life, bool says_so) noexcept;
   void outlive(Slot& kept, Member& member, BootId next) noexcept;
-  /// Null: it has not been in that life, as far as is known, or is in it.
+  /// Null: the member is not known to have left that life.
   [[nodiscard]] static const Past* past(const Member& member, BootId life) noexcept {
     const auto known = std::ranges::find(member.before, life, &Past::life);
     return known != member.before.end() ? &*known : nullptr;
   }
   static void leave(Member& member, const Past& life) noexcept;
-  /// Whether a packet is of the life that the member is in. If not, it changes nothing, for it may have been under way
+  /// Whether a packet is of the member's present life. If not, it changes nothing, because it may have been under way
   /// for long: the member itself is asked.
   [[nodiscard]] bool believes(Member& member, BootId life) noexcept;
-  /// Another member tells of this one's life. That is believed while this one is silent; not of lives that it has left.
+  /// Another member has named this one's life. That is believed only while this one is silent, never of lives that it
+  /// has left.
   void told(Member& member, BootId life) noexcept;
-  /// At most each half interval.
+  /// Asks at most once in half an interval.
   void ask_for_life(Member& member, BootId because_of) noexcept;
   void life_answered(Member& member, const Mark& id) noexcept;
   enum class Before : std::uint8_t { given, missing, never };
@@ -126,16 +127,16 @@ class Conversation final : public Session {
   void message(Member& from, const Header& header, const Message& packet) noexcept;
   void request(Member& from, const Header& header) noexcept;
   void gone(const Header& header) noexcept;
-  /// Of a message that is held. Nothing is taken off it.
+  /// The header of a kept message. `packet` stays as it is.
   [[nodiscard]] static Header header_of(const Message& packet) noexcept;
   [[nodiscard]] bool deliver_next(Member& member) noexcept;
   void advance() noexcept;
   void settle() noexcept;
-  /// Whether nothing is kept of what directly precedes a message that has been given to the protocol above.
+  /// Whether no direct predecessor of `given` is kept. `given` has come up to the protocol above.
   [[nodiscard]] bool past_is_gone(const Slot& given) noexcept;
 
   void ask_for_missing(Member& from) noexcept;
-  /// `question`: of a question or its answer; then it says only how many messages this host has pushed.
+  /// `question`: the number of a question or of its answer, which only says how many messages this host has pushed.
   void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
   void send(Member& to, const Header& header) noexcept;
   void send(Member& to, Message&& packet) noexcept;
@@ -149,7 +150,7 @@ class Conversation final : public Session {
   std::vector<Member> members_;
   std::size_t self_ = 0;
   bool advancing_ = false;
-  bool busy_ = false;  ///< Members that are heard lack something: the tick runs at its interval.
+  bool busy_ = false;  ///< Something is lacking that not only silent members have: tick_ runs each interval.
   Event tick_;
 };
 

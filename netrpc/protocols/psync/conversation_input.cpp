@@ -1,4 +1,4 @@
-// A conversation's packets, which any member may have made up: what each does.
+// What each packet of a conversation does. Any member may have made it up.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@ void Conversation::arrived(HostAddress host, const Header& header, const Message
     ++psync_.statistics().refused;
     return;
   }
-  // A message may come from another member than has pushed it.
+  // A message may come from another member than the one that has pushed it.
   Member* const origin = find(header.id.host);
   if (origin == nullptr || header.id.life == 0 || (header.type != Type::message && origin != from)) {
     ++psync_.statistics().malformed;
@@ -22,8 +22,9 @@ void Conversation::arrived(HostAddress host, const Header& header, const Message
   if (header.type == Type::status && !header.ask) life_answered(*from, header.id);
   if (origin != from) told(*origin, header.id.life);
   const bool believed = origin == &members_[self_] || believes(*origin, header.id.life);
-  // Whoever asks for this host's life is answered: of two that do not know each other yet, both ask. The answer goes
-  // behind the own question, so that what it makes the other one ask for comes from one that is known.
+  // A question for this host's life is always answered: two hosts that do not know each other yet both ask. This host's
+  // own question was sent first. So the other host answers it before this answer makes that host ask for messages, and
+  // its life is known here by then.
   if (header.is_question()) send_status(*from, false, header.id.sequence);
   if (!believed) return;
   if (origin == from) {
@@ -38,7 +39,7 @@ void Conversation::arrived(HostAddress host, const Header& header, const Message
         note(*from, mark);
       }
       if (header.ask && !header.is_question()) send_status(*from, false);
-      advance();  // it may have told of another life
+      advance();  // the status may have named another life
       ask_for_missing(*from);
       break;
     case Type::request: request(*from, header); break;
@@ -52,8 +53,8 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   Member& origin = *find(header.id.host);
   const std::uint32_t sequence = header.id.sequence;
   if (&origin == &members_[self_]) return;
-  // Who has pushed a message has been given what precedes it. Of who sends it again nothing is known: it may have done
-  // so in a life before, and has perhaps changed the context (outlive()).
+  // A member that has pushed a message has what precedes it. A member that sends it again may not: it may have received
+  // that in an earlier life, and may have changed the context (outlive()).
   if (&from == &origin)
     for (const Mark& mark : header.all()) note(origin, mark);
   if (&from == &origin || sequence - origin.stable <= options_.window) note(origin, header.id);
@@ -74,8 +75,8 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   if (!holds(origin, sequence) || sequence > origin.delivered) ask_for_missing(from);
 }
 
-/// What it lacks, if it is kept here; else up to where nothing is kept any more, of any member: what it skips must hold
-/// all that precedes it, or some of that could come after what follows.
+/// Sends what `from` lacks, if it is kept here. Otherwise says up to which message nothing is kept any more, of every
+/// member: what `from` skips must include all that precedes it, or a predecessor could come up after what follows it.
 void Conversation::request(Member& from, const Header& header) noexcept {
   bool lost = false;
   for (const Mark& mark : header.all()) {
@@ -95,8 +96,8 @@ void Conversation::request(Member& from, const Header& header) noexcept {
   send(from, gone);
 }
 
-/// All of it or nothing: where one member's life is not known yet, it comes again. A member that is not silent says
-/// itself how many messages it has pushed, and is not believed to have lost more.
+/// Takes all of it or nothing: if a member's life is not known yet, the packet comes again. A member that is not silent
+/// says itself how many messages it has pushed; it is not believed that more than those are gone.
 void Conversation::gone(const Header& header) noexcept {
   bool known = true;
   bool skips = false;
@@ -116,12 +117,13 @@ void Conversation::gone(const Header& header) noexcept {
   for (const Mark& mark : header.all()) {
     Member* const of = find(mark.host);
     if (of == nullptr || of->life != mark.life) continue;
-    // What is kept here of these may precede what is skipped: who skips that after this host skips these, too.
+    // Messages up to the mark that are kept here may precede skipped ones: a host that this host tells to skip those
+    // must skip these, too.
     const bool own = of == &members_[self_];
     if (skips) of->skipped = std::max(of->skipped, own ? std::min(mark.sequence, of->delivered) : mark.sequence);
     if (own || mark.sequence <= of->delivered) continue;
-    // What waits here already is given up, too: it follows something that is gone, and where two members' messages are,
-    // nobody can say which of those that waited follows which.
+    // Messages up to the mark that wait here are given up, too. They follow something that is gone, and without that
+    // nobody can tell in which order the waiting messages of several members belong.
     for (Slot& one : of->slots)
       if (one.sequence != 0 && one.sequence <= mark.sequence) one = {};
     psync_.statistics().failed += mark.sequence - of->delivered;
@@ -155,12 +157,12 @@ bool Conversation::deliver_next(Member& member) noexcept {
   member.delivered = sequence;
   member.leaf = true;
   const SessionRef speaker = member.speaker;
-  high().demux(*speaker, std::move(message));  // which may push
+  high().demux(*speaker, std::move(message));  // it may push
   return true;
 }
 
 void Conversation::advance() noexcept {
-  if (std::exchange(advancing_, true)) return;  // who does it goes on
+  if (std::exchange(advancing_, true)) return;  // the call that is running goes on
   for (bool any = true; any;) {
     any = false;
     for (Member& member : members_)
@@ -169,7 +171,7 @@ void Conversation::advance() noexcept {
   advancing_ = false;
 }
 
-/// What all have is no longer kept, nor is what precedes it. Nobody waits for members that are silent.
+/// Drops messages that all members have, once all their predecessors are dropped. Nobody waits for silent members.
 void Conversation::settle() noexcept {
   for (bool any = true; any;) {
     any = false;
@@ -191,7 +193,7 @@ bool Conversation::past_is_gone(const Slot& given) noexcept {
   });
 }
 
-/// What it has, and this host has not, as far as is known.
+/// Asks `from` for what it has and this host lacks, as far as is known.
 void Conversation::ask_for_missing(Member& from) noexcept {
   const Time now = psync_.host().now();
   if (from.asked != Time{} && now - from.asked < options_.interval / 2) return;

@@ -1,5 +1,5 @@
-// A conversation's members may begin again: in which life each of them is, and what becomes of the messages of lives
-// before.
+// The lives of a conversation's members: in which life each of them is, and what becomes of the messages of ended
+// lives.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace lrpc::netrpc::psync {
 
 namespace {
 
-/// False: there is no room for one more.
+/// Puts `mark` into the header, or raises the mark of the same life. False: there is no room for one more.
 bool merge(Header& header, const Mark& mark) noexcept {
   for (Mark& one : std::span(header.marks).first(header.count)) {
     if (one.host != mark.host || one.life != mark.life) continue;
@@ -23,8 +23,9 @@ bool merge(Header& header, const Mark& mark) noexcept {
 
 }  // namespace
 
-/// It has begun again: its messages count from 1, and what it had been given it has not any more. What this host pushes
-/// from now on follows the life before: who does not know that this is over might be given a message of it afterwards.
+/// The member has begun anew: its messages count from 1, and it has lost what it had received. What this host pushes
+/// from now on follows the former life. Otherwise a host that does not know its end could get a message of it
+/// afterwards.
 void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcept {
   const Past* const again = past(member, life);
   const std::uint32_t delivered = again != nullptr ? again->delivered : 0;
@@ -32,7 +33,7 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
     for (Member& other : members_)
       for (Slot& one : other.slots)
         if (&other != &member && one.sequence != 0) outlive(one, member, life);
-    // What preceded its last message is not named by that any more.
+    // Its last message can be named no more. Name the others' last messages, some of which it may have followed.
     for (Member& one : members_) one.leaf = one.leaf || (member.leaf && one.delivered != 0);
     leave(member, {member.life, member.delivered, says_so});
     for (Slot& one : member.slots) one = {};
@@ -45,8 +46,9 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
   member.delivered = member.stable = member.skipped = delivered;
 }
 
-/// Nobody can ask for the messages of a life that is over: in the context of a message that follows some of them, in
-/// their place, what precedes those, and the next life. What is not kept follows what is not kept.
+/// Nobody can ask for the messages of an ended life. If the context of `kept` names some of them, replaces them by what
+/// precedes them and by the next life. A message that is not kept follows only messages that are not kept, so all
+/// members' stable marks stand for its context.
 void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
   const Header header = header_of(kept.packet);
   Header changed = header;
@@ -107,7 +109,7 @@ void Conversation::told(Member& member, BootId life) noexcept {
   }
 }
 
-/// The number stays until it is answered: the way there and back may take longer than the pause between two questions.
+/// The number stays the same until it is answered: a round trip may take longer than the pause between two questions.
 void Conversation::ask_for_life(Member& member, BootId because_of) noexcept {
   const Time now = psync_.host().now();
   if (member.questioned != Time{} && now - member.questioned < options_.interval / 2) return;
@@ -117,8 +119,8 @@ void Conversation::ask_for_life(Member& member, BootId because_of) noexcept {
   send_status(member, true, member.question);
 }
 
-/// Only who has had the question knows its number. It has said in which life it had it, which is after the one that the
-/// question was asked because of.
+/// Only a host that has received the question knows its number. The answer names the life in which it was received: the
+/// life because of which the question was asked, or a later one.
 void Conversation::life_answered(Member& member, const Mark& id) noexcept {
   if (member.question == 0 || member.question != id.sequence) return;
   member.question = 0;
@@ -127,10 +129,10 @@ void Conversation::life_answered(Member& member, const Mark& id) noexcept {
   if (member.because_of != id.life && member.because_of != member.life && past(member, member.because_of) == nullptr)
     leave(member, {member.because_of, 0, true});
   if (another) learn_life(member, id.life, true);
-  advance();  // what follows messages of a life that is over may go on
+  advance();  // what follows messages of an ended life may come up now
 }
 
-/// Whether the message has been given to the protocol above, or is one that never will be.
+/// Whether the message has come up to the protocol above, is missing, or will never come.
 Conversation::Before Conversation::precedes(const Mark& mark) noexcept {
   Member* const member = find(mark.host);
   if (member == nullptr) return Before::given;
@@ -142,8 +144,8 @@ Conversation::Before Conversation::precedes(const Mark& mark) noexcept {
   return Before::missing;
 }
 
-/// It follows a message that this host will never be given. Those who have been given that may send it with another
-/// context. False: for long nobody has.
+/// `kept` follows a message that will never come here. Members that have that message may send `kept` with another
+/// context. False: nobody has done so for `silence`.
 bool Conversation::may_come_again(Slot& kept) noexcept {
   const Time now = psync_.host().now();
   if (kept.waits_since == Time{}) kept.waits_since = now;

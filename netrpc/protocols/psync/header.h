@@ -1,4 +1,4 @@
-// What PSYNC writes in front of its messages.
+// PSYNC's header.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ using Mark = control::MessageName;
 
 enum class Type : std::uint8_t {
   message = 1,  ///< Marks: what directly precedes it.
-  status = 2,   ///< Marks: up to which messages its sender has been given those of each member.
+  status = 2,   ///< Marks: the last message of each member that its sender has.
   request = 3,  ///< Marks: messages that its sender lacks.
-  gone = 4,     ///< Marks: up to these nobody keeps them any more, nor what precedes them.
+  gone = 4,     ///< Marks: nobody keeps these any more, nor what precedes them.
 };
 
 ///     0        1        2        3                         | 12 bytes for each mark:
 ///     type     ask      marks    0                         |   host, life, sequence
 ///     protocol, group, origin, life, sequence: 4 bytes each|
-/// A status with a sequence other than 0 asks in which life its receiver is, or answers that: the same number.
+/// A status with a sequence other than 0 asks for its receiver's life, or answers that with the same number.
 struct Header {
   static constexpr std::size_t kFixed = 24;
   static constexpr std::size_t kMark = 12;
@@ -33,7 +33,7 @@ struct Header {
   static constexpr std::size_t kMost = kFixed + kMostMarks * kMark;
 
   Type type = Type::message;
-  bool ask = false;  ///< A status is to be answered with one.
+  bool ask = false;  ///< A status that asks for one in return.
   ProtocolNumber protocol = 0;
   HostAddress group;
   Mark id{};  ///< Of a message; else its sender's host and life.
@@ -43,7 +43,7 @@ struct Header {
   [[nodiscard]] std::size_t size() const noexcept { return kFixed + count * kMark; }
   /// Precondition: count < kMostMarks.
   void add(const Mark& mark) noexcept { marks[count++] = mark; }
-  /// Asks for the life of who receives it.
+  /// It asks for its receiver's life.
   [[nodiscard]] bool is_question() const noexcept { return type == Type::status && ask && id.sequence != 0; }
   [[nodiscard]] std::span<const Mark> all() const noexcept { return std::span(marks).first(count); }
 
@@ -54,7 +54,7 @@ struct Header {
     writer.put(static_cast<std::uint8_t>(count), std::uint8_t{0}, protocol, group, id.host, id.life, id.sequence);
     for (const Mark& mark : all()) writer.put(mark.host, mark.life, mark.sequence);
   }
-  /// Nothing: it is malformed.
+  /// Null: it is malformed.
   [[nodiscard]] static std::optional<Header> decode(std::span<const std::byte> from) noexcept {
     if (from.size() < kFixed) return {};
     WireReader reader(from.data());

@@ -7,9 +7,9 @@
 
 namespace lrpc::netrpc {
 
-/// Over any datagram service. A session to a group's address (Host::groups()), of which this host is a member, is a
-/// conversation: what is pushed goes to all other members, and what they push comes up through a session to who has
-/// pushed it, after everything that its sender had pushed or been given before. docs/PROTOCOLS.md says the rest.
+/// PSYNC over any datagram service. A session to the address of a group (Host::groups()) to which this host belongs is
+/// a conversation. A push goes to all other members. What they push comes up, through a session to its sender, after
+/// everything that the sender had pushed or received before (docs/PROTOCOLS.md).
 [[nodiscard]] ProtocolKind psync_kind();
 
 }  // namespace lrpc::netrpc
