@@ -22,12 +22,13 @@ struct FragmentOptions {
   std::size_t all_reassemblies = 256;              ///< Incomplete messages of all peers together.
   /// Bytes of the buffers of all incomplete messages together. Each session has its fair share, or one message.
   std::size_t incomplete_bytes = std::size_t{8} << 20;
-  unsigned requests = 20;                    ///< Times that missing fragments of one message are asked for in vain.
+  unsigned requests = 20;                    ///< Requests in vain until a message is given up.
   std::size_t sessions = 4096;               ///< Sessions at once.
   Duration idle = std::chrono::seconds(60);  ///< After which an unused session is dropped.
 };
 
-/// Over `lower`, a datagram protocol that outlives it. Errors: invalid_argument (the text says which option).
+/// Makes FRAGMENT over `lower`, a datagram protocol that outlives it. Errors: invalid_argument (the text says which
+/// option).
 Result<std::unique_ptr<Protocol>> make_fragment(Host& host, std::string name, Protocol& lower,
                                                 const FragmentOptions& options = {});
 

@@ -8,12 +8,12 @@ namespace lrpc::netrpc::fragment {
 inline constexpr std::uint8_t kData = 1;
 /// Asks the sender of a message for the fragments in frag_mask. No data.
 inline constexpr std::uint8_t kRequest = 2;
-/// Data sent again because it was asked for: tells an answer, which measures the round trip, from what was merely late.
+/// Data sent again on request. The type tells an answer, which measures the round trip, from data that was only late.
 inline constexpr std::uint8_t kAgain = 3;
 
 struct Header {
   static constexpr std::size_t kSize = 23;
-  /// type to protocol_num: the same in every packet of a session.
+  /// From type to protocol_num: the same in all data packets of a session.
   static constexpr std::size_t kPrefix = 13;
   static constexpr unsigned kMaxFragments = 16;
 

@@ -1,4 +1,4 @@
-// Upwards: whose a packet is, putting messages together, and asking for what is missing.
+// Upwards: finding the session of a packet, putting messages together, and asking for what is missing.
 #include <bit>
 #include <cstring>
 
@@ -9,16 +9,17 @@
 namespace lrpc::netrpc::fragment {
 
 namespace {
-/// So many later fragments make a gap a loss; fewer are an exchange on the way. The last fragment ends the burst: what
-/// is missing then is asked for at once.
+/// This many later fragments make a gap a loss; fewer may be reordering. The last fragment ends the burst: then
+/// what is missing is asked for at once.
 constexpr int kReordering = 3;
-/// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
+/// How long a gap may take to close by itself, in multiples of the lateness of the last late fragment. The time becomes
+/// a little shorter with each wait in vain.
 constexpr int kLate = 2;
 constexpr Duration kShortest = std::chrono::microseconds(1);
-/// The next fragment is given at least so long: a scheduler's hiccup is no loss.
+/// The least wait for the next fragment: a delay by the scheduler is no loss.
 constexpr Duration kLeastLate = std::chrono::microseconds(20);
-/// Requests for each fragment that has arrived, where only the peer has spoken: if somebody has forged its address, so
-/// many packets go there. And how many may be saved up.
+/// In a session that was only heard, each fragment that arrives allows this many requests, because its source address
+/// may be forged. And how many requests may be saved up.
 constexpr unsigned kRequestsForEach = 3;
 constexpr unsigned kMostRequests = 64;
 }  // namespace
@@ -34,7 +35,7 @@ void FragmentProtocol::demux(Session& lower, Message message) noexcept {
   message.pop(bytes);
   if (!bytes) [[unlikely]]
     return dropped(counted.malformed);
-  // A message in one fragment, from whom the last one through `lower` came: nothing but comparisons.
+  // Fast path: a message in one fragment from the peer whose session `lower` had last. Nothing but comparisons.
   auto* const session = static_cast<FragmentSession*>(lower.above);
   if (session != nullptr && std::memcmp(bytes.bytes, session->incoming_.data(), Header::kPrefix) == 0) [[likely]] {
     WireReader reader(bytes.bytes + Header::kPrefix + 4);
@@ -69,7 +70,8 @@ void FragmentProtocol::demux_slowly(Session& lower, const Header& header, Messag
 
 FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& header) noexcept {
   HostAddress peer = peer_host(lower, lower.participants());
-  // A peer whose host nobody below knows is who it says, if there is no device address to tell it by.
+  // If no layer below knows the peer's host, it is the one that the packet names, unless a device address identifies
+  // it.
   if (!peer.known() && !lower.participants().remote.ethernet.known()) peer = header.clnt_host;
   if (peer.known() && header.clnt_host != peer) {
     ++counted.refused;
@@ -168,8 +170,8 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   look_for_gaps(*reassembly, header);
 }
 
-/// Two answers to two requests: the first request had not been lost, so answers take longer than was waited; or an
-/// answer that others had overtaken was only late.
+/// Two answers have come to two requests. Either the first request was not lost, so answers take longer than the wait;
+/// or the first answer was only late, after others had overtaken it.
 void FragmentSession::duplicate_arrived(const Header& header) noexcept {
   ++fragments().counted.duplicates;
   if (header.type != kAgain) return;
@@ -187,7 +189,8 @@ void FragmentSession::was_late(Duration time) noexcept {
   reordering_ = std::min(std::max({reordering_, time, kShortest}), answer_time_.timeout());
 }
 
-/// From an answer, how long answers take; from what was asked for and had only been late, how late things come.
+/// Learns from an answer how long answers take, and from a fragment that was asked for and only late, how late
+/// fragments are.
 void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexcept {
   if (reassembly.asked_at == Time::zero() || (reassembly.asked & header.frag_mask) == 0) return;
   const Duration since = fragments().host().now() - reassembly.asked_at;
@@ -200,7 +203,7 @@ void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexce
   reassembly.asked_at = Time::zero();
 }
 
-/// What is missing although things that were sent later have arrived.
+/// The missing fragments that something sent later has overtaken.
 std::uint16_t FragmentSession::overtaken(const Reassembly& reassembly, const Header& header) const noexcept {
   const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
   // The fragments of an answer are sent in their order, after the burst and after the answers to earlier requests.
@@ -257,7 +260,7 @@ void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noe
   if (to == nullptr) return;
   header.encode(to);
   ++all.counted.sent;
-  // The answer may be here before this returns: nothing of the reassembly is touched afterwards. A failure is a loss.
+  // The answer may arrive before push() returns: do not touch the reassembly afterwards. A failure counts as a loss.
   static_cast<void>(lower_->push(std::move(request)));
 }
 
@@ -283,8 +286,8 @@ void FragmentProtocol::finish(Reassembly& reassembly) noexcept {
   reassembly_records_.destroy(reassembly);
 }
 
-/// For `size` bytes more of `reassembly`: the oldest give way, those of its own session where that has several messages
-/// and would have more than its fair share. False: `reassembly` was one of them, and is gone.
+/// Makes room for `size` more bytes of `reassembly` by dropping the oldest messages: those of its own session, if that
+/// has several and would exceed its fair share, otherwise of all. False: `reassembly` was dropped, too.
 bool FragmentProtocol::make_room(const Reassembly& reassembly, std::size_t size) noexcept {
   const FragmentSession& session = *reassembly.session;
   for (;;) {
@@ -315,7 +318,7 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
     return finish(reassembly);
   }
   if ((reassembly.asked & missing) != 0 && session.may_ask()) session.asked_again_ = reassembly.sequence;
-  // Other messages do not wait longer for that: it is more likely lost than late.
+  // Other messages do not wait longer: a request or its answer is more likely lost than late.
   host().events().schedule(reassembly.silence,
                            RetryTimer::pause_after(reassembly.requests, session.answer_time_.timeout(), kLongestWait));
   session.ask_for(reassembly, missing);

@@ -9,10 +9,10 @@
 namespace lrpc::netrpc::fragment {
 
 namespace {
-/// A copy is kept for so many of the times that a request is expected to take.
+/// A message is kept for this many times the time that a request is expected to take.
 constexpr int kPatience = 8;
 constexpr Duration kLeastPatience = std::chrono::milliseconds(100);
-/// Requests for one message that are answered: somebody who forges them gets no more than this out of one message.
+/// The most requests for one message that are answered. It bounds what forged requests can cause.
 constexpr unsigned kMaxAnswers = 32;
 }  // namespace
 
@@ -34,7 +34,7 @@ Errc FragmentSession::push(Message message) noexcept {
   look_at_lower();
   if (message.size() > fragment_size_) [[unlikely]]
     return push_large(std::move(message));
-  // The receiver of none of it cannot ask for it: nothing to save.
+  // Nothing to save: a receiver that has no part of a message cannot ask for it.
   if (message.size() <= kSurelyCarried) [[likely]]
     return push_fragment(std::move(message), ++sequence_, 1, 1);
   Message whole = message.share();
@@ -42,7 +42,7 @@ Errc FragmentSession::push(Message message) noexcept {
   return outcome != Errc::message_too_long ? outcome : push_shrunk(std::move(whole));
 }
 
-/// What is carried below without being cut may have become less: if so, `message` is cut smaller.
+/// If the layer below carries less without cutting than before, cuts `message` smaller.
 Errc FragmentSession::push_shrunk(Message message) noexcept {
   const std::size_t before = fragment_size_;
   learn_fragment_size();
@@ -135,7 +135,7 @@ void FragmentSession::request_arrived(const Header& header) noexcept {
     return dropped(all.counted.malformed);
   const Time now = all.host().now();
   SavedMessage* const saved = find_saved(header.sequence_num);
-  // Where this host has stood still the timer is late. The receiver may have forgotten what it has had of the message.
+  // If this host stood still, the expiry timer is late: the receiver may have forgotten what it had of the message.
   const bool kept = saved != nullptr && now < saved->expires;
   if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers)
     return dropped(all.counted.refused);
@@ -143,7 +143,7 @@ void FragmentSession::request_arrived(const Header& header) noexcept {
   saved->expires = now + std::max(kPatience * request_time_.timeout(), kLeastPatience);
   saved_.remove(*saved);
   saved_.push_back(*saved);
-  // The record may be discarded while its fragments are on their way down: what is needed of it comes along.
+  // The record may be discarded while its fragments are pushed: copy what is needed.
   const Message message = saved->message.share();
   const std::size_t cut = saved->fragment_size;
   for (unsigned i = 0; i < header.num_frag && message.allocated(); ++i) {

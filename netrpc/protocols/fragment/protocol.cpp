@@ -22,7 +22,7 @@ namespace fragment {
 
 namespace {
 using namespace std::chrono_literals;
-// Until something has been measured; at least, as a scheduler's hiccup is no loss; and at most.
+// Before anything has been measured; the floors, because a delay by the scheduler is no loss; and the longest.
 constexpr RetryTimer kAnswerTime{5ms, 40us, 40us, kLongestWait};
 constexpr RetryTimer kRequestTime{100ms, 200us, 200us, kLongestWait};
 }  // namespace
@@ -60,7 +60,7 @@ void FragmentSession::learn_fragment_size() {
 }
 
 void FragmentSession::follow_lower() noexcept {
-  // Where nothing leads there now it stays with the one it has.
+  // If no path leads there now, the session keeps its present lower session.
   if (remote_.known()) (void)lower_.open(fragments().lower_, fragments().for_lower(participants()));
   learn_fragment_size();
 }
@@ -70,7 +70,7 @@ Errc FragmentSession::control(control::Request& request) noexcept {
   if (control::answered(request, control::MaximumMessage{fragment_size_ * fragments().options_.fragments}))
     return Errc::ok;
   if (control::answered(request, control::OptimumMessage{fragment_size_})) return Errc::ok;
-  // Who only sends large messages has never asked, but has measured when it is asked.
+  // A session that only sends large messages never asks for fragments, but has measured when it is asked.
   const bool only_sends = !answer_time_.measured() && request_time_.measured();
   const RetryTimer& time = only_sends ? request_time_ : answer_time_;
   if (control::answered(request, control::RoundTrip{time.smoothed(), time.timeout()})) return Errc::ok;
@@ -95,7 +95,7 @@ ParticipantSet FragmentProtocol::for_lower(const ParticipantSet& participants) c
   return lower;
 }
 
-/// Enabled also by who only opens: the peer's answer may come another way than the way this host sends.
+/// Needed by sessions that only open, too: the peer's answer may come by another path than this host's packets.
 Status FragmentProtocol::enable_lower() {
   if (lower_enabled_) return {};
   auto enabled = lower_.open_enable(*this, for_lower({}));
@@ -127,7 +127,7 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
     return SessionRef(known);
   }
   static_cast<void>(
-      enable_lower());  // what it fails for, the open fails for too, or answers come the way they were sent
+      enable_lower());  // if this fails, the opening of the lower session fails, too, or answers come through it
   auto lower = lower_.open(*this, Way::by_host(for_lower(participants)));
   if (!lower) return lower.error();
   auto session = make_session(high, participants, key, *lower, false, participants.remote.host);

@@ -16,14 +16,14 @@
 
 namespace lrpc::netrpc::fragment {
 
-/// Nothing is waited for longer. What took longer is measured as this long: the host may have stood still.
+/// The longest wait. A time that is longer is measured as this long: the host may have stood still.
 inline constexpr Duration kLongestWait = std::chrono::seconds(1);
 
 class FragmentProtocol;
 class FragmentSession;
 
-/// A message that has been sent in several fragments, while the receiver may ask for some of them again: one more
-/// reference to its bytes.
+/// A message that has been sent in several fragments, kept while the receiver may ask for some of them again. Shares
+/// the message's bytes.
 struct SavedMessage {
   FragmentSession* session = nullptr;
   std::uint32_t sequence = 0;
@@ -39,19 +39,19 @@ struct SavedMessage {
 
 /// A message some fragments of which have arrived.
 struct Reassembly {
-  /// Of the message that a fragment with this header is part of.
+  /// For the message that a fragment with this header is part of.
   Reassembly(FragmentProtocol& protocol, FragmentSession& its_session, const Header& header);
   FragmentSession* const session;
   const std::uint32_t sequence;
   const std::uint16_t num_frag;
   std::uint16_t received = 0;     ///< Mask.
   std::uint16_t asked = 0;        ///< Mask: asked for at least once.
-  std::uint16_t asked_twice = 0;  ///< Mask: more than once; what arrives of it measures nothing (Karn).
+  std::uint16_t asked_twice = 0;  ///< Mask: asked for more than once, so its arrival measures nothing (Karn).
   std::uint16_t asked_last = 0;   ///< Mask: by the last request.
   std::size_t fragment_size = 0;  ///< Of all but the last; 0: only the last has been seen.
   std::size_t last_size = 0;      ///< Of the last; 0: not seen.
   std::size_t bytes = 0;          ///< Of the buffers of what has arrived.
-  unsigned requests = 0;          ///< Since something new has arrived.
+  unsigned requests = 0;          ///< In vain: since something new has arrived.
   Time asked_at{};                ///< Zero: not asked, or answered.
   Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
   std::array<Message, Header::kMaxFragments> fragments;
@@ -101,7 +101,7 @@ class FragmentSession final : public CachedSession {
   [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
 
   void learn_fragment_size();
-  /// Where paths have changed the lower session may be another one, and carry less without cutting, or more.
+  /// If paths have changed, the lower session may be another one, and carry less without cutting, or more.
   void look_at_lower() noexcept;
   void follow_lower() noexcept;
 
@@ -110,25 +110,25 @@ class FragmentSession final : public CachedSession {
   HostAddress remote_;
   std::uint32_t sequence_;
   std::size_t fragment_size_ = 0;
-  /// The first fields of what goes out, and of what may come in: compared as bytes, so that a message in one fragment
-  /// touches its header once.
+  /// The first fields of outgoing packets, and of acceptable incoming ones. They are compared as bytes, so that a
+  /// message in one fragment touches its header once.
   std::array<std::byte, Header::kPrefix> outgoing_{};
   std::array<std::byte, Header::kPrefix> incoming_{};
 
   Queue<SavedMessage, &SavedMessage::of_session> saved_;
   Queue<Reassembly, &Reassembly::of_session> incomplete_;
   std::size_t incomplete_bytes_ = 0;
-  bool opened_;           ///< By a protocol of this host: it does not only hear of the peer.
-  unsigned may_ask_ = 0;  ///< Requests that may be sent if it is not.
+  bool opened_;           ///< A protocol of this host has opened it. Otherwise the peer was only heard.
+  unsigned may_ask_ = 0;  ///< Requests that may be sent if not opened_.
   /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
   std::array<std::uint32_t, 32> finished_{};
   std::size_t finished_count_ = 0;
-  /// How long a gap is given to close by itself: nothing, until something was asked for that was only late.
+  /// How long a gap may take to close by itself: no time, until a fragment that was asked for was only late.
   Duration reordering_{};
   RetryTimer answer_time_;  ///< From a request for fragments to the first of them.
-  /// The message of which something was asked for again last after silence, until that is known to have been in vain.
+  /// The last message of which a fragment was asked for again after silence, until that is known to have been in vain.
   std::optional<std::uint32_t> asked_again_;
-  std::optional<std::uint32_t> guessed_;  ///< The same, because later answers had come.
+  std::optional<std::uint32_t> guessed_;  ///< The same, if it was asked for again because later answers had come.
   RetryTimer request_time_;               ///< From a burst to the first request for a part of it.
   Event expiry_;
 };
@@ -173,7 +173,7 @@ class FragmentProtocol final : public Protocol {
   Queue<Reassembly, &Reassembly::of_protocol> incomplete_;
   std::size_t saved_bytes_ = 0;
   std::size_t incomplete_bytes_ = 0;
-  SessionCache sessions_;  // last: sessions let go of the above
+  SessionCache sessions_;  // last, so destroyed first: its sessions release the above
 };
 
 inline FragmentProtocol& FragmentSession::fragments() const noexcept {
