@@ -49,7 +49,7 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
     timer_.run_by(high_.host().events(), now, deadline);
   }
   Errc outcome = Errc::ok;
-  // Who waits already comes first.
+  // Calls that wait already come first.
   Slot* const slot = first_waiting_ == nullptr ? take_slot(outcome) : nullptr;
   if (slot != nullptr) [[likely]]
     return start(*slot, std::move(request), transaction, deadline);
@@ -77,7 +77,7 @@ ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
     if (slots_.size() == limit_) return nullptr;
     const Errc opened = open_another();
     if (opened != Errc::ok) {
-      // With fewer channels than wished it goes on; without any it cannot.
+      // Calls can wait for the channels that are open; without any, the call fails.
       if (slots_.empty()) outcome = opened;
       return nullptr;
     }
@@ -92,7 +92,7 @@ void ChannelPool::free_slot(Slot& slot) noexcept {
   slot.next_free = std::exchange(free_, &slot);
 }
 
-/// Its user does not wait any more. Returns that.
+/// The slot's user does not wait any more. Returns the user.
 Transaction* ChannelPool::abandon(Slot& slot) noexcept {
   if (slot.freed_by_cancel) {
     slot.channel->cancel(slot);
@@ -107,8 +107,7 @@ void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction,
   slot.starting = true;
   ++sent_;
   ++entered_;
-  // The deadline is kept here, so that the channel stays taken, and is known to be free again, whatever becomes of
-  // the call.
+  // No timeout: the pool ends the call at its deadline, and the channel stays in use until it completes the call.
   slot.channel->call(std::move(request), slot, kNoLimit);
   slot.starting = false;
   --entered_;
@@ -119,8 +118,8 @@ void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept 
   Transaction* const user = std::exchange(slot.user, nullptr);
   free_slot(slot);
   ++entered_;
-  // Before those that wait are served: they too may be completed at once, and whoever is told may then cancel this
-  // call, and must not hear of it any more.
+  // Before waiting calls are served: one of those may be completed at once, and its user may cancel this call. This
+  // call must not be completed after that.
   if (user != nullptr) {
     outcome = unwrapped(outcome, reply);
     user->completed(outcome, std::move(reply));  // may start the next call
@@ -131,7 +130,7 @@ void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept 
 }
 
 void ChannelPool::serve_waiting() noexcept {
-  if (serving_) return;  // a call was completed before call() returned: the loop below goes on with it
+  if (serving_) return;  // a call was completed before call() returned: the loop that is running goes on
   serving_ = true;
   ++entered_;
   while (first_waiting_ != nullptr) {
@@ -164,7 +163,7 @@ void ChannelPool::cancel(Transaction& transaction) noexcept {
     if (slot->user != &transaction) continue;
     (void)abandon(*slot);
     if (free_ == nullptr || first_waiting_ == nullptr) return;
-    // Not here: a call that is started may be completed at once, and who is told may cancel again.
+    // Not here: a call that is started may be completed at once, and its user may cancel again.
     const Time now = high_.host().now();
     return timer_.run_by(high_.host().events(), now, now);
   }
@@ -192,7 +191,7 @@ Transaction* ChannelPool::take_expired(Time now) noexcept {
 void ChannelPool::expired() noexcept {
   ++entered_;
   const Time now = high_.host().now();
-  // One at a time: those that are told may cancel others.
+  // One at a time: completed() may cancel others.
   while (Transaction* const transaction = take_expired(now)) transaction->completed(Errc::call_aborted, {});
   if (first_waiting_ != nullptr) serve_waiting();
   Time next = Time::max();

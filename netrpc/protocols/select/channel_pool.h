@@ -1,5 +1,5 @@
-// The fixed number of channels to one host, and who waits for one (RPC in the x-Kernel §3.2: SELECT "simply chooses
-// one of the existing channels when an RPC is invoked; it blocks if there are none available").
+// The fixed number of channels to one host, and the calls that wait for one (RPC in the x-Kernel §3.2: SELECT "simply
+// chooses one of the existing channels when an RPC is invoked; it blocks if there are none available").
 #pragma once
 
 #include <memory>
@@ -11,28 +11,27 @@
 
 namespace lrpc::netrpc {
 
-/// Owned by the protocol that calls through it. A call whose timeout has passed, or that was cancelled, leaves its
-/// channel taken until the server has answered: the number of requests that a server works on for a host stays fixed.
-/// A channel that knows control::FreedByCancel is free at once. Calls that wait for it start soon after, from the
-/// timer.
+/// Owned by the protocol that calls through it. When a call is cancelled or its timeout passes, its channel stays in
+/// use until the server has answered, so that a server never works on more requests of a host than there are channels.
+/// A channel that knows control::FreedByCancel is free at once. Waiting calls then start soon after, from the timer.
 class ChannelPool {
  public:
-  /// Looks at a reply before it goes to who has asked: takes the header off, and says what the status means.
+  /// Takes the header off a reply before the caller gets it, and returns the outcome that its status means.
   using Unwrap = Errc (*)(Message& reply) noexcept;
 
-  /// `participants`: with which channels are opened at `below`, each when it is first needed. `queue`: how many calls
-  /// may wait for one. `sent` counts the calls that a channel has been given and has not refused at once (too long, no
-  /// memory, no way to the host); it outlives the pool.
+  /// `participants`: to open channels at `below`, each when it is first needed. `queue`: how many calls may wait for a
+  /// channel. `sent` counts the calls that a channel has not refused at once (too long, no memory, no path to the
+  /// host); it outlives the pool.
   ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, std::size_t queue,
               Unwrap unwrap, std::uint64_t& sent);
   ChannelPool(const ChannelPool&) = delete;
   ChannelPool& operator=(const ChannelPool&) = delete;
 
-  /// Opens the first channel, so that who opens a session learns at once that the host is not to be reached.
+  /// Opens the first channel, so that opening a session fails at once if the host cannot be reached.
   [[nodiscard]] Status open_first();
-  /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait.
-  /// A call for which there is no room in the queue is completed with limit_reached; it was not sent. Nor is one whose
-  /// time is over before a channel is free: it is completed with call_aborted.
+  /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait. A call is
+  /// completed without being sent if there is no room in the queue (limit_reached), or if its timeout passes before a
+  /// channel is free (call_aborted).
   void call(Message&& request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept;
 
@@ -40,10 +39,10 @@ class ChannelPool {
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
   [[nodiscard]] std::size_t channels() const noexcept { return slots_.size(); }
   [[nodiscard]] HostAddress host() const noexcept { return participants_.remote.host; }
-  /// Of the first channel.
+  /// Asks the first channel.
   [[nodiscard]] Errc control(control::Request& request) noexcept;
 
-  std::size_t users = 0;       ///< Sessions that refer to it: kept by the owner.
+  std::size_t users = 0;       ///< Sessions that refer to it: counted by the owner.
   bool unused_before = false;  ///< Likewise, for its sweep.
 
  private:
@@ -64,8 +63,8 @@ class ChannelPool {
 
     SessionRef channel;
     bool freed_by_cancel = false;  ///< See control::FreedByCancel.
-    bool starting = false;         ///< The channel is being given the call.
-    Transaction* user = nullptr;   ///< Null while in use: it does not wait any more.
+    bool starting = false;         ///< The channel's call() is running.
+    Transaction* user = nullptr;   ///< Null while in use: the caller does not wait any more.
     Time user_deadline = Time::max();
     Slot* next_free = nullptr;
 
@@ -73,7 +72,7 @@ class ChannelPool {
     ChannelPool& pool_;
   };
 
-  /// What the user is told of a reply.
+  /// The outcome that the user gets; takes the header off `reply`, or clears it.
   [[nodiscard]] Errc unwrapped(Errc outcome, Message& reply) const noexcept {
     if (outcome == Errc::ok) outcome = unwrap_(reply);
     if (outcome != Errc::ok) reply.clear();

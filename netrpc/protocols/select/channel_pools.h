@@ -1,4 +1,4 @@
-// The channels to each host: what a selection layer keeps of the transaction service that it stands on.
+// The channels of a selection layer to each host, at the transaction service below it.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,22 @@
 namespace lrpc::netrpc {
 
 struct ChannelPoolOptions {
-  std::size_t channels = 8;                  ///< Calls under way to one host; more wait, first come first served.
-  std::size_t queue = 4096;                  ///< So many to one host; the next ones are completed with limit_reached.
+  std::size_t channels = 8;  ///< Calls under way to one host; more wait, first come first served.
+  std::size_t queue = 4096;  ///< Calls to one host that may wait; further ones are completed with limit_reached.
   Duration idle = std::chrono::seconds(30);  ///< After that time without sessions a host's channels are closed.
 };
 
-/// Owned by the protocol that calls through them. A pool lives while it is busy, has users, or until the next sweep but
-/// one.
+/// Owned by the protocol that calls through them. A pool is dropped when two sweeps in a row have found it unused.
 class ChannelPools {
  public:
-  /// `number`: by which `high` identifies itself to `below`. `unwrap`, `sent`: see ChannelPool.
+  /// `number`: the protocol number by which `high` identifies itself to `below`. `unwrap`, `sent`: see ChannelPool.
   ChannelPools(Protocol& high, Protocol& below, ProtocolNumber number, const ChannelPoolOptions& options,
                ChannelPool::Unwrap unwrap, std::uint64_t& sent);
 
-  /// The one to a host, and a port of it where the layer below tells ports apart (0: the one that all hosts have).
+  /// The pool to a host; if the layer below tells ports apart, to a port of it (0: the one that all hosts have).
   /// Errors: those of opening a channel.
   [[nodiscard]] Result<ChannelPool*> to(HostAddress host, std::uint16_t port = 0);
-  /// `at_once`: as the sweep would in the end.
+  /// Drops the pools that were unused at the last sweep, too; `at_once`: all unused ones.
   void drop_unused(bool at_once) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
 
@@ -45,7 +44,7 @@ class ChannelPools {
   Event sweep_;
 };
 
-/// A kind that stands on a transaction service through ChannelPools, and has their options alone.
+/// A kind over a transaction service that uses ChannelPools, and has only their options.
 using MakeOverPools = std::unique_ptr<Protocol> (*)(Host&, std::string name, Protocol& below,
                                                     const ChannelPoolOptions&);
 [[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make);

@@ -13,9 +13,9 @@ struct SelectHeader {
     kNoSuchCommand = 1,  ///< Nobody serves it at that host.
     kBusy = 2,           ///< Not executed: a limit was reached.
     kFailed = 3,         ///< Executed once or not at all.
-    kUnreachable = 4,    ///< Not executed: the host that serves it, behind the one that was asked, cannot be reached.
+    kUnreachable = 4,    ///< Not executed: the host to which the request was to be forwarded cannot be reached.
     kLoop = 5,           ///< Not executed: hosts forward it to each other.
-    kLost = 6,           ///< As kFailed: between two hosts it, or its reply, could not be carried.
+    kLost = 6,           ///< As kFailed: a link could not carry the request or its reply.
   };
 
   std::uint8_t type = 0;

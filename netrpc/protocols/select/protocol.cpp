@@ -94,7 +94,7 @@ Errc SelectServerSession::control(control::Request& request) noexcept {
 }
 
 void SelectServerSession::unreferenced() noexcept {
-  // Whoever had it has let go of it without a reply: the channel must not stay taken for ever.
+  // The server dropped the request without a reply. Answer it, so that the channel does not stay in use for ever.
   if (!answered_) finish(SelectHeader::kFailed, {});
   static_cast<SelectProtocol&>(protocol()).requests_.destroy(*this);
 }
@@ -181,7 +181,8 @@ void SelectProtocol::unserved(SelectServerSession& session, const SelectHeader& 
   session.finish(SelectHeader::kNoSuchCommand, Message(host().pool()));
 }
 
-/// A request that was not executed, or let go of without an answer, is answered nevertheless, after it was undone.
+/// A request that was not executed, or dropped without an answer, is answered nevertheless, after the server has undone
+/// it.
 Errc SelectProtocol::settle(control::Request& request) noexcept {
   if (finishing_ == nullptr) return Errc::not_supported;
   Protocol& server = finishing_->high();
@@ -216,7 +217,7 @@ ProtocolKind select_kind() {
     const auto options = channel_pool_options(parts.options);
     if (!options) return options.error();
     const std::uint64_t number = parts.options.number("number", protocol_numbers::kSelect);
-    constexpr ProtocolNumber kFirst = 240;  // of those that users give away, as in address.h
+    constexpr ProtocolNumber kFirst = 240;  // the numbers that users assign, as in address.h
     constexpr ProtocolNumber kLast = 252;
     if (number != protocol_numbers::kSelect && (number < kFirst || number > kLast))
       return Error{Errc::invalid_argument, "number must be from 240 to 252"};

@@ -1,4 +1,4 @@
-// SELECT's own objects; the forwarding SELECT is made of them too.
+// SELECT's own objects. The forwarding SELECT uses them, too.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class SelectServerSession final : public Session {
   SelectServerSession(SelectProtocol& protocol, Protocol& high, const ParticipantSet& participants, Session& lower,
                       std::uint16_t command) noexcept;
   void reply(Message message) noexcept override { finish(SelectHeader::kOk, std::move(message)); }
-  /// Answers with a status; once.
+  /// Answers with a status. Only the first call does something.
   void finish(SelectHeader::Status status, Message&& message) noexcept;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -51,7 +51,7 @@ class SelectServerSession final : public Session {
 
 class SelectProtocol : public Protocol {
  public:
-  /// `number`: by which it identifies itself to the protocol below.
+  /// `number`: by which SELECT identifies itself to the protocol below.
   SelectProtocol(Host& host, std::string name, Protocol& below, const ChannelPoolOptions& options,
                  ProtocolNumber number = protocol_numbers::kSelect);
   ~SelectProtocol() override;
@@ -63,10 +63,10 @@ class SelectProtocol : public Protocol {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  protected:
-  /// A request for a command that nobody serves here: answers that.
+  /// A request for a command that nobody serves here. Answers kNoSuchCommand.
   virtual void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept;
   [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
-  /// The layer below asks to make permanent what a request has changed (control::Commit): asks its server.
+  /// The layer below asks to make permanent what a request has changed (control::Commit): asks the request's server.
   [[nodiscard]] Errc settle(control::Request& request) noexcept;
   /// Enables the protocol at the layer below, once.
   [[nodiscard]] Status enable_below();
@@ -82,7 +82,7 @@ class SelectProtocol : public Protocol {
   ChannelPools pools_;
   Map<std::uint16_t, Protocol*> servers_;  ///< Command 0: for all others.
   Cells<SelectServerSession> requests_;
-  SelectServerSession* finishing_ = nullptr;  ///< Its answer is on its way downwards.
+  SelectServerSession* finishing_ = nullptr;  ///< The request whose answer is being passed down; null: none.
 };
 
 /// The status of a reply for an outcome, and the reverse. A peer may send any number.
