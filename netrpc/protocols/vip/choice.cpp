@@ -41,7 +41,7 @@ std::size_t Ways::advertised(Protocol& high) {
 }
 
 Errc Ways::control(control::Request& request) const {
-  // Unless a session says otherwise, what goes uncut whichever way it goes.
+  // Without a session it is the size that goes uncut over either protocol.
   if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
     control::OptimumMessage over_ip;
     const std::size_t over_ethernet = ethernet_maximum();

@@ -8,7 +8,7 @@
 
 namespace lrpc::netrpc::vip {
 
-/// The two ways to a host, and whoever knows which hosts speak VIP.
+/// The two protocols that lead to a host, and the table of hosts that speak VIP.
 struct Ways {
   Protocol& ethernet;
   Protocol& ip;
@@ -18,24 +18,25 @@ struct Ways {
   [[nodiscard]] bool speaks(HostAddress peer, ProtocolNumber protocol) const;
   /// Whether `peer` can be reached over the Ethernet: it speaks VIP, and ARP resolves it.
   [[nodiscard]] bool local(HostAddress peer, ProtocolNumber protocol) const;
-  /// Where the host of a passive session is not given: the devices, then the table.
+  /// The host of the peer: as `participants` or the devices say, else as the table says.
   [[nodiscard]] HostAddress peer_of(Session& lower, const ParticipantSet& participants) const;
-  /// Whether the messages that come through `lower`, an Ethernet session, are those of another host than `peer` that
-  /// ARP says is still there: two addresses of one machine. Only one of them can have them: the other is reached over
-  /// IP.
+  /// Whether messages through `lower`, an Ethernet session, belong to another host than `peer`, and ARP says that this
+  /// host is still there: one machine has both addresses. Only one of them can have the session; the other is reached
+  /// over IP.
   [[nodiscard]] bool taken(const Session& lower, HostAddress peer) const;
   /// The longest message that goes over the Ethernet. 0: it does not say.
   [[nodiscard]] std::size_t ethernet_maximum() const;
   /// The largest message that `high` will ever push. One that does not say may push anything.
   [[nodiscard]] static std::size_t advertised(Protocol& high);
-  /// Answers what is asked of a virtual protocol but concerns those below.
+  /// Answers a request to a virtual protocol that concerns the protocols below.
   [[nodiscard]] Errc control(control::Request& request) const;
-  /// Enables both for `high` and advertises that this host can be reached so; or none. `name`: of who does, for errors.
+  /// Enables both for `high` and advertises that this host speaks VIP; or neither. `name`: the virtual protocol's, for
+  /// errors.
   [[nodiscard]] Status enable(Protocol& high, const ParticipantSet& participants, const std::string& name) const;
   void disable(Protocol& high, const ParticipantSet& participants) const noexcept;
 };
 
-/// What a graph puts below VIP and VIPaddr behind ETH and IP: the table of VIP hosts, or null. Errors:
+/// The table of VIP hosts that a graph puts below VIP or VIPaddr, after ETH and IP; null: there is none. Errors:
 /// invalid_argument.
 [[nodiscard]] Result<Protocol*> table_of_hosts(const InstanceParts& parts);
 

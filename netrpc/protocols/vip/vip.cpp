@@ -18,7 +18,7 @@ class VipSession final : public VirtualSession {
  public:
   using VirtualSession::VirtualSession;
 
-  /// The one test: does it fit the Ethernet, if that is there?
+  /// The one test: does the message fit the Ethernet, if that is open?
   Errc push(Message message) noexcept override {
     used = true;
     look_at_ethernet();
@@ -32,7 +32,7 @@ class VipSession final : public VirtualSession {
   }
   Errc control(control::Request& request) noexcept override;
 
-  /// According to where the peer is and how large messages will be.
+  /// Chooses by where the peer is and how large messages will be.
   [[nodiscard]] Errc choose() override;
   void attach(Session& lower) override;
 
@@ -43,14 +43,14 @@ class VipSession final : public VirtualSession {
   [[nodiscard]] Errc push_over_ip(Message message) noexcept;
   void use_ethernet(SessionRef session);
   void ask_bound();
-  /// Where paths have changed the Ethernet may carry less, or more, or lead to the peer by now.
+  /// If paths have changed, the Ethernet may carry less, or more, or lead to the peer by now.
   void look_at_ethernet() noexcept;
   void follow_ethernet() noexcept;
 
   Way ethernet_{*this};
   Way ip_{*this};
   std::size_t ethernet_bound_ = 0;  ///< Messages shorter than this go over the Ethernet; 0: none.
-  Time avoid_until_{};              ///< The Ethernet has failed: not before then.
+  Time avoid_until_{};              ///< The Ethernet has failed: it is not used before this time.
   bool proven_ = false;             ///< The peer has sent over the Ethernet: it speaks VIP, whatever a table says.
 };
 

@@ -13,14 +13,14 @@
 namespace lrpc::netrpc {
 
 struct VipOptions {
-  std::size_t sessions = 4096;               ///< At once; peers make them.
+  std::size_t sessions = 4096;               ///< At once, with those that peers make.
   Duration idle = std::chrono::seconds(60);  ///< After which an unused session is dropped.
-  /// For so long after the Ethernet has said that a host cannot be reached, IP is used.
+  /// How long IP is used after the Ethernet has said that a host cannot be reached.
   Duration avoid = std::chrono::seconds(10);
 };
 
-/// Over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h); null: every host on the
-/// local Ethernet is taken to speak VIP, as in the paper. Errors: invalid_argument.
+/// Makes VIP over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h); null: every host
+/// on the local Ethernet is taken to speak VIP, as in the paper. Errors: invalid_argument.
 Result<std::unique_ptr<Protocol>> make_vip(Host& host, std::string name, Protocol& ethernet, Protocol& ip,
                                            Protocol* hosts = nullptr, const VipOptions& options = {});
 

@@ -14,7 +14,8 @@ VirtualSession::~VirtualSession() {
   if (!key().host.known()) --all.strangers_;
 }
 
-/// Enables all ways, for who only opens too: the peer's answers may come by another one than its own messages leave by.
+/// Enables the protocols below, for openers, too: the peer's answers may come through another one than this host's
+/// messages.
 Status VirtualProtocol::hear(ProtocolNumber number) {
   if (Number* const known = numbers_.resolve(number); known != nullptr && known->heard) return {};
   if (auto enabled = enable_below(number); !enabled) return enabled;
@@ -35,7 +36,7 @@ Result<SessionRef> VirtualProtocol::open(Protocol& high, const ParticipantSet& p
     if (const Errc outcome = known->choose(); outcome != Errc::ok) return outcome;
     return keep;
   }
-  // What those below refuse to enable they will not open either, or answers come the way that messages leave by.
+  // Other errors do no harm: opening below then fails, too, or answers come through the session that is opened.
   if (auto heard = hear(participants.protocol); heard.code() == Errc::invalid_argument) return heard.error();
   Number* number = numbers_.resolve(participants.protocol);
   if (number == nullptr) number = &numbers_.bind(participants.protocol, {});
@@ -121,7 +122,7 @@ VirtualSession* VirtualProtocol::session_of(Session& lower, const ParticipantSet
   refusal = Errc::limit_reached;
   if (sessions_.add(*made, SessionCache::Origin::of_peer)) {
     made->attach(lower);
-    static_cast<void>(made->choose());  // there is one way at least: a message has come by it
+    static_cast<void>(made->choose());  // one lower session is there: a message has come through it
     refusal = high.open_done(*made, participants);
     // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDelete): sessions_ refers to it, too
     if (refusal == Errc::ok) return made;

@@ -12,9 +12,9 @@ class VipAddrProtocol final : public Protocol {
  public:
   VipAddrProtocol(Host& host, std::string name, vip::Ways ways) : Protocol(host, std::move(name)), ways_(ways) {}
 
-  /// One session, that of ETH where the host is local and everything that `high` will push fits, else that of IP. It is
-  /// between `high` and the lower protocol: nothing of VIPaddr is in the way of a message. A peer may answer the other
-  /// way: who must hear that enables itself.
+  /// Opens ETH's session if the host is local and everything that `high` will push fits, else IP's. The session is
+  /// between `high` and the lower protocol: VIPaddr handles no message. The peer may answer over the other protocol: to
+  /// hear that, `high` must enable itself.
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
     if (!participants.remote.host.known())
       return Error{Errc::invalid_argument, name() + " needs the host address of the peer"};

@@ -1,5 +1,5 @@
-// VIPaddr: chooses between the Ethernet and IP when a session is opened, and is not there afterwards: who opens gets
-// the lower protocol's own session, and its messages come straight from below (RPC in the x-Kernel §4.3).
+// VIPaddr: chooses between the Ethernet and IP when a session is opened, and is not involved afterwards. The opener
+// gets the lower protocol's own session, and its messages come straight from there (RPC in the x-Kernel §4.3).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace lrpc::netrpc {
 
-/// Over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h), or null.
+/// Makes VIPaddr over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h), or null.
 std::unique_ptr<Protocol> make_vipaddr(Host& host, std::string name, Protocol& ethernet, Protocol& ip,
                                        Protocol* hosts = nullptr);
 

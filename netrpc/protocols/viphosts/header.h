@@ -1,4 +1,4 @@
-// What a host says of itself.
+// What a host advertises about itself.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 namespace lrpc::netrpc::viphosts {
 
 inline constexpr std::uint8_t kVersion = 1;
-/// In `flags`: tell me about yourself, I have only just come.
+/// In `flags`: the sender has just started, and asks for an advertisement in return.
 inline constexpr std::uint8_t kAnswerMe = 1;
 
 /// One Ethernet frame of the shortest kind.

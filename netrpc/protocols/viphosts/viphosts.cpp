@@ -14,11 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What others may say of how long they are to be believed.
+/// The longest lifetime of an advertisement that is believed.
 constexpr Duration kLongest = 1h;
-/// Changes that come together are said together.
+/// Changes within this time are advertised together.
 constexpr Duration kGather = 1ms;
-/// A full table is searched for what has expired so often at most, however many new hosts ask for room.
+/// A full table is searched for expired entries at most once in this time, however many new hosts need room.
 constexpr Duration kSearch = 1s;
 
 class VipHostsProtocol final : public Protocol {
@@ -104,7 +104,7 @@ void VipHostsProtocol::say(Session& to, std::uint8_t flags) noexcept {
       static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.lifetime).count());
   Message message = Message::make(host().pool(), 0);
   std::byte* const at = message.push(Advertisement::kSize);
-  if (at == nullptr) return;  // said again soon
+  if (at == nullptr) return;  // it is advertised again soon
   own_.encode(at);
   ++counted.sent;
   static_cast<void>(to.push(std::move(message)));
@@ -127,7 +127,7 @@ void VipHostsProtocol::demux(Session& lower, Message message) noexcept {
   if (!bytes || !ethernet.known()) return dropped(counted.malformed);
   const Advertisement said = Advertisement::decode(bytes.bytes);
   if (said.version != kVersion || !said.host.known()) return dropped(counted.malformed);
-  if (said.host == host().address()) return;  // one's own, come back, or somebody's mistake
+  if (said.host == host().address()) return;  // this host's own frame, or another host's mistake
   ++counted.received;
   believe(lower, said, ethernet);
 }
@@ -144,7 +144,7 @@ bool VipHostsProtocol::arp_says(HostAddress host, const EthernetAddress& etherne
 
 void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const EthernetAddress& ethernet) noexcept {
   Entry* entry = find(said.host);
-  // Who is known moves to another Ethernet address, or goes, only if ARP says so too.
+  // A known host gets another Ethernet address, or is forgotten, only if ARP agrees.
   if (entry != nullptr && entry->ethernet != ethernet && !arp_says(said.host, ethernet))
     return dropped(counted.refused);
   if (said.lifetime_ms == 0) {
@@ -166,12 +166,12 @@ void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const 
   if (reached_otherwise) host().peers().path_changed(said.host);
   by_ethernet_.bind(key(ethernet), said.host);
   if (!expire_.waiting() || host().now() + lifetime < expire_due_) expire_after(lifetime);
-  // Who is new knows nothing of this host yet. At most one answer for each entry made, and none to an answer.
+  // A new host knows nothing of this one yet. It gets at most one answer for each new entry or life. Answers get none.
   if (!(fresh || came_back) || (said.flags & kAnswerMe) == 0) return;
   say(lower, 0);
 }
 
-/// `host` has `ethernet` no more. Another host may have it by now.
+/// `host` does not have `ethernet` any more. Another host may have it by now.
 void VipHostsProtocol::release(const EthernetAddress& ethernet, HostAddress host) noexcept {
   const HostAddress* const owner = by_ethernet_.resolve(key(ethernet));
   if (owner != nullptr && *owner == host) by_ethernet_.unbind(key(ethernet));
@@ -198,7 +198,7 @@ void VipHostsProtocol::forget_expired() {
     }
   });
   for (const HostAddress host : gone) forget(host);
-  // Not for each entry by itself: what has expired is not believed anyway.
+  // Not a timer for each entry: find() ignores expired ones anyway.
   if (!table_.empty()) expire_after(std::max<Duration>(next - now, 1s));
 }
 

@@ -13,12 +13,13 @@
 namespace lrpc::netrpc {
 
 struct VipHostsOptions {
-  Duration lifetime = std::chrono::seconds(90);  ///< Of what this host advertises: said again three times as often.
+  Duration lifetime = std::chrono::seconds(90);  ///< Of an advertisement; three are sent in each lifetime.
   std::size_t hosts = 1024;                      ///< In the table at once; the others are reached over IP.
 };
 
-/// Over `ethernet`, which outlive it. Asked by VIP and VIPaddr with control::SpeaksVip and ResolveReverse, told with
-/// control::AdvertiseVip. Errors: invalid_argument; those of the Ethernet's open_enable and open.
+/// Makes VIPHOSTS over `ethernet`, which outlives it. VIP and VIPaddr ask it with control::SpeaksVip and
+/// ResolveReverse, and tell it with control::AdvertiseVip. Errors: invalid_argument; those of the Ethernet's
+/// open_enable and open.
 Result<std::unique_ptr<Protocol>> make_viphosts(Host& host, std::string name, Protocol& ethernet,
                                                 const VipHostsOptions& options = {});
 

@@ -37,10 +37,10 @@ class VipSizeSession final : public vip::VirtualSession {
   [[nodiscard]] Errc push_shrinking(Message message) noexcept;
   [[nodiscard]] Errc push_slowly(Message message) noexcept;
   void ask_bound();
-  /// Where paths have changed the small way may be another one, and carry less, or more.
+  /// If paths have changed, the small session may be another one, and carry less, or more.
   void look_at_small() noexcept;
   void follow_small() noexcept;
-  /// The next message asks again which way small ones go.
+  /// The next message opens the session for small messages again.
   void forget_small() noexcept {
     small_bound_ = 0;
     small_.leave();
@@ -81,7 +81,7 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   }
   Errc control_below(control::Request& request) noexcept override {
     if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
-      // Asked by VIPaddr: what does not go uncut goes through the other one.
+      // VIPaddr asks this. What `small` does not carry uncut goes through `large`.
       advertised->size = control::carried_uncut(small);
       return advertised->size != 0 ? Errc::ok : Errc::not_supported;
     }
@@ -99,7 +99,7 @@ inline void VipSizeSession::look_at_small() noexcept {
 
 void VipSizeSession::follow_small() noexcept {
   if (!small_) return;
-  // Where nothing leads there now it stays with the one it has.
+  // If no path leads there now, the session keeps its present lower session.
   if (peer().known()) (void)small_.open(vipsize().small, participants());
   ask_bound();
 }
@@ -121,8 +121,8 @@ Errc VipSizeSession::open_large() {
   return large_.open(vipsize().large, participants());
 }
 
-/// Who opens gets both. Who was only spoken to opens what it needs when it answers: most peers send small messages
-/// only.
+/// A host that opens gets both lower sessions. A host that was only spoken to opens the other one when its answer needs
+/// it: most peers send only small messages.
 Errc VipSizeSession::choose() {
   if (passive_) return Errc::ok;
   const Errc small = open_small();
@@ -149,7 +149,7 @@ inline Errc VipSizeSession::push_small(Message message) noexcept {
   return outcome;
 }
 
-/// What the small way carries may have become less since it was asked: then the message is a large one.
+/// The small session may carry less than when it was asked. Then the message goes through the large one.
 Errc VipSizeSession::push_shrinking(Message message) noexcept {
   Message large = message.share();
   const Errc outcome = push_small(std::move(message));

@@ -13,11 +13,11 @@
 namespace lrpc::netrpc {
 
 struct VipSizeOptions {
-  std::size_t sessions = 4096;               ///< At once; peers make them.
+  std::size_t sessions = 4096;               ///< At once, with those that peers make.
   Duration idle = std::chrono::seconds(60);  ///< After which an unused session is dropped.
 };
 
-/// Over `small` (VIPaddr) and `large` (FRAGMENT), which outlive it. Errors: invalid_argument.
+/// Makes VIPsize over `small` (VIPaddr) and `large` (FRAGMENT), which outlive it. Errors: invalid_argument.
 Result<std::unique_ptr<Protocol>> make_vipsize(Host& host, std::string name, Protocol& small, Protocol& large,
                                                const VipSizeOptions& options = {});
 
