@@ -22,8 +22,8 @@ constexpr std::size_t kMostMachine = 255;    ///< Bytes of a machine's name that
 constexpr std::size_t kMostOurMachine = 64;  ///< and that we send.
 constexpr std::uint32_t kMostGids = 16;
 
-/// Credential of AUTH_SYS (RFC 5531, appendix A) and empty verifier of each call, as they go over the wire, with any
-/// number as `stamp`.
+/// The credential of AUTH_SYS (RFC 5531, appendix A) and the empty verifier of each call, as they go over the wire.
+/// `stamp`: any number.
 std::vector<std::byte> encode_sys(const AuthSysOptions& options, std::uint32_t stamp) {
   XdrWriter body;
   body.word(stamp).text(options.machine).word(options.uid).word(options.gid);
@@ -36,7 +36,7 @@ std::vector<std::byte> encode_sys(const AuthSysOptions& options, std::uint32_t s
   return whole.bytes();
 }
 
-/// Nothing: `body` is no credential of AUTH_SYS.
+/// Null: `body` is no credential of AUTH_SYS.
 std::optional<control::ClaimedUser> decode_sys(std::span<const std::byte> body) noexcept {
   XdrReader reader(body);
   control::ClaimedUser user;
@@ -56,7 +56,7 @@ struct OpaqueAuth {
   std::span<const std::byte> body;
   std::byte scratch[kMostAuthBytes];
 
-  /// False: the message is shorter, or has more bytes of it than there may be.
+  /// False: the message is too short, or the body is longer than kMostAuthBytes.
   [[nodiscard]] bool pop(Message& message) noexcept {
     Message::Header<8> raw;
     message.pop(raw);
@@ -130,13 +130,14 @@ class SunAuth final : public ReplyLayer {
   }
 
  private:
-  /// Whose request is being passed upwards. While that is not under the monitor, another one may take its place.
+  /// The request that is being passed up, and its user. While its server is outside the monitor, another one may
+  /// replace it.
   struct Claimed {
     const TransparentSession* by = nullptr;
     const control::ClaimedUser* user = nullptr;  ///< Null: nobody.
   };
 
-  /// Takes credential and verifier off. `ping`: procedure 0, for which no server asks who calls.
+  /// Takes credential and verifier off. `ping`: a call of procedure 0, which needs no credential.
   [[nodiscard]] AuthStat authenticate(Message& request, bool ping, std::optional<control::ClaimedUser>& user) noexcept {
     OpaqueAuth auth;
     if (!auth.pop(request)) return AuthStat::bad_cred;
@@ -153,7 +154,7 @@ class SunAuth final : public ReplyLayer {
   }
 
   const AuthFlavor flavor_;
-  const std::vector<std::byte> credential_;  ///< And verifier, of each call of ours.
+  const std::vector<std::byte> credential_;  ///< Credential and verifier of each call of this host.
   Claimed claimed_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace lrpc::netrpc {
 
-/// As whom AUTH_SYS presents this host's calls.
+/// The identity that AUTH_SYS puts into this host's calls.
 struct AuthSysOptions {
   std::string machine{};  ///< At most 64 bytes; empty: the host's name in the graph.
   std::uint32_t uid = 0;
@@ -18,11 +18,11 @@ struct AuthSysOptions {
   std::vector<std::uint32_t> gids{};  ///< At most 16.
 };
 
-/// Over `below`, a SUN_CALL: calls have an empty credential. At the server AUTH_SYS is welcome, too, and ignored; other
-/// flavours are denied.
+/// Makes AUTH_NONE over `below`, a SUN_CALL: calls have an empty credential. The server accepts AUTH_SYS, too, and
+/// ignores it; it denies other flavours.
 [[nodiscard]] std::unique_ptr<Protocol> make_auth_none(Host& host, std::string name, Protocol& below);
-/// The same with a credential of AUTH_SYS. At the server nothing else is accepted, but for procedure 0; the layer above
-/// may ask its session for control::ClaimedUser inside call_demux, before it leaves the monitor. Errors:
+/// Makes AUTH_SYS over `below`: calls have its credential. The server accepts nothing else, except for procedure 0. The
+/// layer above may ask its session for control::ClaimedUser inside call_demux, before it leaves the monitor. Errors:
 /// invalid_argument.
 [[nodiscard]] Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below,
                                                               const AuthSysOptions& options);

@@ -25,7 +25,7 @@ enum class AcceptStat : std::uint32_t {
   garbage_args = 4,
   system_err = 5,
 };
-/// What a client is told by an accept_stat. A peer may send any number.
+/// The outcome that an accept_stat means to a client. A peer may send any number.
 [[nodiscard]] constexpr Errc outcome_of(std::uint32_t stat) noexcept {
   switch (static_cast<AcceptStat>(stat)) {
     case AcceptStat::success: return Errc::ok;
@@ -47,7 +47,7 @@ enum class AuthStat : std::uint32_t {
   failed = 7,
 };
 
-/// Of a credential or verifier (RFC 5531 §8.2).
+/// The most bytes of a credential or verifier (RFC 5531 §8.2).
 inline constexpr std::uint32_t kMostAuthBytes = 400;
 
 }  // namespace lrpc::netrpc::sun

@@ -61,7 +61,7 @@ class SunCallSession final : public Session {
   ChannelPool& pool_;
 };
 
-/// Each open session, by what it was opened with.
+/// The key of an open session: what it was opened with.
 struct SunCallKey {
   HostKey host;
   std::uint32_t program = 0;
@@ -102,7 +102,7 @@ class SunCall final : public TransparentProtocol {
 
   Map<SunCallKey, SunCallSession*> sessions_;
   ChannelPools pools_;
-  Protocol* server_ = nullptr;  ///< Who has enabled.
+  Protocol* server_ = nullptr;  ///< The protocol that has enabled this one.
 };
 
 // ---- the client's end ----
@@ -166,7 +166,8 @@ void SunCall::pass_call_demux(TransparentSession& session, Message request) noex
   request.pop(raw);
   if (!raw) {
     ++counted.malformed;
-    // One without reply_stat says that the call has failed. CHANNEL waits for it; over REQUEST_REPLY it does no harm.
+    // A reply without reply_stat says that the call has failed. CHANNEL needs a reply; over REQUEST_REPLY it does no
+    // harm.
     return session.lower().reply(Message(host().pool()));
   }
   const CallHeader header = CallHeader::decode(raw.bytes);
@@ -206,7 +207,7 @@ Errc SunCall::pass_control(TransparentSession& session, control::Request& reques
     deny(session, RejectStat::auth_error, {refuse->detail != 0 ? refuse->detail : unspecified});
     return Errc::ok;
   }
-  if (std::holds_alternative<control::ClaimedUser>(request)) return Errc::not_supported;  // nor does a layer below know
+  if (std::holds_alternative<control::ClaimedUser>(request)) return Errc::not_supported;  // no layer below knows either
   return less_header(TransparentProtocol::pass_control(session, request), request, CallHeader::kSize);
 }
 

@@ -1,6 +1,6 @@
-// SUN_CALL: which program, version and procedure a call is for, and whether its message was accepted or denied
-// (RFC 5531 §9, struct call_body up to the credential, and reply_stat). With SUN_SELECT above it the SUN.SELECT of RPC
-// in the x-Kernel §5; docs/SUNRPC.md says why it is two layers.
+// SUN_CALL: which program, version and procedure a call is for, and whether its message was accepted or denied (RFC
+// 5531 §9, struct call_body up to the credential, and reply_stat). SUN_CALL and SUN_SELECT above it are the SUN.SELECT
+// of RPC in the x-Kernel §5; docs/SUNRPC.md says why it is two layers.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace lrpc::netrpc {
 
-/// A SUN_CALL over `below`, a transaction service whose sessions carry one call at a time (REQUEST_REPLY, CHANNEL).
-/// Sessions: `open` with participants.remote.host, program, version and procedure. Calls are completed with
-/// not_permitted where the server has denied the credential, and with not_supported where it has another version of
-/// Sun RPC. One protocol is served, whichever enables first; each request's participants.local has its numbers.
+/// Makes a SUN_CALL over `below`, a transaction service whose sessions carry one call at a time (REQUEST_REPLY,
+/// CHANNEL). `open` with participants.remote.host, program, version and procedure. Calls are completed with
+/// not_permitted if the server has denied the credential, and with not_supported if it has another version of Sun RPC.
+/// One protocol is served, the one that enables first; each request's participants.local has the request's numbers.
 [[nodiscard]] std::unique_ptr<Protocol> make_sun_call(Host& host, std::string name, Protocol& below,
                                                       const ChannelPoolOptions& options = {});
 [[nodiscard]] ProtocolKind sun_call_kind();

@@ -19,10 +19,10 @@ namespace {
 
 /// accept_stat. Only replies have it, so this layer takes nothing of a request's size.
 constexpr std::size_t kHeader = 4;
-/// Results of that size are sent without the question whether the layers below carry them.
+/// Results up to this size are sent without asking whether the layers below carry them.
 constexpr std::size_t kSurelyFits = 1024;
 
-/// What a server is found by. 0 as procedure: for all others.
+/// The key of a server. 0 as procedure: for all others.
 struct ProcedureKey {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
@@ -49,7 +49,7 @@ class SunRequest final : public Session {
  public:
   SunRequest(SunSelect& protocol, Protocol& high, const ParticipantSet& participants, Session& lower) noexcept;
   void reply(Message message) noexcept override { finish(AcceptStat::success, std::move(message)); }
-  /// Answers; once.
+  /// Answers. Only the first call does something.
   void finish(AcceptStat stat, Message&& results) noexcept;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -57,11 +57,11 @@ class SunRequest final : public Session {
   void unreferenced() noexcept override;
   [[nodiscard]] bool too_long(const Message& results) noexcept;
   SessionRef lower_;
-  std::optional<control::ClaimedUser> user_;  ///< The layer below knows it only while the request goes up.
+  std::optional<control::ClaimedUser> user_;  ///< Copied: the layer below knows it only while the request goes up.
   bool answered_ = false;
 };
 
-/// Its own transactions see the replies to a client's calls. Requests end at the sessions above.
+/// As a ReplyLayer it sees the replies to a client's calls. At the server, each request gets a SunRequest.
 class SunSelect final : public ReplyLayer {
  public:
   SunSelect(Host& host, std::string name, Protocol& below, const SunSelectOptions& options)
@@ -78,9 +78,9 @@ class SunSelect final : public ReplyLayer {
 
  private:
   friend class SunRequest;
-  /// What this layer has of a program, for the answer where the procedure is missing.
+  /// The versions of a program that are served here, for the answer if the procedure is missing.
   struct Served {
-    std::uint32_t lowest = UINT32_MAX;  ///< Of the versions.
+    std::uint32_t lowest = UINT32_MAX;  ///< Version.
     std::uint32_t highest = 0;
     bool this_version = false;
   };
@@ -117,7 +117,7 @@ void SunRequest::finish(AcceptStat stat, Message&& results) noexcept {
 
 bool SunRequest::too_long(const Message& results) noexcept {
   control::MaximumMessage maximum;
-  // It is a request's, whose headers are longer than a reply's together with accept_stat.
+  // The maximum is that of a request, whose headers are longer than a reply's and accept_stat together.
   return control::ask(*lower_, maximum) == Errc::ok && results.size() > maximum.size;
 }
 
@@ -135,14 +135,14 @@ Errc SunRequest::control(control::Request& request) noexcept {
 
 void SunRequest::unreferenced() noexcept {
   auto& owner = static_cast<SunSelect&>(protocol());
-  // Whoever had it has let go of it without a reply: CHANNEL waits for one.
+  // The server dropped it without a reply, but CHANNEL waits for one.
   if (!answered_) finish(AcceptStat::system_err, {});
   owner.requests_.destroy(*this);
 }
 
 // ---- the protocol ----
 
-/// Who has a command means that procedure of the program in the options. Command 0 serves all, and calls none.
+/// Replaces a command by that procedure of the program in the options. Command 0 serves all, and cannot be called.
 Status SunSelect::name_procedure(Participant& participant, bool calls) const {
   if (participant.program != 0) return {};
   if (options_.program == 0)
@@ -168,7 +168,7 @@ Status SunSelect::open_enable(Protocol& high, const ParticipantSet& participants
   if (Protocol** const known = servers_.resolve(key); known != nullptr && *known != &high)
     return Error{Errc::name_taken, name() + ": procedure " + std::to_string(key.procedure) + " of program " +
                                        std::to_string(key.program) + " is served already"};
-  // This layer alone stands above the one below: what nobody serves comes up to here, too, and is answered.
+  // Only this layer stands above the one below, so requests that nobody serves come up here, too, and are answered.
   if (servers_.empty())
     if (Status status = below().open_enable(*this, {}); !status) return status;
   servers_.bind(key, &high);
