@@ -23,7 +23,7 @@ class DatagramSession final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void pop(Message message) noexcept { high().demux(*this, std::move(message)); }
 
-  ChannelPool* pool = nullptr;  ///< From the first push on, where it was made passively.
+  ChannelPool* pool = nullptr;  ///< Null until the first push, if the session was made passively.
 
  protected:
   ~DatagramSession() override {
@@ -56,11 +56,11 @@ class ReliableDatagram final : public Protocol {
   struct Key {
     HostAddress host;
     ProtocolNumber protocol = 0;
-    std::uint64_t seed = 0;  ///< The host's: peers choose the rest.
+    std::uint64_t seed = 0;  ///< This host's hash seed: peers choose the rest.
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, std::uint64_t{host.value} << 32 | protocol); }
     friend bool operator==(const Key&, const Key&) = default;
   };
-  /// A message under way. Kept, and used again.
+  /// A message under way. The object is used again.
   class Delivery final : public Transaction {
    public:
     explicit Delivery(ReliableDatagram& protocol) : protocol_(protocol) {}
@@ -85,7 +85,7 @@ class ReliableDatagram final : public Protocol {
   [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
     return {to, protocol, host().hash_seed()};
   }
-  /// Empty: it has been taken. Otherwise nobody wants it.
+  /// Empty: the message was taken. Otherwise no protocol takes it.
   [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
   [[nodiscard]] bool deliver(Session& lower, Message message) noexcept;
   void keep_sweeping() noexcept {
@@ -98,7 +98,7 @@ class ReliableDatagram final : public Protocol {
 
   const ReliableDatagramOptions options_;
   Protocol& below_;
-  Map<Key, Protocol*> enabled_;  ///< With host 0.
+  Map<Key, Protocol*> enabled_;  ///< The keys have host 0.
   Map<Key, SessionRef> sessions_;
   std::vector<std::unique_ptr<Delivery>> deliveries_;
   std::vector<Delivery*> free_;
@@ -195,7 +195,7 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     ++counted.malformed;
     return false;
   }
-  // Hosts of which nothing is known but the device they came through would all have the same session.
+  // All hosts whose address is unknown would share one session.
   if (!lower.peer().known()) {
     ++counted.refused;
     return false;

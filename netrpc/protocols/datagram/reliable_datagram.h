@@ -13,17 +13,17 @@ namespace lrpc::netrpc {
 struct ReliableDatagramOptions {
   std::size_t channels = 8;     ///< Messages under way to one host.
   std::size_t queue = 64;       ///< Messages to one host that wait for a channel; push() then answers limit_reached.
-  std::size_t sessions = 4096;  ///< With peers that were not opened from here: more are refused.
-  Duration idle = std::chrono::seconds(30);  ///< What nobody uses is let go of after that time.
-  /// A message to `to` was not delivered, or it is not known whether it was (call_failed). Under the monitor. May be
-  /// empty.
+  std::size_t sessions = 4096;  ///< When there are this many, peers can make no more.
+  Duration idle = std::chrono::seconds(30);  ///< Unused sessions and channels are dropped after that time.
+  /// Called when a message to `to` was not delivered, or when that is not known (call_failed). Inside the monitor. May
+  /// be empty.
   std::function<void(HostAddress to, ProtocolNumber protocol, Errc why)> failed;
 };
 
-/// A datagram service over `below`, a transaction service whose sessions carry one call at a time (CHANNEL). A
-/// message that push() took is delivered at most once, and exactly once unless `failed` is told. Messages may
-/// overtake each other. open() answers name_taken where another protocol has the session to that host. What comes from
-/// a host whose address the layers below do not know is refused.
+/// A datagram service over `below`, a transaction service whose sessions carry one call at a time (CHANNEL). A message
+/// that push() took is delivered at most once, and exactly once unless `failed` is called. Messages may overtake each
+/// other. open() answers name_taken if another protocol has the session to that host. Messages from a host whose
+/// address the layers below do not know are refused.
 [[nodiscard]] std::unique_ptr<Protocol> make_reliable_datagram(Host& host, std::string name, Protocol& below,
                                                                const ReliableDatagramOptions& options = {});
 [[nodiscard]] ProtocolKind reliable_datagram_kind();

@@ -54,7 +54,7 @@ class Fault final : public TransparentProtocol {
     if (held == nullptr) return transaction.completed(Errc::limit_reached, {});
     held->transaction = &transaction;
     held->timeout = timeout;
-    // Its time is over before it is sent.
+    // Its timeout passes before it is sent.
     if (timeout <= settings_.delay) host().events().schedule(held->due, timeout);
   }
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
@@ -71,7 +71,7 @@ class Fault final : public TransparentProtocol {
 
  private:
   enum class Direction : unsigned char { push, demux, call };
-  /// A message on its way later. Kept for the next one when it is gone.
+  /// A message that is passed on later. The object is used again.
   struct Held {
     explicit Held(Fault& fault) : due([&fault, this] { fault.go_on(*this); }) {}
     Event due;
@@ -123,7 +123,7 @@ class Fault final : public TransparentProtocol {
       TransparentProtocol::pass_demux(session, std::move(message));
   }
 
-  /// One bit flipped, in bytes of its own: others may share the message's, to send it again.
+  /// Flips one bit, in a copy of its byte: others may share the message's bytes, to send them again.
   Message corrupted(Message message) noexcept {
     if (message.empty()) return message;
     const std::size_t at = random() % message.size();
@@ -165,7 +165,7 @@ class Fault final : public TransparentProtocol {
     held.transaction = nullptr;
     held.next_free = std::exchange(free_, &held);
     --held_;
-    const SessionRef session = std::exchange(held.session, {});  // last: its end may come back here
+    const SessionRef session = std::exchange(held.session, {});  // last: destroying the session may call back here
   }
 
   void go_on(Held& held) noexcept {

@@ -15,14 +15,14 @@ class ForwardingSelect final : public SelectProtocol {
       : SelectProtocol(host, std::move(name), below, options.select, protocol_numbers::kForwardingSelect),
         options_(options) {}
 
-  /// It forwards even where nothing is served.
+  /// Enables the protocol below: this host forwards even if it serves nothing.
   [[nodiscard]] Status start() { return enable_below(); }
 
  protected:
   void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept override;
 
  private:
-  /// A request that is on its way to the host that serves it. Kept, and used again.
+  /// A request that is on its way to the host that serves it. The object is used again.
   class Forward final : public Transaction {
    public:
     explicit Forward(ForwardingSelect& protocol) : protocol_(protocol) {}
@@ -63,7 +63,7 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   Forward* const forward = free_.back();
   free_.pop_back();
   forward->session = SessionRef(&session);
-  (*pool)->call(std::move(request), *forward, kNoLimit);  // the client's timeout counts, at the client
+  (*pool)->call(std::move(request), *forward, kNoLimit);  // the client applies its own timeout
 }
 
 /// "7=10.0.0.3, 8=10.0.0.4"

@@ -17,8 +17,8 @@ struct ForwardingSelectOptions {
       4;  ///< A request that so many hosts have forwarded is not forwarded any more: they forward in a circle.
 };
 
-/// The same service as SELECT's, with a protocol number of its own, and at most once over all hops: each is. A server
-/// that was forwarded to sees the forwarding host as its peer.
+/// SELECT's service with a protocol number of its own. A call is executed at most once, because it crosses each hop at
+/// most once. A server sees the host that forwarded the request as its peer.
 [[nodiscard]] Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string name, Protocol& below,
                                                                        const ForwardingSelectOptions& options);
 /// FORWARDING_SELECT(channels = 8, queue = 4096, hops = 4, routes = "7=10.0.0.3, 8=10.0.0.4").

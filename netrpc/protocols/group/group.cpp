@@ -35,7 +35,7 @@ class GroupProtocol final : public Protocol {
   const HostAddress address_;
 };
 
-/// The first that stands for nobody.
+/// The first group address that is free.
 HostAddress free_address(const Groups& groups) {
   HostAddress address{0xef000000};  // 239.0.0.0: of no meaning outside this host (RFC 2365)
   while (!groups.members(address).empty()) ++address.value;

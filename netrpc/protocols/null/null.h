@@ -1,4 +1,4 @@
-// NULL: a layer that does nothing but pass through: what a layer costs (RPC in the x-Kernel §4.1).
+// NULL: a layer that only passes messages through. It shows what a layer costs (RPC in the x-Kernel §4.1).
 #pragma once
 
 #include "lrpc/netrpc/graph.h"

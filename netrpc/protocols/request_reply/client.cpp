@@ -29,12 +29,12 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   std::byte* const to = request.push(Header::kSize);
   if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
   let_go();
-  // After 2^32 calls a number comes again: not one whose call is still under way.
+  // After 2^32 calls the numbers repeat: skip those whose calls are still under way.
   while (all.calls_.resolve(++all.last_xid_) != nullptr) {
   }
   xid_ = all.last_xid_;
   Header{xid_, Type::call}.encode(to);
-  const SessionRef keep(this);  // completed() may let go of it
+  const SessionRef keep(this);  // completed() may drop the last other reference
   transaction_ = &transaction;
   request_ = std::move(request);
   sent_ = pauses_ = 0;
@@ -45,7 +45,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   repeat_later();
   const std::uint32_t xid = xid_;
   const Errc outcome = transmit();
-  // Other errors are as good as a loss on the way: the timer sends the request again. These two would come again, too.
+  // Other errors count as a loss: the timer sends the request again. These two would only come again.
   if ((outcome == Errc::message_too_long || outcome == Errc::host_unreachable) && transaction_ != nullptr &&
       xid_ == xid)
     fail(outcome);
@@ -61,7 +61,8 @@ Errc ClientEnd::transmit() noexcept {
   return outcome;
 }
 
-/// Of the layer below, if it has such: it loses nothing but with all that follows. One that has none is asked once.
+/// The number of the layer below's connection, which loses nothing unless it ends; 0: there is none. A layer without
+/// connections is asked once.
 std::uint64_t ClientEnd::connection() noexcept {
   if (!connects_) return 0;
   control::Request request = control::Connection{};
@@ -87,13 +88,13 @@ void ClientEnd::expired() noexcept {
   // What a connection has taken arrives, unless the connection ends: a copy would be executed as well (RFC 5531 §4).
   if (sent_by_ != 0 && sent_by_ == connection()) return;
   const std::uint32_t xid = xid_;
-  // A link has shrunk. An earlier copy may be executed.
+  // The link carries less than before. An earlier copy may be executed.
   if (transmit() == Errc::message_too_long && transaction_ != nullptr && xid_ == xid) fail(Errc::call_lost);
 }
 
 void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
-  if (&lower != lower_.get()) return dropped(owner().counted.refused);  // somebody else's, by chance or by intent
-  if (transaction_ == nullptr) {  // the second reply to the last call: none of the two copies had been lost
+  if (&lower != lower_.get()) return dropped(owner().counted.refused);  // another host's, by chance or by intent
+  if (transaction_ == nullptr) {  // the second reply to the last call: neither copy had been lost
     ++owner().counted.duplicates;
     round_trip_.needless(took_, true);
     return let_go();
@@ -113,7 +114,7 @@ void ClientEnd::lost(Session& lower) noexcept {
   fail(Errc::call_lost);
 }
 
-/// From now on no reply to the present call is known; nor one to the last call, if a second one was waited for.
+/// From now on replies to the present call are dropped, and a second reply to the last call, too.
 void ClientEnd::let_go() noexcept {
   if (ClientEnd** const bound = owner().calls_.resolve(xid_); bound != nullptr && *bound == this)
     owner().calls_.unbind(xid_);

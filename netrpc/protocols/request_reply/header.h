@@ -7,7 +7,8 @@
 
 namespace lrpc::netrpc::request_reply {
 
-/// `lost` is ours, without a body: to the call with this number there will be no reply, which is too long for a link.
+/// `lost` is ours and has no body: there will be no reply to the call with this number, because the reply is too long
+/// for a link.
 enum class Type : std::uint32_t { call = 0, reply = 1, lost = 2 };
 
 struct Header {
@@ -17,7 +18,7 @@ struct Header {
   Type type = Type::call;
 
   void encode(std::byte* to) const noexcept { WireWriter(to).put(xid, static_cast<std::uint32_t>(type)); }
-  /// Nothing: none of these.
+  /// Null: another type.
   [[nodiscard]] static std::optional<Header> decode(const std::byte* from) noexcept {
     WireReader reader(from);
     const auto xid = reader.get<std::uint32_t>();

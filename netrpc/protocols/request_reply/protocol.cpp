@@ -116,7 +116,7 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
 
 Errc RequestReplyProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, clients_ + requests_.in_use(), calls_.size())) return Errc::ok;
-  // Asked from below. (The layer below, asked the same, would ask here again.)
+  // The layer below asks this. (If it were asked in turn, it would ask here again.)
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
   return less_header(below_.control(request), request, Header::kSize);
 }

@@ -24,7 +24,7 @@ class ClientEnd final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// A reply to the present call, from `lower`.
   void pop(Session& lower, Message&& reply) noexcept;
-  /// `lower` says that to the present call there will be no reply.
+  /// The server says through `lower` that there will be no reply to the present call.
   void lost(Session& lower) noexcept;
 
  private:
@@ -43,20 +43,20 @@ class ClientEnd final : public Session {
   Message request_;                     ///< With its header.
   std::uint32_t xid_ = 0;
   unsigned sent_ = 0;          ///< Copies of the request.
-  unsigned pauses_ = 0;        ///< After each of which one more is sent, if that can be of use.
+  unsigned pauses_ = 0;        ///< After each of them another copy is sent, if that can be of use.
   bool connects_ = true;       ///< As far as is known, the layer below has connections.
-  std::uint64_t sent_by_ = 0;  ///< The connection that has the last one; 0: there are none, or it was not taken.
-  bool aborts_ = false;        ///< The deadline is the caller's: at it the call is aborted. Else it is ours, and fails.
-  Time sent_at_{};             ///< When the first of them was sent,
-  Time due_{};                 ///< and when the next one is to be.
+  std::uint64_t sent_by_ = 0;  ///< The connection that has taken the last copy; 0: none has.
+  bool aborts_ = false;  ///< At deadline_ the call is aborted (the caller's deadline). Otherwise it fails (give_up).
+  Time sent_at_{};       ///< When the first copy was sent.
+  Time due_{};           ///< When the next copy is due.
   Time deadline_{};
   Duration took_{};  ///< From the first copy of the last call to its first reply.
   RetryTimer round_trip_;
   LazyEvent timer_;
 };
 
-/// The server's end of one copy of a request, until it is answered. Nothing is remembered behind that: a copy that
-/// comes later is executed again.
+/// The server's end of one copy of a request, until it is answered. Nothing is remembered after that: a copy that comes
+/// later is executed again.
 class ServerEnd final : public Session {
  public:
   ServerEnd(RequestReplyProtocol& protocol, Protocol& high, const ParticipantSet& participants, Session& lower,
@@ -93,12 +93,12 @@ class RequestReplyProtocol final : public Protocol {
 
   const RequestReplyOptions options_;
   Protocol& below_;
-  Protocol* server_ = nullptr;  ///< Who has enabled.
+  Protocol* server_ = nullptr;  ///< The protocol that has enabled this one.
   std::uint32_t last_xid_;
-  Map<std::uint32_t, ClientEnd*> calls_;  ///< Those under way, and those of which a second reply may come.
+  Map<std::uint32_t, ClientEnd*> calls_;  ///< Calls under way, and those to which a second reply may come.
   std::size_t clients_ = 0;
   Cells<ServerEnd> requests_;
-  Map<HostKey, std::size_t> of_hosts_;  ///< How many of those a host has.
+  Map<HostKey, std::size_t> of_hosts_;  ///< How many of requests_ each host has.
 };
 
 }  // namespace lrpc::netrpc::request_reply

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64;
 
-/// A line in the making: on the stack, cut where it is full.
+/// A line that is being written: on the stack, cut when it is full.
 class Line {
  public:
   template <class... Arguments>
@@ -25,7 +25,7 @@ class Line {
     const auto result =
         fmt::format_to_n(text_.data() + size_, text_.size() - size_, format, std::forward<Arguments>(arguments)...);
     size_ = std::min(size_ + result.size, text_.size());
-    // format_to_n says how much there would have been
+    // result.size is what there would have been
   }
   void add_host(HostAddress host) {
     if (!host.known())
@@ -141,7 +141,7 @@ class Trace final : public ReplyLayer {
     show(line);
   }
 
-  /// False: this second has had its lines.
+  /// False: this second's lines are used up.
   bool begin(Line& line, std::string_view what) noexcept {
     const Time now = host().now();
     if (now - second_ >= std::chrono::seconds(1)) {

@@ -10,7 +10,7 @@
 
 namespace lrpc::netrpc {
 
-/// Is given each line, without its end. Called inside the monitor: must not throw, nor call into the graph.
+/// Gets each line, without a newline. Called inside the monitor: must not throw, nor call into the graph.
 using TraceSink = std::function<void(std::string_view line)>;
 
 /// TRACE over anything. Options: `bytes` (how many of each message are shown), `lines` (at most so many in a second of
