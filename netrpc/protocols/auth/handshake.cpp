@@ -64,7 +64,7 @@ void Peer::try_again() noexcept {
     no_cipher_ = false;  // unknown now: the peer does not answer
     // The peer is not where it was heard last: the next message seeks it at its address.
     if (settings_.anywhere) forget_place();
-    // The peer may have been wrong to doubt these, or somebody keeps our HELLOs from it.
+    // The peer may have been wrong to doubt these, or an attacker drops our HELLOs.
     for (Association& association : associations_) association.doubted = false;
     return;
   }

@@ -10,7 +10,7 @@
 namespace lrpc::netrpc::auth {
 
 namespace {
-constexpr std::uint32_t kNudges = 32;                               ///< As many at once, ...
+constexpr std::uint32_t kNudges = 32;                               ///< This many at once, ...
 constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one in each interval.
 
 /// Logs a notice about the host `about`, whose address may be forged.

@@ -7,7 +7,7 @@ namespace lrpc::netrpc::channel {
 namespace flags = channel_flags;
 
 namespace {
-/// After so many unanswered questions a large request is sent again all the same, unless the server has answered a
+/// After this many unanswered questions a large request is sent again all the same, unless the server has answered a
 /// question in this life: older servers do not know questions.
 constexpr std::uint8_t kQuestions = 3;
 }  // namespace
@@ -231,7 +231,7 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   const SessionRef keep(this);
   if (header.flags == flags::kBootAnswer) {
     // This host may have learnt the life elsewhere meanwhile (AUTH's handshake, another channel's open). Then heard()
-    // changes nothing and calls nobody, so the call goes on from here.
+    // changes nothing and notifies no channel, so the call goes on from here.
     if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) peer_known();
     return;
   }
