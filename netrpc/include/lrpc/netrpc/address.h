@@ -60,9 +60,9 @@ inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, be
 [[nodiscard]] std::string to_string(HostAddress host);
 /// "02:00:00:00:00:01".
 [[nodiscard]] std::string to_string(const EthernetAddress& address);
-/// A dotted quad; nothing if it is none.
+/// Parses a dotted quad; nullopt if `text` is none.
 [[nodiscard]] std::optional<HostAddress> parse_host(std::string_view text);
-/// What is wrong with a text that parse_host() refuses, for errors: there is no IPv6.
+/// Why parse_host() refuses `text`, for errors; for example, it is an IPv6 address.
 [[nodiscard]] std::string why_no_host(std::string_view text);
 
 }  // namespace lrpc::netrpc

@@ -1,4 +1,4 @@
-// A call from a thread that wants to wait for it.
+// A call that blocks the calling thread until it has ended.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace lrpc::netrpc {
 
-/// A transaction whose end a thread waits for, on whose stack it lies. Used under the monitor of `host`, which outlives
-/// it.
+/// A transaction on the stack of a thread that waits until it is completed. Used under the monitor of `host`, which
+/// outlives it.
 class AwaitedReply : public Transaction {
  public:
   explicit AwaitedReply(Host& host) noexcept : host_(host) {}
@@ -34,11 +34,12 @@ class AwaitedReply : public Transaction {
 /// Sends `request` through `session` and blocks until the reply is there. The calling thread must not be inside the
 /// monitor. `timeout`: as Session::call's. Errors: those of Transaction::completed(). On failure `reply` is untouched.
 [[nodiscard]] Errc call_and_wait(Session& session, Message request, Message& reply, Duration timeout);
-/// The same from inside the monitor, which is let go meanwhile.
+/// The same from inside the monitor, which is released while the thread waits.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout);
 /// The same for a caller that may go away meanwhile. `gone()` is called inside the monitor, before anything is sent,
 /// whenever the thread wakes, and four times a second; it must not throw. When it returns true, the call ends with
-/// call_cancelled. `reply` is also set for a version_mismatch.
+/// call_cancelled. Any other end sets `reply`: for version_mismatch to the server's answer, else on failure to an empty
+/// message.
 [[nodiscard]] Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout,
                                         const std::function<bool()>& gone);
 

@@ -1,5 +1,5 @@
-// The memory of messages: buffers of a few sizes, kept when they are let go, so that a message in the steady state
-// costs no allocation (The x-Kernel §II.A: the buffer manager).
+// The memory of messages: buffers of a few sizes. Released buffers are kept for reuse, so that a message in the steady
+// state costs no allocation (The x-Kernel §II.A: the buffer manager).
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ class BufferPool;
 struct Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint32_t capacity = 0;
-  /// The first byte that any message uses. Only a message that begins there may push in place: in front of any other
-  /// beginning lie the headers of another message, which may still be on its way out.
+  /// The offset of the first byte that any message uses. If messages share the buffer, only one that begins there may
+  /// push in place: in front of any other one lie another message's headers, which may not have been sent yet.
   std::uint32_t lowest = 0;
   std::uint8_t size_class = 0;
   BufferPool* pool = nullptr;
@@ -35,8 +35,8 @@ struct Slice {
   [[nodiscard]] std::byte* bytes() const noexcept { return buffer->bytes() + offset; }
 };
 
-/// Owns all buffers that it has made, mostly until its end; must outlive every message. Thread-safe: any thread may
-/// release a message. Blocks only while another thread executes a few instructions.
+/// Owns all buffers that it has made, and frees most of them only in its destructor; must outlive every message.
+/// Thread-safe: any thread may release a message. Blocks only while another thread executes a few instructions.
 class BufferPool {
  public:
   /// Sizes of buffers: a header or a null call; an Ethernet frame with room for headers; a whole 16 k message.
@@ -56,20 +56,20 @@ class BufferPool {
   ~BufferPool();
 
   /// A buffer of at least `size` bytes with one reference, which is the caller's. Null: over the limit, out of memory,
-  /// or larger than the largest.
+  /// or `size` is larger than the largest buffer.
   [[nodiscard]] Buffer* take(std::size_t size) noexcept;
   static void retain(Buffer& buffer) noexcept { buffer.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(Buffer& buffer) noexcept;
 
-  /// Makes `count` buffers of each size (fewer at the limit, or without memory) and some slices, so that this much can
-  /// be under way even if memory runs out later.
+  /// Makes `count` buffers of each size (fewer at the limit, or without memory) and some slices, so that as many
+  /// messages can be under way even if memory runs out later.
   void stock(std::size_t count) noexcept;
 
   [[nodiscard]] Slice* take_slice() noexcept;
   void put_slice(Slice& slice) noexcept;
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  /// How often the pool has taken memory from the system: constant once warm.
+  /// How often the pool has taken memory from the system: constant in the steady state.
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
   /// Buffers that are in use now: zero when no message is left.
   [[nodiscard]] std::uint64_t in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }

@@ -8,15 +8,15 @@
 namespace lrpc::netrpc {
 
 using Duration = std::chrono::nanoseconds;
-/// Since some fixed moment of the host's own; two hosts' clocks are not comparable.
+/// Time since a fixed moment, which each host has for itself: two hosts' times are not comparable.
 using Time = std::chrono::nanoseconds;
 
-/// When `timeout`, from `now` on, is over: kNoLimit never, which is Time::max().
+/// When a `timeout` that begins at `now` is over. For kNoLimit: Time::max(), which is never.
 [[nodiscard]] constexpr Time deadline_after(Time now, Duration timeout) noexcept {
   return timeout < Time::max() - now ? now + timeout : Time::max();
 }
 
-/// Injected, so that the same protocol objects run in virtual time.
+/// Injected, so that the same protocol objects can run in virtual time.
 class Clock {
  public:
   virtual ~Clock() = default;

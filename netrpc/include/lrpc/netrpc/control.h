@@ -22,7 +22,7 @@ namespace lrpc::netrpc::control {
 struct MaximumMessage {
   std::size_t size = 0;
 };
-/// The largest message that the layer below delivers without cutting it. A layer that cuts should send this size.
+/// The largest message that the layer below delivers unfragmented. A layer that fragments should send this size.
 struct OptimumMessage {
   std::size_t size = 0;
 };
@@ -30,7 +30,7 @@ struct OptimumMessage {
 struct AdvertisedMaximum {
   std::size_t size = 0;
 };
-/// The local host as this protocol is known to others.
+/// This host's address as the protocol's peers know it.
 struct LocalHost {
   HostAddress host;
 };
@@ -49,29 +49,29 @@ struct ResolveReverse {
   EthernetAddress ethernet;
   HostAddress host;
 };
-/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also for a host that has not been
-/// heard yet.
+/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also for a host that has not sent
+/// an advertisement yet.
 struct SpeaksVip {
   HostAddress host;
   ProtocolNumber protocol = 0;
   bool speaks = false;
 };
-/// To the table of VIP hosts: this host begins to speak VIP for `protocol`, or ends it. The table advertises that.
+/// To the table of VIP hosts: this host starts or stops speaking VIP for `protocol`. The table advertises that.
 struct AdvertiseVip {
   ProtocolNumber protocol = 0;
   bool speaks = true;
 };
-/// To a session that measures: the smoothed round trip, and after what time it sends again. Zero: nothing measured yet.
+/// To a session that measures round trips: the smoothed time and the retransmission timeout. Zero: not measured yet.
 struct RoundTrip {
   Duration smoothed{};
   Duration retransmission_timeout{};
 };
-/// To any protocol: its counters. Those that it does not have stay zero.
+/// To any protocol: its counters. Those that it does not keep stay zero.
 struct Statistics {
   std::uint64_t sent = 0;             ///< Messages pushed to the layer below.
   std::uint64_t received = 0;         ///< Messages demultiplexed to a session.
-  std::uint64_t malformed = 0;        ///< Dropped: the header is not this protocol's.
-  std::uint64_t no_session = 0;       ///< Dropped: nobody has enabled this.
+  std::uint64_t malformed = 0;        ///< Dropped: the header is invalid.
+  std::uint64_t no_session = 0;       ///< Dropped: no protocol above has enabled this.
   std::uint64_t duplicates = 0;       ///< Dropped or answered again: seen before.
   std::uint64_t retransmissions = 0;  ///< Messages sent again.
   std::uint64_t refused = 0;          ///< Dropped: not authentic, or over a limit.
@@ -79,59 +79,59 @@ struct Statistics {
   std::size_t sessions = 0;           ///< Sessions now.
   std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
-/// To a client's session: can the next call begin as soon as a call is cancelled? Errc::ok: yes. Sessions that keep a
-/// cancelled call until the server has answered do not know this request.
+/// To a client's session: can the next call begin as soon as the present one is cancelled? Errc::ok: yes. Sessions that
+/// keep a cancelled call until the server has answered do not know this request.
 struct FreedByCancel {};
 /// To a session that loses messages only with its connection: the unique number of the present connection. 0: there is
 /// none, and the next message makes one. Sessions over datagrams do not know this request.
 struct Connection {
   std::uint64_t number = 0;
 };
-/// To a GROUP: its address on this host, and the hosts for which it stands. Valid until Groups::set().
+/// To a GROUP: the group's address on this host, and its members. Valid until Groups::set().
 struct Members {
   HostAddress group;
   std::span<const HostAddress> hosts;
 };
-/// A message of a conversation (PSYNC): who has pushed it, in which of its host's lives, and which one it was in that,
-/// from 1.
+/// Names a message of a conversation (PSYNC): the host that pushed it, the life of that host, and the number of the
+/// message in that life, from 1.
 struct MessageName {
   HostAddress host;
   std::uint32_t life = 0;
   std::uint32_t sequence = 0;
   friend bool operator==(const MessageName&, const MessageName&) = default;
 };
-/// To a session of a conversation: the context of a message. Errc::name_unknown: it is not here (yet), or all members
-/// have it and it is not kept any more.
+/// To a session of a conversation: the context of a message. Errc::name_unknown: the message has not arrived, or all
+/// members have it and this host has discarded it.
 struct Context {
-  /// Asked for. With sequence 0: the last one that has come up through this session, or that this host has pushed
-  /// through it; the answer has its name.
+  /// The message asked about. With sequence 0: the last message delivered or pushed through this session; the answer
+  /// names it.
   MessageName message{};
   static constexpr std::size_t kMost = 16;
-  std::array<MessageName, kMost> before{};  ///< What directly precedes it, in no order.
-  std::size_t count = 0;                    ///< Of those.
-  bool delivered = false;                   ///< It has come up, or this host has pushed it; else it waits for others.
-  std::size_t lacking = 0;                  ///< Members that are not known to have been given it.
+  std::array<MessageName, kMost> before{};  ///< Its direct predecessors, in no order.
+  std::size_t count = 0;                    ///< Entries of `before`.
+  bool delivered = false;                   ///< Delivered here, or pushed by this host; else it waits for others.
+  std::size_t lacking = 0;                  ///< Members to which it is not known to have been delivered.
 };
 /// To a session of a conversation: how many messages are outstanding.
 struct Outstanding {
-  std::size_t here = 0;       ///< Others have told of them, and this host has not been given them.
-  std::size_t elsewhere = 0;  ///< This host has pushed them, and not all members that it waits for are known to have
-                              ///< been given them.
+  std::size_t here = 0;       ///< Known from other members, but not delivered to this host yet.
+  std::size_t elsewhere = 0;  ///< Pushed by this host, but not known to be delivered to all members that it waits for.
 };
-/// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that no state is left.
+/// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that check that no state is
+/// left.
 struct DropIdle {};
-/// To the protocol above, by a device that has no place for another peer: let go of the sessions that nobody refers to,
-/// if their peers can have others at no loss. Protocols that remember for safety's sake do not know this request.
+/// From a device without room for another peer, to the protocol above: drop the sessions that nobody refers to, if they
+/// can be opened again without loss. Protocols whose sessions hold state that safety needs do not know this request.
 struct MakeRoom {};
 
 /// To a session: is its peer authenticated, and by which key? Asked before deciding what the peer may do. Sessions
 /// without an authentication layer below do not know this request, or answer no.
 struct Authenticated {
   bool authenticated = false;
-  std::array<char, 64> key_name{};  ///< The host or network that the key's line names. Ends with a zero.
+  std::array<char, 64> key_name{};  ///< The host or network in the key's line of the key file. Ends with a zero.
 };
-/// To a protocol that reads keys: has this host a key for `host`? Has `host` shown that it has this key, too? Did the
-/// last handshake fail because the two hosts have no cipher in common?
+/// To a protocol that reads keys: does this host have a key for `host`? Has `host` proved that it has this key, too?
+/// Did the last handshake fail because the two hosts have no cipher in common?
 struct SharesKey {
   HostAddress host;
   bool has_key = false;
@@ -139,7 +139,7 @@ struct SharesKey {
   bool no_cipher = false;
 };
 /// To a server's session, once, in place of Session::reply(): refuses the request, and tells the client why. `detail`:
-/// a number of the protocol that carries the refusal. Sessions that cannot carry it do not know this request.
+/// defined by the protocol that carries the refusal. Sessions that cannot carry it do not know this request.
 struct Refuse {
   Errc reason = Errc::bad_procedure;
   std::uint32_t detail = 0;
@@ -150,8 +150,8 @@ struct Wanted {
   bool wanted = true;
 };
 /// To the protocol above, at a server that executes requests atomically and one at a time, after it has answered one:
-/// make the request's changes permanent. Errc::ok: they are, even after a crash. Otherwise, and until this returns,
-/// none of them is, and the client gets no reply.
+/// make the request's changes permanent. Errc::ok: they survive a crash. Until this returns, and after an error, none
+/// of them may be permanent, and the client gets no reply.
 struct Commit {};
 /// To the same protocol, after it has dropped a request without an answer: undo all changes of the request.
 struct Rollback {};
@@ -161,7 +161,7 @@ struct ClaimedUser {
   std::uint32_t gid = 0;
   std::array<char, 64> machine{};  ///< Ends with a zero; longer names are cut.
 };
-/// To the protocol above: a host will not answer a message that this protocol has pushed. For the reasons see
+/// To the protocol above: `peer` will not answer a message that the protocol above has pushed. For the reasons see
 /// Transaction::completed().
 struct PushFailed {
   HostAddress peer;
@@ -170,11 +170,11 @@ struct PushFailed {
 /// To a protocol that reads keys: read them again. Peers whose key is gone or has changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;        ///< How many there are now.
-  std::string* why = nullptr;  ///< Null, or the asker's: what is wrong, where the keys stay as they are.
+  std::string* why = nullptr;  ///< Null, or the caller's: gets the reason if the old keys stay in use.
 };
 
-/// Any other request: a struct of a program's own protocols, which only those know. It refers to the asker's struct,
-/// which must outlive it. Whoever answers writes the answer there, before control() returns.
+/// A request that only a program's own protocols know. It refers to the caller's struct, which must outlive it. The
+/// protocol that answers writes the answer into that struct before control() returns.
 class Own {
  public:
   template <class T>
@@ -196,14 +196,14 @@ using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, 
                              SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, Members, PushFailed,
                              Wanted, Commit, Rollback, Context, Outstanding, MakeRoom, Own>;
 
-/// The struct of a program's own protocols that is asked. Null: something else is.
+/// The struct to which an Own request refers. Null: `request` is not an Own, or refers to another type.
 template <class T>
 [[nodiscard]] T* own(const Request& request) noexcept {
   const auto* const asked = std::get_if<Own>(&request);
   return asked != nullptr ? asked->get_if<T>() : nullptr;
 }
 
-/// Answers `request` with `answer` if it is of that kind; returns false if it is of another.
+/// Answers `request` with `answer` if it is an Answer; otherwise returns false.
 template <class Answer>
 [[nodiscard]] bool answered(Request& request, const Answer& answer) noexcept {
   auto* const asked = std::get_if<Answer>(&request);

@@ -16,7 +16,7 @@ class EventManager;
 /// The state in which cancel() has found an event.
 enum class Cancelled : std::uint8_t {
   will_not_run,  ///< It was waiting, and will never run.
-  is_running,    ///< Its procedure is running now (in this thread, or in one that has let the monitor go meanwhile).
+  is_running,    ///< Its procedure is running now: in this thread, or in one that has released the monitor meanwhile.
   has_run,       ///< It was not waiting: it has run, or was never scheduled.
 };
 
@@ -29,7 +29,7 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event();
   [[nodiscard]] bool waiting() const noexcept { return manager_ != nullptr && slot_ != kNone; }
-  /// When it is to run, if it waits.
+  /// When the event is due; valid while waiting().
   [[nodiscard]] Time due() const noexcept { return due_; }
 
  private:
@@ -40,9 +40,9 @@ class Event {
   std::size_t slot_ = kNone;
   Time due_{};
   std::uint64_t order_ = 0;
-  /// While the procedure runs: a record on the stack of the thread that runs it, which learns from it when the event is
-  /// destroyed meanwhile. There are several when a procedure lets the monitor go and the event, scheduled again, runs
-  /// in another thread, too.
+  /// A record on the stack of each thread that runs the procedure; it tells that thread if the event is destroyed
+  /// meanwhile. There are several if a procedure releases the monitor and the event, scheduled again, runs in another
+  /// thread, too.
   struct Run {
     bool gone = false;
     Run* next = nullptr;
@@ -51,7 +51,7 @@ class Event {
 };
 
 /// A heap of events over an injected clock. Not thread-safe: under the host's monitor. Scheduling and cancelling cost
-/// O(log n) of the events that wait; events due at the same time run in the order in which they were scheduled.
+/// O(log n) for n waiting events; events due at the same time run in the order in which they were scheduled.
 class EventManager {
  public:
   explicit EventManager(const Clock& clock) : clock_(clock) {}

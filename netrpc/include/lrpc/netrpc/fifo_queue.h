@@ -1,4 +1,4 @@
-// A queue that allocates nothing in the steady state. (std::deque takes a block and gives one back every few elements.)
+// A queue that allocates nothing in the steady state. (std::deque allocates a block and frees one every few elements.)
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace lrpc::netrpc {
 
-/// First in, first out, in a ring of places that are used again. `T` is default-constructible and moves without
-/// throwing; a place that nothing lies in has a T{}. Grows to twice its size; when it becomes empty it gives its places
-/// back if there are more than it keeps. Not thread-safe.
+/// First in, first out, in a ring of reused places. `T` is default-constructible and moves without throwing; an empty
+/// place holds a T{}. The ring doubles when it is full; when the queue becomes empty, it frees its places if there are
+/// more than `kept`. Not thread-safe.
 template <class T>
 class FifoQueue {
  public:
-  /// `kept`: with up to so many elements it allocates nothing once it has had them. What has a bound of its own gives
-  /// that bound.
+  /// `kept`: how many places stay allocated. Up to this size the queue allocates nothing once it has been that large.
+  /// If the number of elements has a bound, pass that bound.
   explicit FifoQueue(std::size_t kept = 64) noexcept : kept_(kept) {}
   /// `other` is empty then.
   FifoQueue(FifoQueue&& other) noexcept

@@ -26,19 +26,20 @@
 
 namespace lrpc::netrpc {
 
-/// The semantics of a protocol's sessions. Where a service is needed, any protocol that gives it can stand.
+/// The service that a protocol's sessions give. A protocol that needs a service can stand on any protocol that gives
+/// it.
 enum class Service : std::uint8_t {
   datagram,     ///< push(): unreliable delivery of messages between hosts.
   transaction,  ///< call(): a request and its reply.
 };
 
-/// What an option's value must be; it is checked with the graph.
+/// The type of an option's value, checked with the graph.
 enum class OptionType : std::uint8_t {
   text,      ///< "veth0" or veth0
   number,    ///< 8
   rate,      ///< 0.05: from 0 to 1
   duration,  ///< 10ms, 5s, 250us, 7ns
-  list,      ///< [10.0.0.1, "a text"]: texts, or none
+  list,      ///< [10.0.0.1, "a text"]: texts; may be empty
 };
 
 struct OptionDescription {
@@ -46,13 +47,12 @@ struct OptionDescription {
   OptionType type = OptionType::text;
   std::string_view summary{};  ///< With the unit and the default.
   bool required = false;
-  /// Of a number or a duration: the range, both ends included, written as in a graph. Empty: no bound.
+  /// For numbers and durations: the range, both ends included, written as in a graph. Empty: no bound.
   std::string_view least{};
   std::string_view most{};
 };
 
-/// The options that a graph gives an instance. They have been checked: the types are right, all are in
-/// their ranges, none is unknown.
+/// The options that a graph gives an instance. They have been checked: types and ranges are right, none is unknown.
 class Options {
  public:
   void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
@@ -62,9 +62,9 @@ class Options {
   [[nodiscard]] std::uint64_t number(std::string_view name, std::uint64_t fallback) const;
   [[nodiscard]] double rate(std::string_view name, double fallback) const;
   [[nodiscard]] Duration duration(std::string_view name, Duration fallback) const;
-  /// Empty: it is not given, or has no items.
+  /// Empty: the option is not given, or has no items.
   [[nodiscard]] std::vector<std::string> list(std::string_view name) const;
-  /// As they are shown: lists as "[a, b]".
+  /// The options as text, for display; a list is "[a, b]".
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all() const noexcept { return values_; }
 
  private:
@@ -83,10 +83,10 @@ struct MicroDescription {
 struct InstanceParts {
   Host& host;
   std::string name;
-  std::vector<Protocol*> below;  ///< As the graph names them; outlive the instance.
+  std::vector<Protocol*> below;  ///< In the graph's order; outlive the instance.
   Options options;
   std::vector<MicroDescription> inside{};
-  bool many_ports_below = false;  ///< What it stands on has peers that are hosts and ports.
+  bool many_ports_below = false;  ///< A peer of a protocol below is a host and a port.
 };
 
 /// A kind of protocol that graphs can name. Each protocol's folder has one function that returns its own.
@@ -94,15 +94,15 @@ struct ProtocolKind {
   std::string name{};  ///< In capitals: CHANNEL.
   std::string summary{};
   Service gives = Service::datagram;
-  /// Gives the service of the protocol below, whichever that is. `gives` and the needs of its one `below` do not count.
+  /// Gives the service of the protocol below, whichever that is. `gives` and the needs of its one `below` are ignored.
   bool transparent = false;
   /// Whether, with these options, a peer is a host and a port. Null: a peer is always a host alone.
   std::function<bool(const Options&)> many_ports{};
   /// Distinguishes two ports of one host. Other kinds cannot stand on a protocol with many ports.
   bool tells_ports_apart = false;
-  /// The same, but its own peers are hosts alone: they show who they are, wherever they are.
+  /// The same, but its own peers are hosts alone: each proves its identity, whatever its port.
   bool identifies_hosts = false;
-  /// `open` needs the peer's port: there is no usual one.
+  /// `open` needs the peer's port: there is no default.
   bool needs_port = false;
   /// May execute a request any number of times. So may a protocol that passes calls on to it.
   bool repeats = false;
@@ -110,11 +110,12 @@ struct ProtocolKind {
     std::string role{};  ///< For errors: "the protocol for small messages".
     Service needs = Service::datagram;
   };
-  std::vector<Below> below{};        ///< One each; none for devices.
-  bool last_below_repeats = false;   ///< Any number more of the last one.
-  bool last_below_optional = false;  ///< The last one may be left out.
+  std::vector<Below> below{};        ///< One entry each; empty for devices.
+  bool last_below_repeats = false;   ///< A graph may name more than one of the last one.
+  bool last_below_optional = false;  ///< A graph may omit the last one.
   std::vector<OptionDescription> options{};
-  /// Of a composite protocol: the micro-protocols that may be named between its braces; then there must be braces.
+  /// For a composite protocol: the micro-protocols that a graph may name between its braces. Not empty: it must have
+  /// braces.
   struct Micro {
     std::string name{};
     std::vector<OptionDescription> options{};
@@ -130,9 +131,9 @@ struct ProtocolKind {
     Service gives = Service::datagram;
     bool repeats = false;
   };
-  /// What the protocol gives with these inside, in place of `gives` and `repeats`. Null: those two count.
+  /// What the protocol gives with these inside, instead of `gives` and `repeats`. Null: those two hold.
   std::function<Given(const std::vector<std::string>&)> inside_gives{};
-  /// The lines that a picture shows for these micro-protocols, after the check.
+  /// The lines that a picture shows for these micro-protocols, called after the check.
   std::function<std::vector<std::string>(const std::vector<std::string>&)> draw_inside{};
   std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};
 };
@@ -157,9 +158,9 @@ struct InstanceDescription {
   std::vector<MicroDescription> inside;
   std::vector<std::string> drawn_inside;  ///< The result of ProtocolKind::draw_inside.
   int line = 0;
-  Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
-  bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
-  bool many_ports_below = false;      ///< The same of what it stands on.
+  Service gives = Service::datagram;  ///< For a transparent kind: the service below.
+  bool many_ports = false;            ///< A peer is a host and a port: protocols above must tell ports apart.
+  bool many_ports_below = false;      ///< The same for a protocol below.
   bool repeats = false;               ///< It may execute a request several times.
 };
 
@@ -168,11 +169,12 @@ struct InstanceDescription {
 ///     description = { name "=" KIND [ options ] [ "{" { MICRO [ options ] ";" } "}" ]
 ///                     [ "over" name { "," name } ] ";" }
 ///     options     = "(" [ option { "," option } ] ")"
-///     option      = name "=" ( word | "\"" text "\"" )
+///     option      = name "=" ( value | "[" [ value { "," value } ] "]" )
+///     value       = word | "\"" text "\""
 ///
 /// Names begin with a letter and consist of letters, digits, '_', '-' and '.'; a word may have ':', '/', '+' and '%'
 /// too. In a quoted text \" and \\ stand for " and \. Numbers are decimal or 0x..., durations carry a unit (ns, us, ms,
-/// s). What an instance stands on is defined above it, so that there are no cycles. A # begins a comment.
+/// s). The protocols below an instance are defined before it, so that there are no cycles. A # begins a comment.
 class GraphDescription {
  public:
   static constexpr std::size_t kMaxText = std::size_t{64} << 10;
@@ -181,7 +183,7 @@ class GraphDescription {
   static constexpr std::size_t kMaxInside = 64;  ///< Micro-protocols of one.
   static constexpr std::size_t kMaxWord = 255;   ///< Characters of a name or of an option's value.
 
-  /// Errors: invalid_argument, whose text has all faults, one a line: "LINE: reason, what to do".
+  /// Errors: invalid_argument, whose text lists all faults, one per line: "LINE: reason, what to do".
   static Result<GraphDescription> parse(std::string_view text, const ProtocolKinds& kinds);
   [[nodiscard]] const std::vector<InstanceDescription>& instances() const noexcept { return instances_; }
   /// A picture of boxes and lines, in text; higher protocols are above. A graph too large to draw becomes a list.

@@ -53,14 +53,15 @@ class Peers {
   void heard(HostAddress host, BootId boot_id);
   /// Forgets a host, when nothing refers to it any more.
   void forget(HostAddress host) noexcept;
-  /// The MTU of the link by which `host` receives, as `host` has said; 0: it has not. Longer packets may be lost there.
+  /// The MTU of the link by which `host` receives, as `host` advertises it; 0: unknown. Longer packets may be lost
+  /// there.
   [[nodiscard]] std::size_t mtu(HostAddress host) noexcept;
-  /// Records the MTU that `host` has said. A lie costs only `host` itself: it gets smaller packets (of at least
-  /// kLeastMtu), never larger ones than without it.
+  /// Records the MTU that `host` advertises. A false one harms only `host` itself: it gets smaller packets (of at least
+  /// kLeastMtu), never larger ones than without the advertisement.
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
   /// Changes with every path_changed(). Compare it first: as long as it is the same, no path has changed.
   [[nodiscard]] std::uint32_t path_changes() const noexcept { return path_changes_; }
-  /// Changes when the way to `host` or its MTU has changed, or may have changed for all hosts. All unknown hosts have
+  /// Changes when the path to `host` or its MTU has changed, or when all paths may have changed. All unknown hosts have
   /// the same number.
   [[nodiscard]] std::uint32_t path_changes(HostAddress host) noexcept;
   /// Records that `host` is reached another way.
@@ -78,13 +79,13 @@ class Peers {
   Map<HostKey, BootId> boots_;
   Map<HostKey, std::size_t> mtus_;
   std::uint32_t path_changes_ = 0;
-  std::uint32_t of_all_ = 0;            ///< What it was when the paths of all hosts had changed,
-  Map<HostKey, std::uint32_t> of_one_;  ///< and, since then, when those of one had.
+  std::uint32_t of_all_ = 0;            ///< path_changes_ when all paths last changed,
+  Map<HostKey, std::uint32_t> of_one_;  ///< and when a host's path changed since then.
   std::vector<Rebooted> watchers_;
 };
 
-/// Notices that the paths to one host have changed. A protocol then opens its session below, or asks for its sizes,
-/// again. A peer that causes changes often costs each message to it some look-ups.
+/// Notices that the paths to one host have changed. After a change a protocol opens its session below, or asks for its
+/// sizes, again. If a peer causes changes often, each message to it costs some look-ups.
 class PathChanges {
  public:
   /// Whether the paths have changed since the last call. One comparison, as long as no path to any host has changed.
@@ -118,8 +119,8 @@ class Engine {
   /// true or until `deadline`. It releases the monitor meanwhile. The waiting thread may shepherd messages that arrive.
   /// Returns done().
   virtual bool wait(Host& host, const std::function<bool()>& done, Time deadline) = 0;
-  /// Call it inside the monitor after a change that a `done` waits for. Otherwise a thread that waits while another one
-  /// receives notices the change only at its deadline.
+  /// Call it inside the monitor after a change that may make a waiting thread's `done()` true. Otherwise a thread that
+  /// waits while another one receives notices the change only at its deadline.
   virtual void wake(Host& host) noexcept = 0;
   /// Runs a user's `procedure` in the calling thread, which is inside the monitor and leaves it meanwhile. If the
   /// procedure takes long, other threads receive. The graph may have changed when this returns.
@@ -128,11 +129,11 @@ class Engine {
 
 struct HostOptions {
   std::string name = "host";                         ///< For traces.
-  HostAddress address;                               ///< The host's own, as it is written into headers.
+  HostAddress address;                               ///< The host's own, written into headers.
   BootId boot_id = 0;                                ///< Zero: one is drawn.
-  std::uint64_t seed = 0;                            ///< Of random(), for tests; zero: its numbers are the kernel's.
+  std::uint64_t seed = 0;                            ///< Of random(), for tests; zero: the kernel supplies its numbers.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
-  /// Returns true while memory is short: then the host begins no new peer, session or channel. Called inside the
+  /// Returns true while memory is short: then the host accepts no new peer, session or channel. Called inside the
   /// monitor.
   std::function<bool()> short_of_memory = [] { return false; };
   /// Gets lines for the log that the administrator should read. Called inside the monitor; must not block. If it throws
@@ -171,12 +172,12 @@ class Host {
   }
   static constexpr std::uint64_t kNotices = 20;
   static constexpr Duration kNoticePause = std::chrono::seconds(10);
-  /// Random numbers. Without HostOptions::seed nobody can guess them, whoever has seen others, and each takes a system
-  /// call; with it they are reproducible. Not for keys. Under the monitor.
+  /// A random number. Without HostOptions::seed it costs a system call and cannot be guessed from other ones; with a
+  /// seed the numbers are reproducible. Not for keys. Under the monitor.
   [[nodiscard]] std::uint64_t random() noexcept;
   /// Secret to this host: seeds the hashes of maps whose keys peers choose.
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
-  /// While it is true, requests for new state that come in packets are dropped; their senders send them again.
+  /// While true, packets that ask for new state are dropped; their senders retransmit them.
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }
 
  private:
@@ -188,12 +189,12 @@ class Host {
   Monitor monitor_;
   BufferPool pool_;
   EventManager events_;
-  std::uint64_t state_;  ///< Of the numbers that follow from a seed.
+  std::uint64_t state_;  ///< Of the generator, if there is a seed.
   std::uint64_t hash_seed_;
   Peers peers_;
   Groups groups_;
-  std::uint64_t notices_ = kNotices;  ///< That may still be told.
-  std::uint64_t left_out_ = 0;        ///< Notices, since the last one that was told.
+  std::uint64_t notices_ = kNotices;  ///< How many may be logged at once now.
+  std::uint64_t left_out_ = 0;        ///< Notices dropped since the last logged one.
   Time refilled_{};
 };
 

@@ -1,5 +1,4 @@
-// The map manager: one identifier to another, in time that does not depend on how many there are (The x-Kernel §II.A
-// and Figure 6).
+// The map manager: maps one identifier to another in constant time (The x-Kernel §II.A and Figure 6).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ namespace lrpc::netrpc {
   return x;
 }
 
-/// The next of splitmix64's numbers.
+/// The next number of splitmix64.
 [[nodiscard]] constexpr std::uint64_t next_random(std::uint64_t& state) noexcept {
   std::uint64_t x = state += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -50,8 +49,8 @@ class Map {
     last_ = at;
     return &slots_[at].value;
   }
-  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large;
-  /// throws std::bad_alloc, and changes nothing, only if that fails where seven of eight slots are taken.
+  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large.
+  /// Throws std::bad_alloc, and changes nothing, only if that allocation fails and seven of eight slots are taken.
   Value& bind(const Key& key, Value value) {
     if ((size_ + 1) * 2 > slots_.size()) make_room();
     const std::size_t at = find(key);
@@ -67,7 +66,7 @@ class Map {
   bool unbind(const Key& key) noexcept {
     std::size_t hole = find(key);
     if (!slots_[hole].used) return false;
-    // Its destructor may come back here: only once the map is whole again.
+    // Destroyed at the return, when the map is consistent again: the destructor may use the map.
     [[maybe_unused]] const Value dropped = std::move(slots_[hole].value);
     slots_[hole] = Slot{};
     --size_;
@@ -102,7 +101,7 @@ class Map {
     for (const Key& key : doomed) unbind(key);
     return doomed.size();
   }
-  /// Without memory the entries go one by one.
+  /// Without memory for an empty table it unbinds the entries one by one.
   void clear() noexcept {
     if (empty()) return;
     try {

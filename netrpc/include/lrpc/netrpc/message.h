@@ -35,7 +35,7 @@ class Message {
     return *this;
   }
   ~Message() {
-    if (first_.buffer != nullptr || first_.next != nullptr) clear();  // most have been moved from
+    if (first_.buffer != nullptr || first_.next != nullptr) clear();  // most were moved from
   }
 
   /// A message of `size` bytes, not initialised, in one buffer behind kHeadroom free bytes: write them through bytes().
@@ -79,7 +79,7 @@ class Message {
     size_ -= size;
     return bytes;
   }
-  /// The same with the scratch on board, for headers: `Header<N>` is what a codec decodes from.
+  /// The same with the scratch memory inside, for headers: a codec decodes from a `Header<N>`.
   template <std::size_t N>
   struct Header {
     std::byte storage[N];
@@ -94,16 +94,16 @@ class Message {
   /// A second message over the same bytes. May fail (pool exhausted): then the result is not allocated() though this
   /// one is.
   [[nodiscard]] Message share() const noexcept;
-  /// Takes the first `size` bytes (at most size()) off and returns them as a message of their own that shares the
-  /// bytes.
+  /// Takes off the first `size` bytes (at most size()) and returns them as a message that shares the bytes. It is
+  /// shorter if the pool has no slice left.
   [[nodiscard]] Message split(std::size_t size) noexcept;
   /// Appends `tail` without copying its bytes. Returns false, and changes neither, if the pool has no slice left.
   [[nodiscard]] bool append(Message&& tail) noexcept;
   /// Drops everything behind the first `size` bytes, such as padding. No effect on a shorter message.
   void truncate(std::size_t size) noexcept;
-  /// Before a message that has arrived is kept: copies it into one smaller buffer if it lies in larger ones than its
-  /// bytes and the headers popped off them need, because padding was cut off or its sender has cut it small. Without
-  /// memory it stays where it is: count its footprint() afterwards.
+  /// Call it before keeping a message that has arrived. Copies the message into one smaller buffer if its buffers are
+  /// larger than its bytes and the headers popped off them need: padding was cut off, or the sender has sent small
+  /// fragments. Without memory it stays where it is: read footprint() afterwards.
   void fit() noexcept;
   /// Releases all bytes; the message is as after Message(pool).
   void clear() noexcept;
@@ -111,13 +111,13 @@ class Message {
   /// Bytes of the pool that the message holds, counted in whole buffers, shared ones included.
   [[nodiscard]] std::size_t footprint() const noexcept;
   [[nodiscard]] bool contiguous() const noexcept { return first_.next == nullptr; }
-  /// The bytes, if contiguous(). May be written by the owner of a message nobody shares.
+  /// The bytes, if contiguous(). The owner may write them if no other message shares them.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
     return first_.buffer == nullptr ? std::span<std::byte>() : std::span<std::byte>(first_.bytes(), first_.size);
   }
   /// Copies up to to.size() bytes from `from` on; returns how many.
   std::size_t copy_to(std::span<std::byte> to, std::size_t from = 0) const noexcept;
-  /// Makes the message contiguous, by a copy if it has to. False: too large, or no buffer.
+  /// Makes the message contiguous, by a copy if necessary. False: too large, or no buffer.
   [[nodiscard]] bool flatten() noexcept;
   /// Makes the message contiguous and not shared, so that its bytes may be written. Copies them if they lie in pieces
   /// or are shared. False: too large, or no buffer; the message is unchanged.

@@ -35,13 +35,16 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
   virtual ~Transaction() = default;
 
-  /// Called once, under the monitor. Errc::ok: `reply` is the answer. version_mismatch of SUN_SELECT: what its server
-  /// has said of the versions, hostile; at best u32 lowest, u32 highest in network order. Otherwise it is empty:
-  /// call_failed (executed once or not at all, through a REQUEST_REPLY any number of times: the peer is gone or has
-  /// rebooted, or its netd refused), call_aborted (the timeout passed; else the same), call_lost (a link has shrunk:
-  /// the reply, or a request that had to be sent again, is too long for it; else the same), host_unreachable,
-  /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's
-  /// are in docs/SUNRPC.md). May start the next call.
+  /// Called once, under the monitor; may start the next call. Errc::ok: `reply` is the answer. version_mismatch
+  /// (SUN_SELECT): `reply` is the server's unchecked answer; if well-formed, u32 lowest and u32 highest version in
+  /// network byte order. For the other outcomes it is empty:
+  /// - call_failed: the peer is gone or has rebooted, or its netd refused. Executed at most once; through a
+  ///   REQUEST_REPLY, any number of times.
+  /// - call_aborted: the timeout passed. Executed as for call_failed.
+  /// - call_lost: a link's MTU has shrunk: the reply, or a request that had to be sent again, is too long for it.
+  ///   Executed as for call_failed.
+  /// - host_unreachable, message_too_long, limit_reached: not executed.
+  /// - The refusals of the selection layer: bad_procedure; for SUN_SELECT see docs/SUNRPC.md.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
   /// Of a call to a group: the answer of one member, or why it failed. Called at most once for each member, in any
   /// order, just before completed(); not for members that have neither answered nor failed by then. Must not cancel the
@@ -52,17 +55,17 @@ class Transaction {
   /// count.
   [[nodiscard]] virtual bool counts(const Message& reply) noexcept;
 
-  // The protocol's that has it now: while it waits its turn.
+  // For the protocol that holds the transaction, while it waits its turn.
   Transaction* next_waiting = nullptr;
   Message waiting_request;
   Time deadline{};  ///< In the host's time; Time::max(): none.
 };
 
-/// A session: an instance of a protocol, the local end of a connection. It has the operations of its service; the
-/// others answer not_supported.
+/// A session: an instance of a protocol, the local end of a connection. It implements the operations of its service;
+/// the others fail with not_supported.
 ///
-/// `pop`, the operation that carries a message upwards, is not virtual: its one caller is the demux of the session's
-/// own protocol, which hands over the header it has decoded; so each session type declares its own.
+/// `pop`, which carries a message upwards, is not virtual: its one caller is the demux of the session's own protocol,
+/// which passes the header it has decoded. So each session type declares its own.
 class Session {
  public:
   /// `high` gets the messages that go upwards. The session belongs to `protocol`; both protocols outlive it.
@@ -74,16 +77,16 @@ class Session {
   /// Carries a message downwards that needs no answer. Errors: message_too_long, limit_reached, host_unreachable,
   /// system_error. Errc::ok means sent, not received.
   [[nodiscard]] virtual Errc push(Message message) noexcept;
-  /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`:
-  /// from now on; kNoLimit: none (but the protocol's own idea of when a peer is gone). A timeout of zero or less is
-  /// over: the call ends as call_aborted, and nothing is sent.
+  /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`
+  /// counts from now. kNoLimit: without a reply, the call ends only when the protocol considers the peer gone. Zero or
+  /// less: the call ends with call_aborted, and nothing is sent.
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
   /// Abandons a call: completed() will not be called. The peer may still execute it. No effect if `transaction` is not
   /// under way here.
   virtual void cancel(Transaction& transaction) noexcept;
   /// At the server: answers, once, the request that came with this session in Protocol::call_demux().
   virtual void reply(Message message) noexcept;
-  /// See control.h. Passes requests that it does not know to the layer below.
+  /// See control.h. A session passes requests that it does not know to the layer below; by default, to its protocol.
   [[nodiscard]] virtual Errc control(control::Request& request) noexcept;
 
   [[nodiscard]] Protocol& protocol() const noexcept { return protocol_; }
@@ -91,8 +94,8 @@ class Session {
   [[nodiscard]] const ParticipantSet& participants() const noexcept { return participants_; }
   [[nodiscard]] HostAddress peer() const noexcept { return participants_.remote.host; }
 
-  /// The session of the layer above, if all messages that arrive here go to the same one: it saves that layer's demux
-  /// the search. The layer above sets it; not owned.
+  /// The session of the layer above, if all messages that arrive here go to the same one: that layer's demux then need
+  /// not search. The layer above sets it; not owned.
   Session* above = nullptr;
 
  protected:
@@ -128,17 +131,17 @@ class Protocol {
   /// A session to the participants, made or taken from the cache, for the protocol `high`. Never blocks. Errors:
   /// host_unreachable, limit_reached, invalid_argument (a participant is missing), not_supported, system_error.
   virtual Result<SessionRef> open(Protocol& high, const ParticipantSet& participants);
-  /// From now on messages for participants.protocol (and the other fields that are given) go to `high`. When a new
-  /// peer's first message arrives, this protocol makes a session and calls high.open_done(). Errors: name_taken,
-  /// system_error, invalid_argument.
+  /// From now on messages for participants.protocol (and the other fields that are set) go to `high`. When a new peer's
+  /// first message arrives, this protocol makes a session and calls high.open_done(). Errors: name_taken, system_error,
+  /// invalid_argument.
   virtual Status open_enable(Protocol& high, const ParticipantSet& participants);
-  /// Ends open_enable(). Existing sessions go on.
+  /// Reverses open_enable(). Existing sessions stay open.
   virtual void open_disable(Protocol& high, const ParticipantSet& participants) noexcept;
 
   // ---- called by protocols below ----
 
-  /// A session has been created passively for this protocol. It may keep a reference; an error makes the layer below
-  /// drop the session and the message.
+  /// The layer below has created a session for this protocol, for a peer's first message. This protocol may keep a
+  /// reference. An error makes the layer below drop the session and the message.
   [[nodiscard]] virtual Errc open_done(Session& lower, const ParticipantSet& participants) noexcept;
   /// Takes a message that has arrived through `lower`: finds or makes its session, and pops it there. Faults of the
   /// message are counted, not returned, because nobody could handle them.

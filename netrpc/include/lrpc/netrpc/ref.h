@@ -5,8 +5,8 @@
 
 namespace lrpc::netrpc {
 
-/// Shares a T, which has a member `references_`, and `unreferenced()` for when the last of them goes. Not thread-safe:
-/// under the host's monitor.
+/// A counted reference to a T. T has a counter `references_` and a function `unreferenced()`, which is called when the
+/// last reference is dropped. Not thread-safe: under the host's monitor.
 template <class T>
 class Ref {
  public:

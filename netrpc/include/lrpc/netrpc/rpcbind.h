@@ -23,12 +23,12 @@ struct SunProgram {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
   std::uint16_t port = 0;
-  HostAddress host{};  ///< Where clients shall call it; unknown: at any address of this host. rpcbind checks neither.
+  HostAddress host{};  ///< Where clients call it; unknown: any address of this host. rpcbind checks neither.
   SunTransport transport = SunTransport::udp;
 };
 
 struct RpcbindOptions {
-  std::string socket = "/run/rpcbind.sock";    ///< Of the local rpcbind, which learns by it which user asks.
+  std::string socket = "/run/rpcbind.sock";    ///< Of the local rpcbind, which learns the caller's user from it.
   Duration timeout = std::chrono::seconds(5);  ///< Bound on the time that a function here takes; at most a day.
   /// First removes what is registered for this program, version and transport, as servers made by rpcgen do: a server
   /// that has crashed leaves its registration behind. Root removes everybody's registrations, others only their own.
@@ -51,8 +51,8 @@ class RpcbindRegistration {
   /// Removes the registration, unless another server has replaced it, or there is no memory for what rpcbind lists.
   /// Blocks up to the timeout.
   ~RpcbindRegistration();
-  /// The same for all of these, which are as moved from then. Blocks up to `timeout` in all: an rpcbind that does not
-  /// answer keeps its entries.
+  /// The same for all of these, which are then as if moved from. Blocks up to `timeout` in all: if rpcbind does not
+  /// answer, it keeps its entries.
   static void end_all(std::span<RpcbindRegistration> registrations,
                       Duration timeout = std::chrono::seconds(5)) noexcept;
 
@@ -65,11 +65,12 @@ class RpcbindRegistration {
 
 /// Asks the rpcbind of `host`, at port 111, for the port of a version of a program over `transport`: in rpcbind's
 /// version 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same
-/// host, in whose name it is asked. `gone`: as call_and_wait_inside() has it. The thread is not inside the monitor.
+/// host; it opens the session. `gone`: see call_and_wait_inside(). The calling thread must not be inside the monitor.
 /// Blocks up to `timeout`. Errors: name_unknown (the program is not registered, or there is no rpcbind at that port),
-/// version_mismatch (no version of rpcbind in common), bad_message, limit_reached, call_aborted (the time is over),
+/// version_mismatch (no version of rpcbind in common), bad_message, limit_reached, call_aborted (timeout),
 /// call_cancelled (`gone`), those of Protocol::open() and Transaction::completed().
-/// rpcbind may know only another version of the program: a call to that ends with version_mismatch.
+/// If rpcbind knows only another version of the program, it returns that one's port: a call to it ends with
+/// version_mismatch.
 [[nodiscard]] Result<std::uint16_t> rpcbind_port(
     Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program, std::uint32_t version,
     Duration timeout = std::chrono::seconds(5), SunTransport transport = SunTransport::udp,

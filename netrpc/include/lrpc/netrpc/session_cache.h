@@ -1,5 +1,5 @@
-// Sessions that a protocol keeps by peer: found in constant time, let go of when idle, never more than a limit, because
-// any host that sends a message makes one (RPC in the x-Kernel §5: "always to cache open sessions").
+// Sessions that a protocol keeps by peer: found in constant time and dropped when idle. Their number is limited,
+// because any host that sends a message creates one (RPC in the x-Kernel §5: "always to cache open sessions").
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ template <class Asked, class Object>
   if (outcome == Errc::ok) request = std::get<Asked>(any);
   return outcome;
 }
-/// The longest message that `below` (a protocol or a session) carries without cutting it. 0: it does not say.
+/// The longest message that `below` (a protocol or a session) carries unfragmented. 0: it does not say.
 template <class Object>
 [[nodiscard]] std::size_t carried_uncut(Object& below) noexcept {
   OptimumMessage optimum;
@@ -61,13 +61,13 @@ class CachedSession : public Session {
   CachedSession(Protocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key)
       : Session(protocol, high, participants), key_(key) {}
   [[nodiscard]] const PeerKey& key() const noexcept { return key_; }
-  /// Set by every message that moves through the session: cheaper than a look at the clock.
+  /// Set by every message that moves through the session: cheaper than reading the clock.
   bool used = false;
 
  protected:
-  /// True while timers or saved messages of its own depend on the session: it is not idle though nobody refers to it.
+  /// True while the session's own timers or saved messages need it: then it is not idle even if nobody refers to it.
   [[nodiscard]] virtual bool busy() const noexcept { return false; }
-  /// Called at each sweep that leaves the session there.
+  /// Called by each sweep that keeps the session.
   virtual void swept() noexcept {}
 
  private:
@@ -83,16 +83,16 @@ class SessionCache {
   /// for between half of this time and all of it. A sweep looks for such sessions, as long as there are sessions.
   SessionCache(Host& host, std::size_t limit, Duration idle);
 
-  /// Who makes a session.
+  /// What causes a session to be made.
   enum class Origin : std::uint8_t {
     opened,   ///< A protocol above.
-    of_peer,  ///< A message that has come: these leave a quarter of the limit to those that are opened.
+    of_peer,  ///< A peer's message: such sessions leave a quarter of the limit to opened ones.
   };
 
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
-  /// Keeps `session`. At the limit a session that nothing refers to makes room, first one that has not been used
-  /// lately. If a few tries find none, all that nothing refers to make room for a peer's, once in 10 ms. If that does
-  /// not help, or the host is short of memory, keeps nothing and returns false. O(1), but for that.
+  /// Keeps `session`. At the limit it drops a session that nothing refers to and that was not used lately. If a few
+  /// tries find none and `origin` is of_peer, it calls drop_idle(), at most once in 10 ms. If that does not help, or
+  /// the host is short of memory, it keeps nothing and returns false. O(1), except for drop_idle().
   [[nodiscard]] bool add(CachedSession& session, Origin origin);
   void remove(CachedSession& session) noexcept;
   /// Changes the key of `session`, which is kept here, to `key`, which no other session has.

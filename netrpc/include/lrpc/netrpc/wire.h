@@ -13,7 +13,7 @@
 
 namespace lrpc::netrpc {
 
-/// Writes fields one behind the other. The caller knows that there is room: a header's size is a constant.
+/// Writes fields one after another. The caller ensures that there is room: a header's size is a constant.
 class WireWriter {
  public:
   explicit WireWriter(std::byte* to) noexcept : at_(to) {}
@@ -50,14 +50,14 @@ class WireWriter {
   std::byte* at_;
 };
 
-/// Reads what WireWriter wrote, from bytes that the caller has counted.
+/// Reads what WireWriter wrote. The caller has checked that there are enough bytes.
 class WireReader {
  public:
   explicit WireReader(const std::byte* from) noexcept : at_(from) {}
 
   template <std::unsigned_integral T>
   [[nodiscard]] T get() noexcept {
-    // One load: compilers do not make one of the bytes of a field that is read this way, and headers have many fields.
+    // One load: compilers do not merge the loads of single bytes here, and headers have many fields.
     T value;
     std::memcpy(&value, at_, sizeof value);
     at_ += sizeof value;
@@ -90,7 +90,7 @@ class WireReader {
   const std::byte* at_;
 };
 
-/// Of serial numbers, over their wrap-around: how far `a` is ahead of `b`.
+/// How far the serial number `a` is ahead of `b`, also across the wrap-around.
 [[nodiscard]] constexpr std::int32_t ahead(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b);
 }

@@ -1,5 +1,5 @@
-// XDR (RFC 4506), which Sun RPC's arguments and results are written in: words of four bytes, the highest byte first.
-// Bytes are padded to whole words. Structs are their members one behind the other; enums are words.
+// XDR (RFC 4506), the encoding of Sun RPC's arguments and results: words of four bytes, the highest byte first. Bytes
+// are padded to whole words. A struct is its members one after another; an enum is a word.
 #pragma once
 
 #include <bit>
@@ -32,19 +32,19 @@ class XdrWriter {
   XdrWriter& boolean(bool value) { return word(value ? 1 : 0); }
   XdrWriter& real(float value) { return word(std::bit_cast<std::uint32_t>(value)); }
   XdrWriter& real(double value) { return hyper(std::bit_cast<std::uint64_t>(value)); }
-  /// Fixed-length opaque data: the bytes, zeros. The reader knows how many there are.
+  /// Fixed-length opaque data: the bytes, padded with zeros. Their number is not written; the reader knows it.
   XdrWriter& fixed(std::span<const std::byte> bytes) {
     std::byte* const to = grow(xdr_padded(bytes.size()));
     if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     return *this;
   }
-  /// Variable-length opaque data, or a string: its length, its bytes, zeros.
+  /// Variable-length opaque data, or a string: its length, then its bytes, padded with zeros.
   XdrWriter& opaque(std::span<const std::byte> bytes) {
     return word(static_cast<std::uint32_t>(bytes.size())).fixed(bytes);
   }
   XdrWriter& text(std::string_view text) { return opaque(std::as_bytes(std::span(text))); }
 
-  /// What was written, until the next change.
+  /// The bytes written so far; valid until the next change.
   [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
   void clear() noexcept { bytes_.clear(); }
 
@@ -78,7 +78,7 @@ class XdrReader {
   }
   float real() noexcept { return std::bit_cast<float>(word()); }
   double long_real() noexcept { return std::bit_cast<double>(hyper()); }
-  /// `size` bytes, not copied. What pads them should be zero; other implementations do not look at it either.
+  /// `size` bytes, not copied. Does not check that the padding is zero; other implementations do not either.
   std::span<const std::byte> fixed(std::size_t size) noexcept {
     const std::span<const std::byte> padded = take(xdr_padded(size));
     return right_ ? padded.first(size) : padded;
@@ -95,7 +95,7 @@ class XdrReader {
   }
 
   [[nodiscard]] bool right() const noexcept { return right_; }
-  /// Right, and nothing is left.
+  /// All values were right, and no bytes are left.
   [[nodiscard]] bool at_end() const noexcept { return right_ && left_.empty(); }
   /// The bytes that are not read yet.
   [[nodiscard]] std::span<const std::byte> rest() const noexcept {
