@@ -1,4 +1,4 @@
-// What may fail for want of memory where somebody goes on without it.
+// Runs work that may fail for lack of memory, where the caller can go on without it.
 #pragma once
 
 #include <new>

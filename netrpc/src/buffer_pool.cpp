@@ -11,7 +11,7 @@ class BufferPool::Lock {
  public:
   explicit Lock(std::atomic_flag& flag) noexcept : flag_(flag) {
     while (flag_.test_and_set(std::memory_order_acquire)) {
-      // A holder that has been switched out is waited for in the kernel, on a flag that only this process maps.
+      // If the holder was preempted, waits in the kernel, on a flag that only this process maps.
       flag_.wait(true, std::memory_order_relaxed);
     }
   }
@@ -47,8 +47,8 @@ void BufferPool::destroy(Buffer* list) noexcept {
   }
 }
 
-/// At the limit, what lies idle in other sizes makes room for `size`: a flood of messages of one size must not take the
-/// others' share for good. Returns what is to be destroyed, outside the lock.
+/// At the limit, gives up idle buffers of other sizes to make room for one of `size` bytes: a flood of messages of one
+/// size must not take the others' share for good. Returns the buffers that the caller must destroy outside the lock.
 Buffer* BufferPool::make_room_locked(std::uint32_t size) noexcept {
   Buffer* idle = nullptr;
   for (Buffer*& list : free_) {
@@ -121,7 +121,7 @@ void BufferPool::stock(std::size_t count) noexcept {
     }
     while (made != nullptr) release(*std::exchange(made, made->next_free));
   }
-  if (Slice* const slice = take_slice()) put_slice(*slice);  // a block of them
+  if (Slice* const slice = take_slice()) put_slice(*slice);  // allocates a block of slices
 }
 
 Slice* BufferPool::take_slice() noexcept {

@@ -1,4 +1,5 @@
-// Memory of objects that come and go with each message: used again, so that they cost no allocation once warm.
+// Memory of objects that come and go with each message. It is reused, so that they cost no allocation in the steady
+// state.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace lrpc::netrpc {
 
-/// Under the host's monitor. Every object has been destroyed before this is.
+/// Under the host's monitor. All objects must be destroyed before this.
 template <class Object>
 class Cells {
  public:
@@ -24,7 +25,7 @@ class Cells {
   template <class... Arguments>
   [[nodiscard]] Object* make(Arguments&&... arguments) noexcept {
     if (free_ == nullptr) {
-      void* const memory = std::malloc(sizeof(Cell));  // kept for good: not to come from a daemon's reserve
+      void* const memory = std::malloc(sizeof(Cell));  // never freed: must not use up a daemon's reserve
       if (memory == nullptr) return nullptr;
       free_ = ::new (memory) Cell{nullptr};
     }

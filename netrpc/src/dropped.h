@@ -1,11 +1,11 @@
-// What is dropped is counted.
+// Counts dropped messages.
 #pragma once
 
 #include <cstdint>
 
 namespace lrpc::netrpc {
 
-/// For the last line about a message: `return dropped(counted.malformed);`.
+/// For the line that drops a message: `return dropped(counted.malformed);`.
 inline void dropped(std::uint64_t& counter) noexcept { ++counter; }
 
 }  // namespace lrpc::netrpc

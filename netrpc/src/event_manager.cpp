@@ -5,7 +5,7 @@
 namespace lrpc::netrpc {
 
 Event::~Event() {
-  if (waiting()) manager_->cancel(*this);  // otherwise the manager may be gone
+  if (waiting()) manager_->cancel(*this);  // if not waiting, the manager may be destroyed
   for (Run* run = runs_; run != nullptr; run = run->next) run->gone = true;
 }
 
@@ -43,7 +43,7 @@ std::optional<Time> EventManager::next_due() const noexcept {
 
 std::size_t EventManager::run_due() {
   const Time now = clock_.now();
-  const std::uint64_t last = order_;  // what is scheduled from here on waits for the next time
+  const std::uint64_t last = order_;  // events scheduled from here on wait for the next call
   std::size_t ran = 0;
   while (!heap_.empty() && heap_.front()->due_ <= now && heap_.front()->order_ <= last) {
     Event& event = *heap_.front();
@@ -53,7 +53,7 @@ std::size_t EventManager::run_due() {
     event.procedure_();
     ++ran;
     if (run.gone) continue;
-    // Not always the first: another thread may have begun later and still be at it.
+    // Not always the first: another thread may have begun later and may still run the procedure.
     Event::Run** link = &event.runs_;
     while (*link != &run) link = &(*link)->next;
     *link = run.next;

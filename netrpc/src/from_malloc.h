@@ -1,5 +1,5 @@
-// Memory that strangers can fill: from malloc(3), and not from a daemon's reserve (lrpc::reserve), which operator new
-// takes where malloc has nothing.
+// Memory for data of untrusted peers: it comes from malloc(3), and never from a daemon's reserve (lrpc::reserve), which
+// operator new takes when malloc fails.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace lrpc::netrpc {
 
-/// An allocator (C++ [allocator.requirements]). Throws std::bad_alloc where malloc has nothing.
+/// An allocator (C++ [allocator.requirements]). Throws std::bad_alloc when malloc fails.
 template <class T>
 struct FromMalloc {
   using value_type = T;

@@ -1,4 +1,5 @@
-// Room for a layer's header: what it takes of the sizes that the layer below carries, and where it goes in a reply.
+// Room for a layer's header: how much smaller it makes the sizes that the layer below carries, and where it is written
+// in a reply.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 
 namespace lrpc::netrpc {
 
-/// What every protocol carries. A longer message is kept while it is sent: the protocol below may turn out to carry
-/// less.
+/// The size that every protocol carries. A layer that sends a longer message keeps a copy meanwhile: the protocol below
+/// may refuse it as too long.
 inline constexpr std::size_t kSurelyCarried = 512;
 
-/// For the answer `outcome` of the layer below to `request`, in a layer whose header has `size` bytes: that many fewer
-/// are carried. Returns `outcome`.
+/// Subtracts a header of `size` bytes from the sizes that the layer below has written into `request`. `outcome`: that
+/// layer's answer, which is returned.
 [[nodiscard]] inline Errc less_header(Errc outcome, control::Request& request, std::size_t size) noexcept {
   if (outcome != Errc::ok) return outcome;
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
@@ -25,15 +26,17 @@ inline constexpr std::size_t kSurelyCarried = 512;
   return outcome;
 }
 
-/// The same for a layer that passes on what it is asked from below, too: what is advertised above has that many more.
+/// The same for a layer that also passes on requests from below: adds the header to an AdvertisedMaximum of the
+/// protocol above.
 [[nodiscard]] inline Errc with_header(Errc outcome, control::Request& request, std::size_t size) noexcept {
   auto* const advertised = outcome == Errc::ok ? std::get_if<control::AdvertisedMaximum>(&request) : nullptr;
   if (advertised != nullptr) advertised->size += size;
   return less_header(outcome, request, size);
 }
 
-/// Where the header of a reply is to be written, `size` bytes in front of it. Null: there is no memory, and the reply
-/// is empty now. Without its header it says that the call has failed. `pool`: for a reply that has none.
+/// Makes room for a header of `size` bytes in front of a reply, and returns where to write it. Null: there is no
+/// memory, and the reply is now empty; without its header it tells the client that the call has failed. `pool`: for a
+/// reply that has none.
 [[nodiscard]] inline std::byte* push_reply_header(Message& reply, BufferPool& pool, std::size_t size) noexcept {
   if (reply.pool() == nullptr) reply = Message(pool);
   std::byte* const to = reply.push(size);

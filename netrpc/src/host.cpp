@@ -18,7 +18,7 @@ void Peers::heard(HostAddress host, BootId boot_id) {
   BootId* const known = boots_.resolve({hash_seed_, host});
   if (known == nullptr) {
     if (boots_.size() >= kMost) return;
-    attempt([&] { boots_.bind({hash_seed_, host}, boot_id); });  // without memory as if not heard
+    attempt([&] { boots_.bind({hash_seed_, host}, boot_id); });  // without memory: as if not heard
     return;
   }
   if (*known == boot_id) return;
@@ -53,7 +53,7 @@ std::uint32_t Peers::path_changes(HostAddress host) noexcept {
   return own == nullptr ? of_all_ : *own;
 }
 
-/// What cannot be remembered of one host is said of all.
+/// If a change cannot be recorded for one host, it is recorded for all.
 void Peers::path_changed(HostAddress host) noexcept {
   if (!host.known() || of_one_.size() >= kMost) return path_changed();
   ++path_changes_;
@@ -112,8 +112,8 @@ void Host::tell(std::string text) {
   options_.notice(std::move(text));
 }
 
-/// They are seen on the wire, and one number of next_random()'s gives away all that follow: without a seed each is the
-/// kernel's.
+/// These numbers are visible on the wire, and one number of next_random() reveals all that follow: so without a seed
+/// each comes from the kernel.
 std::uint64_t Host::random() noexcept { return options_.seed != 0 ? next_random(state_) : shim::make_identifier(); }
 
 }  // namespace lrpc::netrpc

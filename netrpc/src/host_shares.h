@@ -1,4 +1,4 @@
-// What each host takes of something that all have together.
+// How much each host uses of a resource that all hosts share.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lrpc::netrpc {
 
-/// Under the monitor. Allocates only for more hosts than ever before.
+/// Under the monitor. Allocates only when there are more hosts than ever before.
 using HostShares = shim::Shares<HostKey, Map<HostKey, std::size_t>>;
 
 }  // namespace lrpc::netrpc

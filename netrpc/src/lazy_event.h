@@ -1,4 +1,4 @@
-// The timer of calls that follow each other: none of them moves it.
+// A timer for consecutive calls, which they need not reschedule.
 #pragma once
 
 #include <algorithm>
@@ -7,18 +7,18 @@
 
 namespace lrpc::netrpc {
 
-/// Is left running when what it was for is over. So it may come too early: its procedure then does nothing, or sets it
-/// again for what it is for now.
+/// Stays scheduled after the call for which it was set has ended. So it may run too early: its procedure then does
+/// nothing, or schedules it for the present call.
 class LazyEvent : public Event {
  public:
   using Event::Event;
-  /// It is to run at `due`, or earlier. Time::max(): never.
+  /// Makes the event run at `due` or earlier. Time::max(): changes nothing.
   void run_by(EventManager& events, Time now, Time due) {
     if (due == Time::max() || (waiting() && due_ <= due)) return;
     due_ = due;
     events.schedule(*this, std::max(due - now, Duration(0)));
   }
-  /// For when it was set last.
+  /// The time for which it was set last.
   [[nodiscard]] Time due() const noexcept { return due_; }
 
  private:

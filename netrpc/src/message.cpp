@@ -43,7 +43,7 @@ Message Message::adopt(Buffer& buffer, std::uint32_t offset, std::uint32_t size)
 std::byte* Message::push_slowly(std::size_t size) noexcept {
   const auto count = static_cast<std::uint32_t>(size);
   if (pool_ == nullptr) return nullptr;
-  // The room in front belongs to another message over the same bytes: headers of one's own.
+  // The room in front is too small, or belongs to another message over the same bytes: take a buffer for headers.
   Buffer* const headers = pool_->take(BufferPool::kSizes[0]);
   if (headers == nullptr) return nullptr;
   if (first_.buffer != nullptr && first_.size == 0 && first_.next == nullptr) {  // nothing left in it
@@ -124,7 +124,7 @@ Message Message::split(std::size_t size) noexcept {
     Slice* into = &front.first_;
     if (front.first_.buffer != nullptr) {
       into = pool_->take_slice();
-      if (into == nullptr) return front;  // shorter than asked: the caller compares
+      if (into == nullptr) return front;  // shorter than asked: the caller compares sizes
       front.last_->next = into;
       front.last_ = into;
     }

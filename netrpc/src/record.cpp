@@ -22,7 +22,7 @@ RecordReader::State RecordReader::feed(std::span<const std::byte>& bytes) {
       const auto mark = WireReader(mark_).get<std::uint32_t>();
       last_ = mark >> 31 != 0;
       left_ = mark & 0x7fff'ffff;
-      // Fragments without a byte would go on for ever.
+      // Otherwise a record of empty fragments could go on for ever.
       wrong_ = (left_ == 0 && !last_) || left_ > longest_ - record_.size();
     }
     if (wrong_) return State::wrong;

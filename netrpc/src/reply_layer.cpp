@@ -37,12 +37,12 @@ ReplyLayer::Call* ReplyLayer::find(const TransparentSession& session, const Tran
 void ReplyLayer::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
   Call* const call = find(session, transaction);
   if (call == nullptr) return;
-  calls_.unbind(call->user);  // first: what the layer below does may come back here
+  calls_.unbind(call->user);  // first: the layer below may call this layer again
   TransparentProtocol::pass_cancel(session, *call);
   release(*call);
 }
 
-/// Lets go of the session last: its end may come back here.
+/// Drops the session last: its destruction may call this layer again.
 void ReplyLayer::release(Call& call) noexcept {
   const SessionRef session = std::exchange(call.session, {});
   call.next_free = std::exchange(free_, &call);

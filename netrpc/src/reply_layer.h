@@ -1,4 +1,5 @@
-// A transparent layer that sees the replies, too: its own transactions stand between its users' and the layer below.
+// A transparent layer that also sees the replies: it puts a transaction of its own between the user's and the layer
+// below.
 #pragma once
 
 #include <memory>
@@ -13,14 +14,14 @@ class ReplyLayer : public TransparentProtocol {
  public:
   using TransparentProtocol::TransparentProtocol;
 
-  /// Without memory for it a call is completed with limit_reached; it was not sent.
+  /// Without memory for a transaction it completes the call with limit_reached and sends nothing.
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override;
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
 
  protected:
-  /// A call through `session`, which began at `begun`, has ended with `outcome`, or is about to and a member of the
-  /// group that it goes to has answered. Returns the outcome that its user is told; may change the reply.
+  /// A call through `session`, which began at `begun`, has ended with `outcome`. For a call to a group: called also for
+  /// the answer of each member. Returns the outcome for the call's user; may change the reply.
   [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, Time begun, Errc outcome,
                                             Message& reply) noexcept = 0;
   /// Whether the transaction waits for the end of a call through `session`.
@@ -53,13 +54,13 @@ class ReplyLayer : public TransparentProtocol {
 
   [[nodiscard]] Call* take(const Transaction& user) noexcept;
   [[nodiscard]] Call* find(const TransparentSession& session, const Transaction& transaction) noexcept;
-  /// What the user is told of a reply.
+  /// The outcome for the user.
   [[nodiscard]] Errc seen(Call& call, Errc outcome, Message& reply) noexcept;
   void completed(Call& call, Errc outcome, Message&& reply) noexcept;
   void release(Call& call) noexcept;
 
   Map<const Transaction*, Call*> calls_;
-  std::vector<std::unique_ptr<Call>> all_;  ///< As many as there were at one time: kept, and used again.
+  std::vector<std::unique_ptr<Call>> all_;  ///< As many as were ever in use at once; reused.
   Call* free_ = nullptr;
 };
 

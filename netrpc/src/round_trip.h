@@ -1,5 +1,5 @@
-// How long things take, for timeouts that adapt (Jacobson): what all protocols that send again measure with. When to
-// measure (Karn: never where something was sent twice) and what to make of it is each protocol's own.
+// Measured times for adaptive timeouts (Jacobson), for all protocols that retransmit. Each protocol decides when to
+// measure (Karn: never an exchange with a retransmission) and how to use the result.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class SmoothedTime {
   }
   [[nodiscard]] constexpr bool measured() const noexcept { return measured_; }
   [[nodiscard]] constexpr Duration smoothed() const noexcept { return smoothed_; }
-  /// What it rarely exceeds: four deviations more than the smoothed value, and `margin` more at least.
+  /// What the time rarely exceeds: the smoothed value plus four deviations, and at least plus `margin`.
   [[nodiscard]] constexpr Duration bound(Duration margin = {}) const noexcept {
     return smoothed_ + std::max(4 * deviation_, margin);
   }
@@ -37,11 +37,12 @@ class SmoothedTime {
   Duration deviation_{};
 };
 
-/// How long a caller waits for a reply before it sends again. Those who call the same peer may share one.
+/// How long a caller waits for a reply before it retransmits. Callers of the same peer may share a timer.
 ///
-/// The timeout is twice the smoothed time, or four deviations more if that is longer. Its floor depends on what was
-/// lost lately. On a fast link that loses packets the wait for lost ones is all that counts: so it is short. Where
-/// nothing is lost, what is late is held up at a busy host: then the floor keeps callers from sending in vain.
+/// The timeout is twice the smoothed time, or the smoothed time plus four deviations if that is longer. Its floor
+/// depends on recent losses. On a fast link that loses packets, the wait for lost ones dominates: so the floor is low.
+/// If nothing is lost, a late reply is delayed by a busy host: so the floor is high, and callers do not retransmit
+/// needlessly.
 class RetryTimer {
  public:
   /// `lossy` and `calm`: the floors while packets are lost, and while none are.
@@ -51,12 +52,12 @@ class RetryTimer {
         calm_(std::min(std::max(lossy, calm), longest)),
         longest_(longest) {}
 
-  /// Only of an exchange in which nothing was sent twice.
+  /// For an exchange without a retransmission only.
   constexpr void sample(Duration time) noexcept {
     time_.sample(time);
     sampled();
   }
-  /// The same, without a time for this one.
+  /// The same for an exchange whose time is unknown.
   constexpr void sampled() noexcept {
     if (!disturbed_) [[likely]]
       return;
@@ -64,31 +65,31 @@ class RetryTimer {
     if (lost_lately_ != 0 && --lost_lately_ == 0) losses_ = 0;
     disturbed_ = lost_lately_ != 0;
   }
-  /// A packet of an exchange has been lost; it is known which one was answered.
+  /// A packet of an exchange has been lost, and it is known which copy was answered.
   constexpr void lost() noexcept {
     disturbed_ = true;
     if (losses_ == 0) lost_before_ = lost_lately_;
     if (losses_ < kMostLosses) ++losses_;
     lost_lately_ = kMemory;
   }
-  /// An exchange has ended in which something was sent twice: which copy was answered is not known, so it measures
-  /// nothing (Karn). It is taken for a loss. Many in a row are taken for a longer round trip: the timeout is doubled
-  /// until one can be measured. Not after each: on a wire that loses some packets each caller would make the others
-  /// wait.
+  /// An exchange with a retransmission has ended. It is not known which copy was answered, so it gives no sample (Karn)
+  /// and counts as a loss. After kRun of them in a row the round trip is probably longer: the timeout is doubled until
+  /// an exchange can be measured. It is not doubled after each one: on a wire that loses some packets, callers that
+  /// share the timer would make each other wait.
   constexpr void ambiguous() noexcept {
     lost();
     if (++in_a_row_ < kRun) return;
     in_a_row_ = 0;
     if (doubled_ < kMostDoubled) ++doubled_;
   }
-  /// An exchange that was taken for a loss was none. When none of those is left, none has been.
+  /// An exchange that was counted as a loss was none. When no counted loss is left, undoes the effect of the first one.
   constexpr void not_lost() noexcept {
     if (losses_ != 0 && --losses_ == 0)
       lost_lately_ = static_cast<std::uint8_t>(std::max(lost_before_ - (kMemory - lost_lately_), 0));
   }
-  /// What was sent again had not been lost: the peer has said so, or has answered both copies. The exchange took
-  /// `took`: the timeout is doubled until it covers that, and stays so until something can be measured. `no_loss`:
-  /// it has been ambiguous() before, and was taken for a loss.
+  /// A retransmission was needless: the peer has said so, or has answered both copies. The exchange took `took`: the
+  /// timeout is doubled until it is longer, and stays doubled until an exchange can be measured. `no_loss`: ambiguous()
+  /// has counted the exchange as a loss.
   constexpr void needless(Duration took, bool no_loss = false) noexcept {
     if (no_loss) not_lost();
     disturbed_ = true;
@@ -99,7 +100,7 @@ class RetryTimer {
   [[nodiscard]] constexpr Duration smoothed() const noexcept { return time_.smoothed(); }
   [[nodiscard]] constexpr Duration timeout() const noexcept { return backed_off(once()); }
 
-  /// The timeout before it is doubled, for who adds to it; and what then becomes of it.
+  /// The timeout before doubling, for protocols that add to it; backed_off() then doubles the sum.
   [[nodiscard]] constexpr Duration once() const noexcept {
     if (!time_.measured()) [[unlikely]]
       return initial_;
@@ -109,16 +110,16 @@ class RetryTimer {
     return std::min(once * (Duration::rep{1} << doubled_), longest_);
   }
 
-  /// The pause after something was sent again `times` times, where `first` was waited for the first copy. It is doubled
-  /// every second time: where three of ten packets are lost, half of all exchanges are, and doubled each time the mean
-  /// wait has no bound but `longest` (0.51 x 2 > 1; but 0.51 x 0.51 x 2 = 0.52).
+  /// The pause after `times` retransmissions; `first` is the wait after the first copy. It doubles every second time.
+  /// If three of ten packets are lost, half of all exchanges fail; with a doubling each time only `longest` would bound
+  /// the mean wait (0.51 x 2 > 1; but 0.51 x 0.51 x 2 = 0.52).
   [[nodiscard]] static constexpr Duration pause_after(unsigned times, Duration first, Duration longest) noexcept {
     return std::min(first * (Duration::rep{1} << std::min(times / 2, 20U)), longest);
   }
 
  private:
-  /// Exchanges without a loss after which the link counts as calm. At one lost in a hundred packets it rarely does:
-  /// there the wait for the calm floor would cost more than short timers do.
+  /// Exchanges without a loss after which the link counts as calm. A link that loses one packet in a hundred rarely
+  /// does: there waiting for the calm floor would cost more than short timers.
   static constexpr std::uint8_t kMemory = 64;
   static constexpr std::uint8_t kRun = 8;
   static constexpr std::uint8_t kMostLosses = 255;
@@ -132,17 +133,17 @@ class RetryTimer {
   std::uint8_t doubled_ = 0;
   std::uint8_t in_a_row_ = 0;
   std::uint8_t lost_lately_ = 0;
-  std::uint8_t lost_before_ = 0;  ///< What it was before the first of the losses that are counted.
-  std::uint8_t losses_ = 0;       ///< Exchanges that are taken for losses, since there was none lately.
+  std::uint8_t lost_before_ = 0;  ///< lost_lately_ before the first counted loss.
+  std::uint8_t losses_ = 0;       ///< Losses counted since the link was last calm.
 };
 
-/// The last call of a channel in which something was sent again, perhaps in vain: a second reply to it shows that.
+/// The last call of a channel with a retransmission. A second reply to it shows that the retransmission was needless.
 struct Repeated {
   std::uint32_t sequence = 0;
   std::uint32_t life = 0;  ///< The server's.
-  std::size_t more = 0;    ///< Packets beyond the first of request and reply.
-  Duration took{};         ///< Zero: there was none, or it has been made use of.
-  bool asked = false;      ///< Nothing was sent again: the peer was only asked whether it has the request.
+  std::size_t more = 0;    ///< Packets beyond one for the request and one for the reply.
+  Duration took{};         ///< Zero: there is no such call, or it has been used.
+  bool asked = false;      ///< Nothing was retransmitted: the peer was only asked whether it has the request.
 
   [[nodiscard]] bool is(std::uint32_t of_sequence, std::uint32_t of_life) const noexcept {
     return took != Duration::zero() && sequence == of_sequence && life == of_life;

@@ -42,7 +42,7 @@ void SessionCache::remove(CachedSession& session) noexcept {
   order_.back()->slot_ = session.slot_;
   order_[session.slot_] = order_.back();
   order_.pop_back();
-  sessions_.unbind(PeerKey(session.key_));  // the last reference may be this one, and the key goes with it
+  sessions_.unbind(PeerKey(session.key_));  // a copy: this may be the last reference, and the session owns the key
 }
 
 void SessionCache::rekey(CachedSession& session, const PeerKey& key) {
@@ -52,7 +52,8 @@ void SessionCache::rekey(CachedSession& session, const PeerKey& key) {
   sessions_.bind(key, keep);
 }
 
-/// Strangers that go on sending are all used. What is opened drops no others: some of them may be at work just now.
+/// Peers that keep sending mark all their sessions as used: then drop_idle() makes room for a peer's session. A session
+/// that is opened does not drop them: some may be in use right now.
 bool SessionCache::make_room(Origin origin) noexcept {
   constexpr Duration kPause = std::chrono::milliseconds(10);
   const std::size_t limit = origin == Origin::of_peer ? limit_ - limit_ / 4 : limit_;
@@ -63,7 +64,7 @@ bool SessionCache::make_room(Origin origin) noexcept {
   return order_.size() < limit;
 }
 
-/// A clock's hand goes round: who has been used since it last came by is spared once.
+/// The clock algorithm: a session used since the hand last passed it is spared once.
 bool SessionCache::evict() noexcept {
   constexpr int kTries = 16;
   for (int tries = 0; tries < kTries && !order_.empty(); ++tries) {
@@ -81,7 +82,7 @@ bool SessionCache::evict() noexcept {
 
 void SessionCache::sweep() noexcept {
   for (std::size_t at = order_.size(); at-- > 0;) {
-    if (at >= order_.size()) continue;  // what was dropped may have let others go
+    if (at >= order_.size()) continue;  // a dropped session may have dropped others
     CachedSession& session = *order_[at];
     if (session.references() == 1 && !session.used && !session.busy()) {
       remove(session);

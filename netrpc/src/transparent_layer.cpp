@@ -14,7 +14,7 @@ Errc TransparentSession::push(Message message) noexcept { return layer_.pass_pus
 
 void TransparentSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
-  const SessionRef keep(this);  // its caller may let go of it in completed()
+  const SessionRef keep(this);  // the caller may drop its reference in completed()
   layer_.pass_call(*this, std::move(request), transaction, timeout);
 }
 
@@ -55,7 +55,7 @@ SessionRef TransparentPort::wrap(Session& lower) {
 }
 
 void TransparentPort::unwrap(TransparentSession& session) noexcept {
-  const SessionRef lower = std::exchange(session.lower_, {});  // let go of last: that may come back here
+  const SessionRef lower = std::exchange(session.lower_, {});  // dropped last: its destruction may call this layer
   if (lower->above == &session) lower->above = nullptr;
   session.next_free_ = std::exchange(free_, &session);
   --in_use_;
@@ -72,7 +72,7 @@ void TransparentPort::demux(Session& lower, Message message) noexcept {
 }
 
 void TransparentPort::call_demux(Session& lower, Message request) noexcept {
-  const bool kept = wraps(lower);  // from an earlier request, which may have had other numbers
+  const bool kept = wraps(lower);  // from an earlier request, perhaps with other participants
   const SessionRef session = wrap(lower);
   auto& wrapped = static_cast<TransparentSession&>(*session);
   if (kept) wrapped.own_participants() = lower.participants();
@@ -128,7 +128,7 @@ Errc TransparentProtocol::control(control::Request& request) noexcept {
     if (answer == Errc::ok) *advertised = largest;
     return answer;
   }
-  // What is idle here costs nothing: its memory is kept for the next.
+  // There is no idle state to drop: the memory of former sessions is kept for the next ones.
   if (std::holds_alternative<control::DropIdle>(request)) return Errc::ok;
   return below_.control(request);
 }

@@ -1,8 +1,8 @@
-// What layers without a header have in common: they give the service of what they stand on, can stand anywhere in a
-// graph and be told nothing about their neighbours, who are told nothing about them.
+// What layers without a header have in common: they give the service of the protocol below and can stand anywhere in a
+// graph. They need no knowledge of their neighbours, nor their neighbours of them.
 //
-// Towards the layer below, each protocol above is stood for by a Port of its own: so the layer below sees as many
-// high-level protocols as there are, and what it asks of one (AdvertisedMaximum) is asked of the right one. Each
+// To the layer below, each protocol above is represented by a TransparentPort of its own. So the layer below sees as
+// many high-level protocols as there are, and its requests to one of them (AdvertisedMaximum) reach the right one. Each
 // session wraps one lower session and is found through Session::above.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace lrpc::netrpc {
 class TransparentProtocol;
 class TransparentPort;
 
-/// Wraps one lower session. Exists while somebody above refers to it or a message goes through it; its memory is the
-/// port's, so that wrapping costs no allocation once warm.
+/// Wraps one lower session. Exists while a protocol above refers to it or a message passes through it. The port owns
+/// its memory, so that wrapping costs no allocation in the steady state.
 class TransparentSession final : public Session {
  public:
   TransparentSession(TransparentProtocol& layer, TransparentPort& port);
@@ -30,7 +30,7 @@ class TransparentSession final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
   [[nodiscard]] Session& lower() const noexcept { return *lower_; }
-  /// For a layer that adds what it knows of a request. Made anew from those of the lower session for each request.
+  /// For a layer that adds what it knows about a request. Copied from the lower session for each request.
   [[nodiscard]] ParticipantSet& own_participants() noexcept { return mutable_participants(); }
 
  protected:
@@ -44,12 +44,12 @@ class TransparentSession final : public Session {
   TransparentSession* next_free_ = nullptr;
 };
 
-/// Stands for one protocol above, towards the layer below.
+/// Represents one protocol above to the layer below.
 class TransparentPort final : public Protocol {
  public:
   TransparentPort(TransparentProtocol& layer, Protocol& high);
 
-  /// The session that wraps `lower`: the one there is, or one made for it.
+  /// The session that wraps `lower`: the existing one, or a new one.
   [[nodiscard]] SessionRef wrap(Session& lower);
   [[nodiscard]] Protocol& high() const noexcept { return high_; }
   [[nodiscard]] std::size_t sessions() const noexcept { return in_use_; }
@@ -57,7 +57,7 @@ class TransparentPort final : public Protocol {
   [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
   void demux(Session& lower, Message message) noexcept override;
   void call_demux(Session& lower, Message request) noexcept override;
-  /// Asked from below: the protocol above answers.
+  /// For the layer below: the protocol above answers.
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  private:
@@ -80,13 +80,13 @@ class TransparentProtocol : public Protocol {
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
   Status open_enable(Protocol& high, const ParticipantSet& participants) override;
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
-  /// Statistics are the layer's own; AdvertisedMaximum is the largest of the protocols' above; everything else is
-  /// asked of the layer below.
+  /// Statistics are the layer's own; AdvertisedMaximum is the largest of the protocols above; DropIdle has nothing to
+  /// drop; the layer below answers everything else.
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
-  // ---- what goes through; each passes it on. Under the monitor, `session` is referred to for as long. ----
+  // ---- what passes through; each function passes it on, under the monitor, and holds a reference to `session` ----
   [[nodiscard]] virtual Errc pass_push(TransparentSession& session, Message message) noexcept;
-  /// `timeout` is over zero: a call without any time left is completed before.
+  /// `timeout` is above zero: TransparentSession::call() itself completes a call without time left.
   virtual void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                          Duration timeout) noexcept;
   virtual void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept;
@@ -94,7 +94,7 @@ class TransparentProtocol : public Protocol {
   virtual void pass_demux(TransparentSession& session, Message message) noexcept;
   virtual void pass_call_demux(TransparentSession& session, Message request) noexcept;
   [[nodiscard]] virtual Errc pass_control(TransparentSession& session, control::Request& request) noexcept;
-  /// What the layer below asks of the protocol above.
+  /// A request of the layer below to the protocol above.
   [[nodiscard]] virtual Errc pass_high_control(Protocol& high, control::Request& request) noexcept;
   [[nodiscard]] virtual Errc pass_open_done(TransparentSession& session, const ParticipantSet& participants) noexcept;
 
@@ -106,7 +106,7 @@ class TransparentProtocol : public Protocol {
   [[nodiscard]] TransparentPort& port_of(Protocol& high);
 
   Protocol& below_;
-  /// As many as there are protocols above: few, and none of a peer's choosing.
+  /// One for each protocol above: few, and peers cannot add any.
   std::vector<std::unique_ptr<TransparentPort>> ports_;
 };
 

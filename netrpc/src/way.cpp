@@ -15,7 +15,7 @@ void Way::hear(Session& session) noexcept {
     drop(arriving_);
     arriving_ = SessionRef(&session);
   }
-  session.above = &owner_;  // the one that was heard last: several higher protocols may share a lower session
+  session.above = &owner_;  // several higher protocols may share a lower session: the last one that heard it
 }
 
 void Way::leave() noexcept {

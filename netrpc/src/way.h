@@ -1,4 +1,4 @@
-// The way to a peer, for sessions that outlive it.
+// The way to a peer, for sessions that outlive one way.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,9 @@
 
 namespace lrpc::netrpc {
 
-/// Through which session below the messages of a session leave, and through which other one the peer's may arrive. Both
-/// deliver to the session that owns this (Session::above). Opened again where the paths to the peer have changed.
+/// The lower session through which the messages of an owner (a session) leave, and another one through which the peer's
+/// may arrive. Both deliver to the owner (Session::above). The owner opens the way again when the paths to the peer
+/// have changed.
 class Way {
  public:
   explicit Way(Session& owner) noexcept : owner_(owner) {}
@@ -22,25 +23,27 @@ class Way {
   [[nodiscard]] Session* operator->() const noexcept { return leaving_.get(); }
   [[nodiscard]] Session& operator*() const noexcept { return *leaving_; }
 
-  /// Messages leave through `session` from now on. What is under way may still arrive through the one before.
+  /// Messages leave through `session` from now on. Messages under way may still arrive through the former one.
   void take(SessionRef session) noexcept;
-  /// The same for one that the peer has chosen, by sending through it: changed() says once that there may be a better
-  /// one. Only who asks for that makes ARP ask for the peer, and hears of it when ARP has answered.
+  /// The same for a session that the peer has chosen by sending through it. The next changed() returns true, because
+  /// there may be a better one: only open() makes ARP ask for the peer, and changed() is true again when ARP has
+  /// answered.
   void take_from_peer(SessionRef session) noexcept {
     take(std::move(session));
     changes_.doubt(peers(), owner_.peer());
   }
-  /// The peer's messages arrive through `session`. Of several the last two are remembered.
+  /// The peer's messages arrive through `session`. The last two such sessions are remembered.
   void hear(Session& session) noexcept;
-  /// No messages leave any more, nor arrive.
+  /// Drops both sessions.
   void leave() noexcept;
-  /// Opens it on `below`, and takes that. Errors: those of open(); then it stays as it is.
+  /// Opens a session on `below` and takes it. Errors: those of Protocol::open(); then nothing changes.
   [[nodiscard]] Errc open(Protocol& below, const ParticipantSet& to);
-  /// Where the paths to the peer have changed since this was asked, or the way was taken.
+  /// Whether the paths to the peer have changed since the last changed() or take().
   [[nodiscard]] bool changed() noexcept { return changes_.noticed(peers(), owner_.peer()); }
 
-  /// Whom to open so that the peer is looked for where it is now: by its host, if that is known. The device address
-  /// from which it was heard first may be another machine's by now; the port was the other protocol number's.
+  /// The participants for opening the way to where the peer is now: by its host, if that is known. The Ethernet address
+  /// from which it was first heard may belong to another machine by now, and the port belongs to another protocol
+  /// number.
   [[nodiscard]] static ParticipantSet by_host(ParticipantSet to) noexcept {
     if (!to.remote.host.known()) return to;
     to.remote.ethernet = {};
@@ -57,7 +60,7 @@ class Way {
 
   Session& owner_;
   SessionRef leaving_;
-  SessionRef arriving_;  ///< Another one than leaving_, or none.
+  SessionRef arriving_;  ///< Never leaving_; may be null.
   PathChanges changes_;
 };
 
