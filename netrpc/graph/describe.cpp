@@ -1,4 +1,4 @@
-// What a description means: its lines against the kinds that there are.
+// Checks the statements of a description against the kinds of protocols.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 char lower_case(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// How many characters must be changed, added or removed, not counting case.
+/// The number of characters to change, add or remove to make `a` into `b`, ignoring case.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -50,7 +50,7 @@ class Checker {
  public:
   Checker(const std::vector<GraphStatement>& statements, const ProtocolKinds& kinds, GraphErrors& errors)
       : statements_(statements), kinds_(kinds), errors_(errors) {
-    // The last definition of each name: what is used above all of its definitions is to be moved.
+    // The line of the last definition of each name, for names that are used above their definition.
     for (const GraphStatement& statement : statements_) lines_[statement.name] = statement.line;
   }
 
@@ -67,7 +67,7 @@ class Checker {
   }
 
  private:
-  /// What is known of a name that is defined above; the service is not if its line is wrong.
+  /// What is known about a name that is defined above. `gives` is empty if its line is wrong.
   struct Known {
     int line = 0;
     std::optional<Service> gives;
@@ -115,7 +115,7 @@ class Checker {
     instances_.push_back(std::move(instance));
   }
 
-  /// `line`: of what has the options; 0: required ones may be missing.
+  /// `line`: the line of the protocol that has the options. 0: missing required options are not reported.
   void check_options(std::string_view kind, const std::vector<OptionDescription>& known,
                      const std::vector<GraphStatement::Option>& all, int line, Options& options) {
     std::vector<std::string_view> names;
@@ -149,7 +149,7 @@ class Checker {
                                       option.summary, kind, option.name));
   }
 
-  /// What the instance gives by what is inside, if that can be said and makes a difference.
+  /// What the instance gives because of its micro-protocols; nullopt if they are wrong or make no difference.
   std::optional<ProtocolKind::Given> check_inside(const GraphStatement& statement, const ProtocolKind& kind,
                                                   InstanceDescription& instance) {
     if (!statement.inside) {
@@ -192,7 +192,7 @@ class Checker {
     return kind.inside_gives(names);
   }
 
-  /// What the instance gives, if that can be said.
+  /// The service of the instance; nullopt if a wrong line below leaves it unknown.
   std::optional<Service> check_below(const GraphStatement& statement, const ProtocolKind& kind) {
     const std::size_t least = kind.below.size();
     const std::size_t given = statement.below.size();
@@ -218,7 +218,8 @@ class Checker {
     return gives;
   }
 
-  /// Whether the instance stands on one whose peers are hosts and ports. It must tell these apart then.
+  /// Whether a peer of a protocol below is a host and a port. If so, reports an error unless the kind tells ports
+  /// apart.
   bool check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
     bool many = false;
     for (const GraphStatement::Lower& lower : statement.below) {
@@ -241,7 +242,7 @@ class Checker {
     return many;
   }
 
-  /// Whether one of those that the instance stands on is known to be so.
+  /// Whether the member `so` is true for a protocol below.
   [[nodiscard]] bool any_below(const GraphStatement& statement, bool Known::*so) const {
     return std::ranges::any_of(statement.below, [&](const GraphStatement::Lower& lower) {
       const auto known = known_.find(lower.name);
@@ -291,7 +292,7 @@ class Checker {
   const std::vector<GraphStatement>& statements_;
   const ProtocolKinds& kinds_;
   GraphErrors& errors_;
-  std::map<std::string, Known, std::less<>> known_;  // ordered: the suggestions are the same every time
+  std::map<std::string, Known, std::less<>> known_;  // ordered: suggestions are reproducible
   std::unordered_map<std::string, int> lines_;
   std::vector<InstanceDescription> instances_;
 };

@@ -69,7 +69,7 @@ std::string GraphDescription::draw_text() const {
   const std::optional<Picture> picture = lay_out(instances_);
   if (!picture) return list(instances_);
   Canvas canvas(picture->width, picture->height);
-  // Where lines cross, the one that goes down is drawn through; where they join there is a +.
+  // Where two lines cross, the vertical one is drawn through; where they join there is a +.
   for (const PictureWire& wire : picture->wires)
     for (const int to : wire.to)
       if (!straight(wire)) canvas.across(wire.from, to, wire.row);
@@ -109,7 +109,7 @@ std::string GraphDescription::draw_svg() const {
       "<g fill=\"none\" stroke=\"#444444\">\n",
       2 * kMargin + picture->width * kColumn, 2 * kMargin + picture->height * kRow);
   for (const PictureWire& wire : picture->wires) {
-    // A column is drawn in its middle, a row too; lines end at the edges of boxes.
+    // Lines run in the middle of a column or row, and end at the edges of boxes.
     const int from = x(wire.from) + kColumn / 2;
     const int row = y(wire.row) + kRow / 2;
     for (const int to : wire.to) {

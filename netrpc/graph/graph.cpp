@@ -10,7 +10,7 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// Inside the monitor, whether or not the caller is already.
+/// Enters the monitor, unless the caller is inside already.
 Shepherd enter(Host& host) { return host.monitor().held() ? Shepherd() : Shepherd(host.monitor()); }
 }  // namespace
 
@@ -65,7 +65,7 @@ Graph::~Graph() { destroy(); }
 void Graph::destroy() noexcept {
   if (protocols_.empty()) return;
   const Shepherd inside = enter(protocols_.front()->host());
-  // Higher ones first: they let go of their sessions, whose protocols are still there.
+  // Higher ones first: they drop their sessions while the protocols of these still exist.
   while (!protocols_.empty()) protocols_.pop_back();
 }
 

@@ -1,6 +1,7 @@
-// Layers by what stands on what; within a layer the order that its neighbours' suggest; lines that pass a layer by go
-// through places of their own in it. Between two layers a line runs down, along one row, and down again. Lines never
-// share a column: those that leave boxes have even columns, those that enter boxes aside have odd ones.
+// A box is one layer above the highest box that it stands on. The order within a layer follows that of the neighbouring
+// layers. A line that passes a layer has a place of its own there. Between two layers a line runs down, along one row,
+// and down again. Lines never share a column: those that leave boxes have even columns; those that enter a box, but not
+// straight from above, have odd ones.
 #include "netrpc/graph/layout.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ struct Node {
   int x = 0;
   int width = 1;
   int height = 0;
-  double place = 0;  ///< In its layer, or where it wants to be.
+  double place = 0;  ///< Its index in its layer; in place(), its preferred column.
   [[nodiscard]] int port() const noexcept { return x + width / 2; }
 };
 
@@ -88,7 +89,7 @@ class Layout {
       nodes_.push_back(std::move(node));
       labels_.push_back(label_of(instance));
     }
-    // Lines that pass layers by.
+    // Nodes for lines that pass layers.
     for (std::size_t i = 0; i < instances_.size(); ++i) {
       for (std::size_t j = 0; j < nodes_[i].below.size(); ++j) {
         const std::size_t target = nodes_[i].below[j];
@@ -118,7 +119,7 @@ class Layout {
     return true;
   }
 
-  /// Orders each layer by the places of its neighbours above (going down) or below (going up).
+  /// Orders each layer by the mean place of each node's neighbours above (going down) or below (going up).
   void sort(bool down) {
     for (std::vector<std::size_t>& layer : layers_)
       for (std::size_t at = 0; at < layer.size(); ++at) nodes_[layer[at]].place = static_cast<double>(at);
@@ -139,7 +140,7 @@ class Layout {
     }
   }
 
-  /// Columns, from the top down: each under the middle of those above it, as far as there is room.
+  /// Assigns columns, from the top layer down: each node under the middle of those above it, as far as there is room.
   void place() {
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const std::vector<std::size_t>& layer = layers_[i];
@@ -169,7 +170,7 @@ class Layout {
       cursor = node.x + node.width + kGap;
     }
   }
-  /// Whether a line that passes would come to lie under one that leaves another box.
+  /// Whether a passing line would lie under a line that leaves another node.
   [[nodiscard]] bool below_a_port(const Node& node) const {
     const std::vector<std::size_t>& above = layers_[node.layer + 1];
     return std::any_of(above.begin(), above.end(), [&](std::size_t at) {
@@ -199,7 +200,7 @@ class Layout {
       if (static_cast<long>(y) * picture_.width > Picture::kMostCells) return false;
     }
     picture_.height = y;
-    // Only now: which columns are even matters until here.
+    // Only now, because the columns must stay even or odd until here.
     for (PictureBox& box : picture_.boxes) box.x -= least;
     for (PictureWire& wire : picture_.wires) {
       wire.from -= least;
@@ -208,9 +209,9 @@ class Layout {
     return true;
   }
 
-  /// The lines from a layer to the one below it. Returns the row at which that begins.
+  /// Places the lines from a layer to the one below it. Returns the first row of the layer below.
   int wire(std::size_t upper, int layer_top, int top) {
-    std::unordered_map<std::size_t, std::vector<int>> entries;  // of the upper ones, by what they enter
+    std::unordered_map<std::size_t, std::vector<int>> entries;  // columns, by the upper node
     for (const std::size_t below : layers_[upper - 1]) enter(below, entries);
     struct Run {
       int begin = 0;
@@ -231,7 +232,7 @@ class Layout {
         runs.push_back({std::min(*left, wire.from), std::max(*right, wire.from), picture_.wires.size()});
       picture_.wires.push_back(std::move(wire));
     }
-    // Runs that do not meet share a row.
+    // Runs that do not touch share a row.
     std::sort(runs.begin(), runs.end(),
               [](const Run& a, const Run& b) { return std::pair(a.begin, a.wire) < std::pair(b.begin, b.wire); });
     std::vector<int> row_ends;
@@ -250,7 +251,7 @@ class Layout {
     return bottom + 1;
   }
 
-  /// Where the lines from above enter a node.
+  /// Adds the columns at which the lines from above enter the node `below`.
   void enter(std::size_t below, std::unordered_map<std::size_t, std::vector<int>>& entries) const {
     const Node& node = nodes_[below];
     std::vector<std::pair<int, std::size_t>> aside;
@@ -273,8 +274,8 @@ class Layout {
 
   const std::vector<InstanceDescription>& instances_;
   std::vector<std::vector<std::string>> labels_;
-  std::vector<Node> nodes_;                       // the boxes first
-  std::vector<std::vector<std::size_t>> layers_;  // the lowest first
+  std::vector<Node> nodes_;                       // boxes first
+  std::vector<std::vector<std::size_t>> layers_;  // lowest first
   Picture picture_;
 };
 

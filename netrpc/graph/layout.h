@@ -1,4 +1,4 @@
-// Where the boxes and lines of a graph's picture are, in columns and rows of characters.
+// The positions of the boxes and lines of a graph's picture, in columns and rows of characters.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@ namespace lrpc::netrpc {
 struct PictureBox {
   int x = 0;
   int y = 0;
-  int width = 0;   ///< With its border,
-  int height = 0;  ///< and so is this.
+  int width = 0;   ///< With the border.
+  int height = 0;  ///< With the border.
   std::vector<std::string> lines;
   Service gives = Service::datagram;
 };
 
-/// From the bottom of a box to the tops of what it stands on, or one part of that on its way past boxes between them:
-/// down from `from`, along `row`, down again at each of `to`.
+/// A line from the bottom of a box to the tops of the boxes that it stands on, or the part of it between two layers:
+/// down from `from`, along `row`, down again at each column of `to`.
 struct PictureWire {
   int top = 0;  ///< The first row below the box above.
   int from = 0;
@@ -38,7 +38,7 @@ struct Picture {
   std::vector<PictureWire> wires;
 };
 
-/// The same picture every time. Nothing: it is too large to draw.
+/// Always the same picture for the same instances. Nullopt: too large to draw.
 [[nodiscard]] std::optional<Picture> lay_out(const std::vector<InstanceDescription>& instances);
 
 }  // namespace lrpc::netrpc

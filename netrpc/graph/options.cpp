@@ -26,7 +26,7 @@ std::optional<double> parse_rate(std::string_view text) noexcept {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(value >= 0 && value <= 1)) return std::nullopt;  // a NaN is neither
+  if (!(value >= 0 && value <= 1)) return std::nullopt;  // also refuses a NaN
   return value;
 }
 
@@ -69,8 +69,8 @@ std::string_view describe(OptionType type) noexcept {
 
 namespace {
 
-/// The largest value of the option; empty: no bound. No duration is longer than a year: protocols add some of them, and
-/// multiply them.
+/// The largest value of the option; empty: no bound. No duration is longer than a year, so that protocols can add and
+/// multiply durations without overflow.
 std::string_view most_of(const OptionDescription& option) noexcept {
   return option.most.empty() && option.type == OptionType::duration ? "31536000s" : option.most;
 }

@@ -1,4 +1,4 @@
-// The values of options: how they are read, and what is said about one that cannot be.
+// Parses the values of options, and describes what is expected where one is invalid.
 #pragma once
 
 #include <cstdint>

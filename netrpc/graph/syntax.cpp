@@ -10,7 +10,7 @@ namespace lrpc::netrpc {
 
 namespace {
 
-// Not the library's: those depend on the locale.
+// Not those of <cctype>, which depend on the locale.
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_name_character(char c) noexcept { return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.'; }
@@ -46,7 +46,7 @@ class Lexer {
         word();
       } else {
         errors_.add(line_, shown(c) + " has no meaning here, take it out or put the value in quotes");
-        // One complaint for a run of them: a binary file is not worth more.
+        // One error for a run of such bytes, so that a binary file causes few errors.
         while (at_ < text_.size() && !is_word_character(text_[at_]) && !is_symbol(text_[at_]) && text_[at_] != '\n' &&
                text_[at_] != '"' && text_[at_] != '#')
           ++at_;
@@ -109,7 +109,7 @@ class Parser {
       statement_ = at_;
       statement.damaged = !parse(statement);
       if (statement.damaged) recover();
-      // What has a name is known from here on, so that one mistake is not reported wherever the name is used.
+      // A damaged statement still defines its name, so that one mistake is not reported wherever the name is used.
       if (!statement.name.empty()) statements_.push_back(std::move(statement));
     }
     return std::move(statements_);
@@ -120,7 +120,7 @@ class Parser {
   void advance() noexcept {
     if (now().kind != GraphToken::Kind::end) ++at_;
   }
-  /// Goes past it. False: it is not there.
+  /// Consumes `symbol`. False: the next token is another one.
   bool take(char symbol) noexcept {
     if (!now().is(symbol)) return false;
     advance();
@@ -163,7 +163,7 @@ class Parser {
     if (now().is('{') && !inside(statement.inside.emplace())) return false;
     if (now().kind == GraphToken::Kind::word && now().value == "over" && !below(statement)) return false;
     if (take(';')) return true;
-    // Mostly forgotten at the end of a line: the next line is understood nevertheless.
+    // A ';' is mostly forgotten at the end of a line: then the next line is still parsed as a statement.
     const int line = tokens_[at_ - 1].line;
     errors_.add(line, fmt::format("found {} after the definition of '{}', end it with a ';'", found(), instance));
     return now().kind == GraphToken::Kind::end ||
@@ -197,7 +197,7 @@ class Parser {
     return now().kind == GraphToken::Kind::word || now().kind == GraphToken::Kind::text;
   }
 
-  /// From its '['.
+  /// Begins at the '['.
   bool list(GraphStatement::Option& option) {
     auto& items = option.list.emplace();
     for (advance(); !take(']');) {
@@ -235,8 +235,8 @@ class Parser {
     return true;
   }
 
-  /// To behind the next ';', which is not in braces, or to what looks like the beginning of a definition on another
-  /// line.
+  /// Skips to the token after the next ';' outside braces, or to what looks like the beginning of a definition on a
+  /// later line.
   void recover() {
     const int line = now().line;
     bool braces = false;
@@ -254,7 +254,7 @@ class Parser {
   GraphErrors& errors_;
   std::vector<GraphStatement> statements_;
   std::size_t at_ = 0;
-  std::size_t statement_ = 0;  ///< Where the present one begins.
+  std::size_t statement_ = 0;  ///< Where the present statement begins.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The words of a graph's description and its lines, before anything is known about their meaning.
+// The tokens and statements of a graph's description, before their meaning is checked.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,14 @@
 
 namespace lrpc::netrpc {
 
-/// "LINE: reason, what to do", as they are found. Keeps the first kMost; a hostile file cannot make the report long.
+/// Collects errors: "LINE: reason, what to do". Keeps the first kMost, so that a hostile file cannot make the report
+/// long.
 class GraphErrors {
  public:
   static constexpr std::size_t kMost = 50;
   void add(int line, std::string text);
   [[nodiscard]] bool empty() const noexcept { return errors_.empty(); }
-  /// In the order of the lines.
+  /// Sorted by line.
   [[nodiscard]] std::string text() const;
 
  private:
@@ -26,17 +27,17 @@ class GraphErrors {
 struct GraphToken {
   enum class Kind : unsigned char { word, text, symbol, end };
   Kind kind = Kind::end;
-  std::string value;  ///< A text without its quotes and escapes.
+  std::string value;  ///< A quoted text without its quotes and escapes.
   int line = 1;
   [[nodiscard]] bool is(char symbol) const noexcept { return kind == Kind::symbol && value[0] == symbol; }
 };
 
-/// One line of a description as it is written.
+/// One statement of a description, as written.
 struct GraphStatement {
   struct Option {
     std::string name;
     std::string value;
-    std::optional<std::vector<std::string>> list{};  ///< In the place of `value`.
+    std::optional<std::vector<std::string>> list{};  ///< Instead of `value`.
     int line = 0;
   };
   struct Lower {
@@ -52,12 +53,12 @@ struct GraphStatement {
   std::string kind;
   std::vector<Option> options;
   std::vector<Lower> below;
-  std::optional<std::vector<Micro>> inside;  ///< Nothing: there are no braces.
+  std::optional<std::vector<Micro>> inside;  ///< Nullopt: there are no braces.
   int line = 0;
-  bool damaged = false;  ///< Something was not understood: what is missing from it may have been written.
+  bool damaged = false;  ///< A part was not understood; so do not report missing parts.
 };
 
-/// The tokens of `text`, ended by one of the kind `end`. What is no token is an error and left out.
+/// The tokens of `text`; the last one is of the kind `end`. What is no token is reported and left out.
 std::vector<GraphToken> split_graph_text(std::string_view text, GraphErrors& errors);
 /// The statements that can be understood.
 std::vector<GraphStatement> parse_graph_statements(const std::vector<GraphToken>& tokens, GraphErrors& errors);
