@@ -1,4 +1,4 @@
-// Whether this host alone has its address, for graphs without ETH, which sees to that itself.
+// Notices another machine with this host's address, for graphs without ETH (ETH does so itself).
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 
 namespace lrpc::netrpc {
 
-/// On the link that has the host's address when it is made. All use is inside the monitor.
+/// Watches the link that has the host's address at make(). All use is inside the monitor.
 class AddressWatch final : private LinkUser {
  public:
-  /// Begins as ArpSender::make() does. Null: this process may not have packet sockets, the address belongs to no link
-  /// that has ARP, or the kernel refuses what is needed: the host does without. Blocks for as long as the kernel needs
-  /// to tell of its links.
+  /// Begins as ArpSender::make() does. Null: this process may not open packet sockets, no link with ARP has the
+  /// address, or the kernel refuses a resource; then nothing is watched. Blocks until the kernel has answered about its
+  /// links.
   static std::unique_ptr<AddressWatch> make(Host& host, UringEngine& engine);
   AddressWatch(const AddressWatch&) = delete;
   AddressWatch& operator=(const AddressWatch&) = delete;
@@ -22,7 +22,7 @@ class AddressWatch final : private LinkUser {
   AddressWatch(std::unique_ptr<Asker> asker, std::unique_ptr<LinkWatch> watch, std::unique_ptr<ArpSender> arp);
   void link_changed(const LinkChange& change) noexcept override { arp_->link_changed(change); }
 
-  const std::unique_ptr<Asker> asker_;  ///< The others may ask it until they go.
+  const std::unique_ptr<Asker> asker_;  ///< The others use it until they are destroyed.
   const std::unique_ptr<LinkWatch> watch_;
   const std::unique_ptr<ArpSender> arp_;
 };

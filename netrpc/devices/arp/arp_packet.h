@@ -1,4 +1,4 @@
-// ARP's packets for IPv4 over Ethernet (RFC 826), behind the Ethernet header.
+// ARP's packets for IPv4 over Ethernet (RFC 826), after the Ethernet header.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Packet {
   HostAddress target_host;
 };
 
-/// Nothing: too short, or not IPv4 over Ethernet. A frame's padding may follow.
+/// Nullopt: too short, or not IPv4 over Ethernet. A frame's padding may follow.
 [[nodiscard]] inline std::optional<Packet> decode(std::span<const std::byte> bytes) noexcept {
   if (bytes.size() < kPacket) return std::nullopt;
   WireReader reader(bytes.data());

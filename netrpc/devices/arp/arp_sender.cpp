@@ -14,7 +14,7 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// The kernel hands over only packets whose sender claims `own`: all others on the link cost nothing here.
+/// Makes the kernel deliver only packets whose sender claims `own`, so that all others on the link cost nothing here.
 bool take_claims_only(int fd, HostAddress own) noexcept {
   constexpr std::uint32_t kSenderHost = 14;
   std::array<sock_filter, 4> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSenderHost),
@@ -51,7 +51,7 @@ void ArpSender::link_changed(const LinkChange& change) noexcept {
     const sockaddr_ll address = link_address(watch_.link().index, ETH_P_ARP);
     (void)::bind(engine_.descriptor(socket_), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }
-  // Neighbours that remember another Ethernet address of this host hear of it by the announcement.
+  // An announcement tells neighbours this host's new Ethernet address.
   const bool plugged_in = change.came_up && host_.now() - began_ >= arp::OwnAddress::kDefendPause;
   if (change.back || change.ethernet || change.address_back || plugged_in) begin();
   if (change.ethernet && !change.back && own_.undisputed(host_.now())) announce();
@@ -95,7 +95,7 @@ void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddr
 }
 
 void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept {
-  if (!watch_.has_own_address()) return;  // it would say that the address is here
+  if (!watch_.has_own_address()) return;  // the request would claim the address
   switch (confirmations_.doubted(neighbour, host_.now())) {
     case arp::Confirmations::Poll::none: return;
     case arp::Confirmations::Poll::unicast: return ask_for(neighbour, host_.address(), ethernet);
@@ -103,12 +103,12 @@ void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) no
   }
 }
 
-/// By another link of this machine, perhaps: the kernel is asked at most once in kAskPause, however much arrives.
+/// The sender may be another link of this machine: asks the kernel, at most once in kAskPause.
 void ArpSender::claimed(const EthernetAddress& sender) noexcept {
   const Time now = host_.now();
   if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return;
   may_ask_ = now + kAskPause;
-  attempt([&] {  // else the next packet says so again
+  attempt([&] {  // without memory, the next claim asks
     watch_.ask_whether_ours(sender, [this, sender](bool ours) {
       if (!ours) return claimed_by_another(sender);
       ours_ = sender;

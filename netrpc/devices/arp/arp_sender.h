@@ -1,5 +1,5 @@
-// ARP packets of our own, besides the kernel's: to notice another machine with this host's address, and to have the
-// kernel learn where neighbours are that only packet sockets talk to. What is learnt, the kernel learns (neighbours.h).
+// ARP packets of our own, besides the kernel's: to notice another machine with this host's address, and to make the
+// kernel ask for neighbours to which only packet sockets send. The kernel receives the answers (neighbours.h).
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace lrpc::netrpc {
 /// On one link, for the host's own address. All use is inside the monitor.
 class ArpSender final : private SocketReader {
  public:
-  /// Opens its socket, and begins to probe for the own address with the engine's first events. Null: this process may
-  /// not have packet sockets, or the host has no address of its own. `watch` outlives it. Errors: system_error.
+  /// Opens its socket, and begins to probe for the own address when the engine first runs events. Null: this process
+  /// may not open packet sockets, or the host has no address of its own. `watch` outlives it. Errors: system_error.
   static Result<std::unique_ptr<ArpSender>> make(Host& host, UringEngine& engine, LinkWatch& watch);
   ~ArpSender() { engine_.remove(socket_); }
 
   /// The link has another index, another Ethernet address or the own address again, or is up again.
   void link_changed(const LinkChange& change) noexcept;
-  /// `neighbour`, which was at `ethernet`, has been sent messages and not been heard: it is asked for, if it is time.
+  /// `neighbour`, last known at `ethernet`, has been sent messages and stays silent: polls it, if a poll is due.
   void doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept;
 
  private:
@@ -47,7 +47,7 @@ class ArpSender final : private SocketReader {
   arp::Confirmations confirmations_;
   Event tick_;
   Time began_{};
-  EthernetAddress ours_;  ///< Of another link of this machine, seen to be that.
+  EthernetAddress ours_;  ///< Of another link of this machine, as the kernel has said.
   Time ours_until_{};
   Time may_ask_{};
   SocketId socket_;

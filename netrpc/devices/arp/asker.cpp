@@ -10,7 +10,7 @@ namespace lrpc::netrpc {
 Result<std::unique_ptr<Asker>> Asker::make(Host& host, UringEngine& engine) {
   std::unique_ptr<Asker> made(new Asker(engine));
   if (auto opened = made->kernel_.open(); !opened) return opened.error();
-  int ends[2];  // not of datagrams, which reach every Unix datagram socket of the system by its path
+  int ends[2];  // not SOCK_DGRAM, which could send to every Unix datagram socket of the system by its path
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
   made->wake_ = UniqueFd(ends[1]);
   made->answered_ = engine.add(host, ends[0], *made);
@@ -50,13 +50,13 @@ void Asker::run() noexcept {
     questions_.pop_front();
     lock.unlock();
     Answer answer;
-    attempt([&] { answer = question(kernel_); });  // without memory as if the kernel had not answered
+    attempt([&] { answer = question(kernel_); });  // without memory: as if the kernel had not answered
     lock.lock();
     if (answer && attempt([&] { answers_.push_back(std::move(answer)); })) wake();
   }
 }
 
-/// If there is no room for one more, one is there that has not been read yet.
+/// If the socket has no room, arrived() will be called for an earlier datagram.
 void Asker::wake() noexcept {
   const std::byte byte{};
   (void)::send(wake_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-// Questions to the kernel that nobody waits for inside the monitor.
+// Questions to the kernel whose answers no thread awaits inside the monitor.
 #pragma once
 
 #include <condition_variable>
@@ -14,24 +14,23 @@
 
 namespace lrpc::netrpc {
 
-/// Asks the kernel over rtnetlink on a thread of its own: an answer may wait for a program that changes links or routes
-/// (the kernel's RTNL lock). What is done with an answer is done inside the monitor. The thread begins with the first
-/// question: so it has no privilege that its process has given up before.
+/// Asks the kernel over rtnetlink on its own thread: an answer may have to wait for a program that changes links or
+/// routes (the kernel's RTNL lock). Answers are handled inside the monitor. The thread starts with the first question,
+/// so it lacks the privileges that its process has given up before.
 class Asker final : private SocketReader {
  public:
-  /// Done with the answer, inside the monitor, unless the asker has gone meanwhile. Must not throw anything but
-  /// bad_alloc.
+  /// Handles an answer, inside the monitor; not called after the asker's destruction. Must throw nothing but bad_alloc.
   using Answer = std::function<void()>;
-  /// Asks, outside of the monitor: whatever it needs of the graph it holds by value. May throw bad_alloc.
+  /// Asks the kernel, outside the monitor: so it holds by value all that it needs of the graph. May throw bad_alloc.
   using Question = std::function<Answer(rtnetlink::Requests& kernel)>;
 
   /// Errors: system_error.
   static Result<std::unique_ptr<Asker>> make(Host& host, UringEngine& engine);
-  /// Waits for the kernel's answer to the question of now. Inside the monitor.
+  /// Blocks until the kernel has answered the present question. Inside the monitor.
   ~Asker();
 
-  /// In the order of asking. False: too many wait, or there is no memory: it is not asked, nor answered. Inside the
-  /// monitor.
+  /// Questions are asked in order. False: too many wait, or there is no memory or no thread; the question is dropped.
+  /// Inside the monitor.
   [[nodiscard]] bool ask(Question question) noexcept;
 
  private:
@@ -39,10 +38,10 @@ class Asker final : private SocketReader {
 
   explicit Asker(UringEngine& engine) : engine_(engine) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
-  /// What has been lost says no more than that there are answers.
+  /// A lost datagram means only that there are answers.
   void receive_failed(int /*error*/) noexcept override { arrived({}, {}); }
   void run() noexcept;
-  /// So that the engine calls arrived().
+  /// Makes the engine call arrived().
   void wake() noexcept;
 
   UringEngine& engine_;

@@ -30,7 +30,7 @@ RequestOfHost<Body> request_for(std::uint16_t type, std::uint16_t attribute, Hos
 }
 
 /// Whether the kernel has looked for a route and says by this errno that there is none: no route at all, or one of type
-/// unreachable, prohibit or blackhole (ip-route(8)). After any other it has not answered.
+/// unreachable, prohibit or blackhole (ip-route(8)). Any other errno is no answer.
 bool means_no_route(int error) noexcept {
   return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL;
 }
@@ -90,7 +90,7 @@ Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
   wanted.header.nlmsg_flags = NLM_F_DUMP;
   wanted.body.ndm_family = AF_INET;
   Table table;
-  table.reserve(kRemembered);  // where there is no memory ask() must not find that out
+  table.reserve(kRemembered);  // so that nothing throws within ask()
   (void)kernel.ask(wanted, [&table](std::uint16_t type, std::span<const std::byte> payload) {
     if (const auto neighbour = rtnetlink::decode_neighbour(type, payload); neighbour && table.size() < kRemembered)
       table.push_back(*neighbour);
@@ -110,7 +110,7 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
     ethernet = known->ethernet;
     return Errc::ok;
   }
-  attempt([&] {  // else the next message asks
+  attempt([&] {  // without memory, the next message asks
     Silent* silent = silent_.resolve(key(host));
     if (silent == nullptr && silent_.size() >= kRemembered) forget_silent();
     if (silent == nullptr) silent = &silent_.bind(key(host), {});
@@ -134,11 +134,11 @@ bool Neighbours::routed_here(HostAddress host) noexcept {
   return known != nullptr && known->routed_here;
 }
 
-/// What is known of the host until the answer comes is what was: a host that is not there stays so.
+/// Until the answer comes, what is known about the host stays: an absent host stays absent.
 void Neighbours::ask_for(HostAddress host, Question& question) noexcept {
   if (host_.now() < question.again) return;
   question = {.again = host_.now() + kRetry, .number = ++questions_};
-  attempt([&] {  // without memory as if the answer were lost
+  attempt([&] {  // without memory: as if the answer were lost
     (void)asker_.ask([this, host, number = question.number, interface = interface_](rtnetlink::Requests& kernel) {
       return [this, host, number, answer = find(kernel, host, interface)] {
         if (answer) found(host, number, *answer);
@@ -165,7 +165,7 @@ void Neighbours::found(HostAddress host, std::uint64_t question, const Found& fo
 void Neighbours::leave_to_routes(HostAddress host) noexcept {
   forget(host);
   const Silent away{.question = {.again = host_.now() + kRetry}, .absent = true, .away = true};
-  attempt([&] { silent_.bind(key(host), away); });  // else it is asked for again with the next message
+  attempt([&] { silent_.bind(key(host), away); });  // without memory, the next message asks
   host_.peers().path_changed(host);
 }
 
@@ -195,7 +195,7 @@ Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) no
   return Errc::ok;
 }
 
-/// Where there was no memory for the answer, it never comes: then the kernel is asked again.
+/// An answer for which there was no memory never comes: then asks again after kRetry.
 void Neighbours::ask_for_all() noexcept {
   if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;
@@ -221,7 +221,7 @@ void Neighbours::found_all(const Table& table) noexcept {
 void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {
   if (neighbour.interface != interface_ || !neighbour.host.known()) return;
   if (asking_for_all_ && told_of_.size() < kRemembered)
-    // Else an address that is no longer right is found out by ARP, as the host falls silent.
+    // Without memory, ARP corrects an outdated address when the host falls silent.
     attempt([&] { told_of_.bind(key(neighbour.host), {}); });
   if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
   const bool failed = (neighbour.state & NUD_FAILED) != 0;
@@ -284,8 +284,8 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
   });
 }
 
-/// The news of an address that has changed may be among what was lost, or of a host that has answered: the kernel is
-/// asked again for every host. Hosts that routes lead to another way stay so: the news of routes comes separately.
+/// The lost news may be that an address has changed, or that a host has answered: asks the kernel again for every host.
+/// Hosts to which routes lead another way stay so: the news of routes has its own socket.
 void Neighbours::receive_failed(int /*error*/) noexcept {
   hosts_.clear();
   ethernets_.clear();

@@ -1,4 +1,4 @@
-// ARP: the kernel's own, asked over rtnetlink. Is a host on this link, and what is its Ethernet address there?
+// ARP: the kernel's own, queried over rtnetlink. Is a host on this link, and what is its Ethernet address there?
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@
 
 namespace lrpc::netrpc {
 
-/// Of a map, as HostKey: the seed is Host::hash_seed(), because whoever is on the link may choose its addresses.
+/// The key of a map, like HostKey. The seed is Host::hash_seed(), because machines on the link may choose their
+/// addresses.
 struct EthernetKey {
   std::uint64_t seed = 0;
   EthernetAddress ethernet;
@@ -23,35 +24,36 @@ struct EthernetKey {
   friend bool operator==(const EthernetKey&, const EthernetKey&) = default;
 };
 
-/// The neighbours on one interface. What has been learnt about them, and about the routes to them, is kept until the
-/// kernel says that it has changed. All use is inside the monitor, and nothing waits there, but for make().
+/// The neighbours on one interface. What the kernel says about them, and about the routes to them, is kept until the
+/// kernel says that it has changed. All use is inside the monitor; only make() blocks there.
 class Neighbours final : private SocketReader {
  public:
-  /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
-  /// Errors: system_error.
+  /// `asker` outlives this object, but must run no answers after this one's destruction. Asks the kernel for all its
+  /// neighbours. Errors: system_error.
   static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, Asker& asker, int interface);
   ~Neighbours() { engine_.remove(news_); }
 
-  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or nobody knows yet). A host
-  /// that is not known is asked for, first from the kernel, which then is made to ask the link (by an empty UDP
-  /// datagram to the discard port: that needs no privilege), at most once in kRetry for one host. When the answer
-  /// comes the paths have changed (Peers::path_changes()), and `resolved` is called.
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself, or not known yet). For an
+  /// unknown host it asks the kernel, and then makes the kernel send an ARP request (by an empty UDP datagram to the
+  /// discard port: that needs no privilege), at most once in kRetry for one host. When the answer comes,
+  /// Peers::path_changes() changes, and `resolved` is called.
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
-  /// Whether it may still answer: it has been asked for, and nobody has said that it is not there.
+  /// Whether the host may still answer: it has been asked for, and is not known to be absent.
   [[nodiscard]] bool may_answer(HostAddress host) noexcept;
-  /// Not known: host_unreachable; then the kernel is asked for all that it knows.
+  /// Errors: host_unreachable (not known; then it asks the kernel for all its neighbours).
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
-  /// Whether the kernel's routes lead to it another way (a gateway, another interface), as far as is known.
+  /// Whether the kernel's routes are known to lead to the host another way (a gateway, another interface).
   [[nodiscard]] bool routed_away(HostAddress host) noexcept;
-  /// Whether it is known, and the kernel has said that its routes lead to it here. Until then resolve() has to be asked
-  /// with each message: the kernel's answer may have been lost, and is asked for again.
+  /// Whether the host is known, and the kernel has said that its routes lead to it here. Until then call resolve() for
+  /// each message: the kernel's answer may have been lost, and resolve() asks again.
   [[nodiscard]] bool routed_here(HostAddress host) noexcept;
-  /// The interface has another index from now on, under which nothing is known yet; 0: none, no neighbour.
+  /// The interface has another index from now on: forgets all neighbours. 0: there is no interface, and so no
+  /// neighbour.
   void use_interface(int index) noexcept;
-  /// Another number than before: what was resolved before may be wrong now.
+  /// Changes when an address that was resolved before may have become wrong.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
-  /// Called with each host that is known from now on, or has another address.
+  /// Called with each host that becomes known or gets another address.
   std::function<void(HostAddress)> resolved;
 
  private:
@@ -60,25 +62,26 @@ class Neighbours final : private SocketReader {
   /// Hosts remembered; the kernel's table is of this order.
   static constexpr std::size_t kRemembered = 4096;
 
-  /// What the kernel says of a host.
+  /// What the kernel says about a host.
   struct Found {
     bool on_link = false;
     EthernetAddress ethernet;  ///< Not known: the kernel does not know it either.
   };
-  /// What the kernel says of all hosts.
+  /// What the kernel says about all hosts.
   using Table = std::vector<rtnetlink::Neighbour>;
-  /// The last question about a host. Set to {} by news that makes its answer old: then the next message asks again.
+  /// The last question about a host. Set to {} when news has made the answer outdated: then the next message asks
+  /// again.
   struct Question {
     Time again{};              ///< When it may be asked again.
-    std::uint64_t number = 0;  ///< 0: there is none whose answer counts.
+    std::uint64_t number = 0;  ///< 0: no answer is valid.
   };
-  /// A host whose Ethernet address is known. It is used at once, before the routes are known: most lead here.
+  /// A host whose Ethernet address is known. The address is used before the routes are known, since most lead here.
   struct Known {
     EthernetAddress ethernet;
     bool routed_here = false;  ///< The kernel has said so.
     Question question;
   };
-  /// A host that was asked for.
+  /// A host that was asked for and is not known.
   struct Silent {
     Question question;
     bool absent = false;  ///< It is not on the link, or has not answered there.
@@ -94,7 +97,7 @@ class Neighbours final : private SocketReader {
     return {host_.hash_seed(), ethernet};
   }
 
-  /// Nothing: the kernel has not answered.
+  /// Nullopt: the kernel has not answered.
   [[nodiscard]] static std::optional<Found> find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
   [[nodiscard]] static Table all(rtnetlink::Requests& kernel);
   /// At most once in kRetry: an answer may never come.
@@ -103,13 +106,13 @@ class Neighbours final : private SocketReader {
   void ask_for_all() noexcept;
   void found_all(const Table& table) noexcept;
   void nudge(HostAddress host) noexcept;
-  /// Each host that it leads to is asked for again when there is a message for it.
+  /// The next message to each host to which `route` leads asks for the host again.
   void route_changed(const rtnetlink::RouteNews& route) noexcept;
-  /// What is known of it is not used any more, nor learnt again, until it is asked for.
+  /// Forgets the host, and learns nothing about it until it is asked for again.
   void leave_to_routes(HostAddress host) noexcept;
-  /// `believed`: else what it says of a host only makes that one be asked for again.
+  /// If not `believed`, the news only causes the host to be asked for again.
   void learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept;
-  /// Without memory it is asked for again.
+  /// Without memory the host is asked for again.
   void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
   void no_longer_silent(HostAddress host) noexcept;
   void forget_silent() noexcept;
@@ -129,7 +132,8 @@ class Neighbours final : private SocketReader {
   std::uint64_t questions_ = 0;  ///< The number of the last one.
   Time may_ask_for_all_{};
   bool asking_for_all_ = false;
-  /// Hosts that news tell of since the kernel was asked for all: its answer may be older. A set.
+  /// A set: the hosts of which there was news since the kernel was asked for all; its answer may be older than the
+  /// news.
   Map<HostKey, std::monostate> told_of_;
   Time believes_from_{};  ///< News before this may be old.
 };

@@ -14,7 +14,8 @@ Result<std::unique_ptr<RouteWatch>> RouteWatch::make(Host& host, UringEngine& en
 }
 
 /// The kernel removes the routes through a link that goes down, and those from an address that is taken away, without
-/// news of these routes (netdevice and inetaddr notifiers, net/ipv4/fib_frontend.c).
+/// news of these routes (netdevice and inetaddr notifiers, net/ipv4/fib_frontend.c). So news of links and addresses
+/// counts as a change of any route.
 void RouteWatch::arrived(Message message, std::span<const std::byte> from) noexcept {
   if (!rtnetlink::from_kernel(from) || !message.flatten()) return;
   rtnetlink::messages(message.bytes(), [this](const nlmsghdr& header, std::span<const std::byte> payload) {
@@ -25,7 +26,7 @@ void RouteWatch::arrived(Message message, std::span<const std::byte> from) noexc
 
 void RouteWatch::any_changed() noexcept {
   tell({});
-  attempt([&] { host_.events().schedule(again_, kRemoval); });  // else the next news tells
+  attempt([&] { host_.events().schedule(again_, kRemoval); });  // without memory, the next news reports it
 }
 
 }  // namespace lrpc::netrpc

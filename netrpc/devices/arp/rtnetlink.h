@@ -1,4 +1,4 @@
-// What the kernel says over rtnetlink, taken apart: every length is checked against what there is.
+// Decodes what the kernel says over rtnetlink. Every length is checked.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,10 +21,10 @@
 
 namespace lrpc::netrpc::rtnetlink {
 
-/// After lost news what is still queued in front of the socket is older than what was lost. It may lie there so long.
+/// After news was lost, the news still queued in the socket is older than the lost news. It may stay there this long.
 inline constexpr Duration kOldNews = std::chrono::seconds(1);
 
-/// A T at the front of `bytes`, and what lies behind it; false: too short.
+/// Takes a T off the front of `bytes`. False: too short.
 template <class T>
 [[nodiscard]] bool take(std::span<const std::byte>& bytes, T& value) noexcept {
   if (bytes.size() < sizeof value) return false;
@@ -55,13 +55,13 @@ void messages(std::span<const std::byte> bytes, Visit visit) noexcept {
   }
 }
 
-/// An IPv4 neighbour, as RTM_NEWNEIGH and RTM_DELNEIGH tell of one.
+/// An IPv4 neighbour in an RTM_NEWNEIGH or RTM_DELNEIGH.
 struct Neighbour {
   bool removed = false;      ///< RTM_DELNEIGH.
   int interface = 0;         ///< Its index.
   std::uint16_t state = 0;   ///< NUD_ bits.
-  HostAddress host;          ///< Not known: not said.
-  EthernetAddress ethernet;  ///< Not known: not said.
+  HostAddress host;          ///< Not known: not in the message.
+  EthernetAddress ethernet;  ///< Not known: not in the message.
 
   /// Whether the kernel would send there now.
   [[nodiscard]] bool usable() const noexcept {
@@ -69,7 +69,7 @@ struct Neighbour {
     return !removed && (state & kUsable) != 0 && ethernet.known();
   }
 };
-/// Of a message's payload. Nothing: it tells of something else.
+/// Decodes a message's payload. Nullopt: another kind of message.
 [[nodiscard]] inline std::optional<Neighbour> decode_neighbour(std::uint16_t type,
                                                                std::span<const std::byte> payload) noexcept {
   ndmsg header{};
@@ -88,18 +88,18 @@ struct Neighbour {
   return neighbour;
 }
 
-/// A link, as RTM_NEWLINK and RTM_DELLINK tell of one.
+/// A link in an RTM_NEWLINK or RTM_DELLINK.
 struct Link {
   bool removed = false;  ///< RTM_DELLINK.
   int index = 0;
   unsigned flags = 0;           ///< IFF_ bits.
-  std::array<char, 16> name{};  ///< Ends with a zero; empty: not said.
-  std::uint32_t mtu = 0;        ///< 0: not said.
-  EthernetAddress ethernet;     ///< Not known: not said, or not an Ethernet's.
+  std::array<char, 16> name{};  ///< Ends with a zero; empty: not in the message.
+  std::uint32_t mtu = 0;        ///< 0: not in the message.
+  EthernetAddress ethernet;     ///< Not known: not in the message, or not an Ethernet's.
   [[nodiscard]] std::string_view name_view() const noexcept { return name.data(); }
 };
-/// Of a message's payload. Nothing: it tells of something else. A bridge tells of its ports by the same messages, in a
-/// family of its own: a port that leaves its bridge is not removed.
+/// Decodes a message's payload. Nullopt: another kind of message. A bridge reports its ports by the same messages, in a
+/// family of its own. They are ignored: a port that leaves its bridge still exists.
 [[nodiscard]] inline std::optional<Link> decode_link(std::uint16_t type, std::span<const std::byte> payload) noexcept {
   ifinfomsg header{};
   if ((type != RTM_NEWLINK && type != RTM_DELLINK) || !take(payload, header)) return std::nullopt;
@@ -117,13 +117,13 @@ struct Link {
   return link;
 }
 
-/// An IPv4 address of a link, as RTM_NEWADDR and RTM_DELADDR tell of one.
+/// An IPv4 address of a link, in an RTM_NEWADDR or RTM_DELADDR.
 struct LinkAddress {
   bool removed = false;  ///< RTM_DELADDR.
   int interface = 0;     ///< Its index.
-  HostAddress host;      ///< Not known: not said.
+  HostAddress host;      ///< Not known: not in the message.
 };
-/// Of a message's payload. Nothing: it tells of something else.
+/// Decodes a message's payload. Nullopt: another kind of message.
 [[nodiscard]] inline std::optional<LinkAddress> decode_address(std::uint16_t type,
                                                                std::span<const std::byte> payload) noexcept {
   ifaddrmsg header{};
@@ -137,7 +137,7 @@ struct LinkAddress {
   return address;
 }
 
-/// An IPv4 route that has come, has changed or is gone, as RTM_NEWROUTE and RTM_DELROUTE tell of one: to whom it leads.
+/// The destination of an IPv4 route that was added, changed or removed (RTM_NEWROUTE, RTM_DELROUTE).
 struct RouteNews {
   HostAddress to;           ///< The network's address; not known: it is that of the default route.
   std::uint8_t length = 0;  ///< Bits of the network's address, at most 32.
@@ -145,7 +145,7 @@ struct RouteNews {
     return length == 0 || (host.value ^ to.value) >> (32 - length) == 0;
   }
 };
-/// Of a message's payload. Nothing: it tells of something else.
+/// Decodes a message's payload. Nullopt: another kind of message.
 [[nodiscard]] inline std::optional<RouteNews> decode_route(std::uint16_t type,
                                                            std::span<const std::byte> payload) noexcept {
   rtmsg header{};
@@ -159,7 +159,7 @@ struct RouteNews {
   return route;
 }
 
-/// Whether a route, as RTM_NEWROUTE tells of one, leads through `interface` to its host without a gateway.
+/// Whether the route in an RTM_NEWROUTE leads through `interface` to its host without a gateway.
 [[nodiscard]] inline bool direct_route(std::uint16_t type, std::span<const std::byte> payload, int interface) noexcept {
   rtmsg route{};
   if (type != RTM_NEWROUTE || !take(payload, route)) return false;

@@ -1,4 +1,5 @@
-// Questions to the kernel over rtnetlink. It answers within the request, which waits while somebody else changes links.
+// Questions to the kernel over rtnetlink. It answers within the request, which blocks while another process changes
+// links.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,30 +14,30 @@
 
 namespace lrpc::netrpc::rtnetlink {
 
-/// Its header says `nlmsg_type`, and NLM_F_DUMP in `nlmsg_flags` if many messages answer it; Requests::ask() the rest.
+/// The caller sets `nlmsg_type`, and NLM_F_DUMP in `nlmsg_flags` if many messages answer it; Requests::ask() sets the
+/// rest.
 template <class Body>
 struct Request {
   nlmsghdr header{};
   Body body{};
 };
 
-/// A socket for them. It is opened once, so that it is there in a sandbox, which lets nobody open another one. Not
-/// thread-safe.
+/// A socket for requests. It is opened once, before a sandbox forbids opening another one. Not thread-safe.
 class Requests {
  public:
   /// Errors: system_error.
   Status open() noexcept {
     socket_ = UniqueFd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     if (!socket_) return system_error("socket(AF_NETLINK)", errno);
-    // Should the answer ever not be there after the request, nobody waits for long.
+    // If the answer is not there after the request, ask() does not wait for long.
     const timeval patience{0, 50'000};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return {};
   }
 
-  /// Sends `wanted`, a Request and perhaps an attribute, and gives visit(type, payload) each message of the answer. 0,
-  /// or an errno: what the kernel has answered, or that it has not. EINTR: what was asked for changed meanwhile, and
-  /// the answer may lack something.
+  /// Sends `wanted`, a Request and perhaps an attribute, and calls visit(type, payload) for each message of the answer.
+  /// Returns 0 or an errno: the kernel's answer, or why there is none. EINTR: the kernel's data changed meanwhile, and
+  /// the answer may be incomplete.
   template <class Wanted, class Visit>
   [[nodiscard]] int ask(Wanted& wanted, Visit visit) noexcept {
     wanted.header.nlmsg_len = sizeof wanted;
@@ -82,7 +83,7 @@ class Requests {
   std::uint32_t sequence_ = 0;
 };
 
-/// A socket that hears the kernel's news of `groups` (bits 1 << (RTNLGRP_ - 1)). Errors: system_error.
+/// A socket that receives the kernel's news of `groups` (bits 1 << (RTNLGRP_ - 1)). Errors: system_error.
 inline Result<int> open_news(std::uint32_t groups) noexcept {
   UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   if (!socket) return system_error("socket(AF_NETLINK)", errno);

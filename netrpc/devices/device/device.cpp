@@ -12,14 +12,14 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// A session that only this protocol refers to goes after one to two of these without a message.
+/// A session that only this protocol refers to is dropped after one to two of these periods without a message.
 constexpr Duration kIdle = std::chrono::seconds(30);
 constexpr Duration kSearchPause = std::chrono::milliseconds(10);
-/// A peer that has been sent messages and not been heard for so long may be elsewhere.
+/// A peer that has been sent messages for this long, and has sent none, may have moved.
 constexpr Duration kSilence = std::chrono::milliseconds(200);
-/// So many messages before that cost nobody a look at the clock.
+/// Messages without an answer before the clock is read.
 constexpr std::uint32_t kUnheard = 4;
-/// Messages that a session keeps until it is known where its peer is: those of a burst of FRAGMENT's.
+/// Messages that a session keeps until its peer's address is known: enough for a burst of FRAGMENT.
 constexpr std::size_t kWaiting = 16;
 }  // namespace
 
@@ -37,7 +37,7 @@ class Device::Port final : public SocketReader {
   [[nodiscard]] ProtocolNumber number() const noexcept { return number_; }
 
   SocketId socket;
-  bool enabled = false;  ///< Sessions may be made passively.
+  bool enabled = false;  ///< A peer's message may make a session.
 
  private:
   Device& device_;
@@ -109,8 +109,8 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
   auto peer = peer_of(participants.protocol, remote);
   if (!peer) return peer.error();
   if (DeviceSession* const known = find(participants.protocol, peer.value().number); known != nullptr) {
-    // A machine may have several addresses on a link: what is sent through the session follows the one that its users
-    // have opened, wherever the others go.
+    // A machine may have several addresses on a link. The session follows the address that its users have opened, even
+    // if the other addresses move.
     Participant& there = known->mutable_participants().remote;
     const bool in_use = there.host.known() && known->references() > 1;
     if (remote.host.known() && !in_use) there.host = remote.host;
@@ -126,11 +126,11 @@ DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer
   if (host().short_of_memory()) return nullptr;
   const std::size_t limit = of_peer ? peers_ - peers_ / 4 : peers_;
   if (sessions_.size() >= limit) {
-    // Looked for now and then only: peers that do not exist must not cost a search each.
+    // Searches only now and then: packets from forged addresses must not cost a search each.
     if (host().now() < may_search_) return nullptr;
     may_search_ = host().now() + kSearchPause;
     drop_unused(true);
-    // Some of those above refer to others of them: in two rounds both let go.
+    // A protocol above may refer to sessions of another one above: after two rounds both have dropped theirs.
     for (int round = 0; round < 2 && of_peer && sessions_.size() >= limit; ++round) {
       for (const auto& [number, above] : ports_) {
         control::Request room = control::MakeRoom{};
@@ -152,7 +152,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
   SessionRef session(find(port.number(), peer.number));
   if (!session) {
     const Participant remote = participant_of(peer);
-    // One that was opened may be looking for it.
+    // An opened session may be looking for this host.
     if (remote.host.known()) found(remote.host);
     session = SessionRef(find(port.number(), peer.number));
     if (!session && !port.enabled) return dropped(counted.no_session);
@@ -187,8 +187,8 @@ void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)
     if (const int fd = engine_.descriptor(port->socket); fd >= 0) visit(number, fd);
 }
 
-/// The session is found by its peer's new address from now on. Where a session has been made there already, by what the
-/// peer has sent from its new address, both stay: that one receives, and those above hear both.
+/// Looks up the peer's address again, and binds the session to the new one. If a message from the new address has made
+/// a session there already, both stay: that one receives, and the protocols above hear both.
 void Device::address_again(DeviceSession& session) noexcept {
   const std::uint64_t before = session.peer_.number;
   const std::uint64_t asked = addressing();
@@ -202,7 +202,8 @@ void Device::address_again(DeviceSession& session) noexcept {
   if (known == nullptr || known->get() != &session) return;
   sessions_.unbind(old);
   if (sessions_.resolve(found) != nullptr) return;
-  attempt([&] { sessions_.bind(found, keep); });  // else those above have it; what the peer sends makes another one
+  attempt([&] { sessions_.bind(found, keep); });  // without memory only its users have it; the peer's next message
+                                                  // makes another one
 }
 
 DeviceSession* Device::find(ProtocolNumber number, std::uint64_t peer) noexcept {
@@ -224,7 +225,7 @@ void Device::found(HostAddress host) noexcept {
   }
 }
 
-/// As the kernel does while it waits for ARP's answer. What is too much is lost.
+/// Keeps the first messages, as the kernel does while it waits for ARP's answer; drops the others.
 Errc Device::keep_until_found(DeviceSession& session, Message message) noexcept {
   if (!may_be_found(session.peer())) {
     session.waiting_.clear();
@@ -234,8 +235,8 @@ Errc Device::keep_until_found(DeviceSession& session, Message message) noexcept 
   return Errc::ok;
 }
 
-/// Answers may come under other protocol numbers than messages leave (small ones past FRAGMENT, for example): the peer
-/// is heard by all its sessions.
+/// Checks whether the peer is silent. Answers may come under another protocol number than the messages (small ones
+/// bypass FRAGMENT, for example), so this counts the messages of all sessions with the peer.
 void Device::doubt(DeviceSession& session) noexcept {
   const Time now = host().now();
   if (session.unheard_ != kUnheard && now - session.silent_since_ < kSilence) return;

@@ -1,5 +1,5 @@
-// What ETH, IP and UDP have in common: protocols whose lower side is the kernel's sockets, one an enabled protocol
-// number, and whose sessions are one a peer.
+// What ETH, IP and UDP have in common: they stand on the kernel's sockets, one for each protocol number in use, and
+// have one session for each protocol number and peer.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@
 
 namespace lrpc::netrpc {
 
-/// Bytes of an IP datagram that a link is taken to carry while nobody knows better.
+/// Bytes of an IP datagram that a link is assumed to carry while its MTU is unknown.
 constexpr std::size_t kUsualMtu = 1500;
 
 /// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a
-/// port), and the address that the kernel wants.
+/// port), and its socket address.
 struct DevicePeer {
   std::uint64_t number = 0;
   std::array<std::byte, 32> address{};
-  std::size_t address_size = 0;  ///< 0: it is not known yet where the peer is.
+  std::size_t address_size = 0;  ///< 0: the address is not known yet.
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDelete): Device::found() has a reference to the session
   [[nodiscard]] bool found() const noexcept { return address_size != 0; }
-  /// Of a host that its device is looking for. No Ethernet address has so large a number.
+  /// Stands for a host whose address its device is looking for. No Ethernet address has so large a number.
   [[nodiscard]] static DevicePeer to_be_found(HostAddress host) noexcept {
     return {.number = std::uint64_t{1} << 63 | host.value, .address = {}, .address_size = 0};
   }
@@ -49,52 +49,51 @@ class Device : public Protocol {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  protected:
-  /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones
-  /// refused. A quarter of them is kept for those that are opened here: no peer can make sessions of these. Where peers
-  /// have made the rest, those above are asked to let go of what only they refer to (control::MakeRoom).
+  /// `peers`: the most sessions at one time. At the limit, sessions that nobody refers to are dropped; if there are
+  /// none, new ones are refused. A quarter is reserved for sessions that are opened on this host. When a peer's message
+  /// needs room, the protocols above are also asked to drop sessions that only they refer to (control::MakeRoom).
   Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
 
   // ---- what the kinds of devices differ in ----
 
   /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
-  /// (the text says which privilege is missing and what else there is), system_error.
+  /// (the text names the missing privilege and an alternative), system_error.
   virtual Result<int> make_socket(ProtocolNumber number) = 0;
-  /// The peer that a participant names; one that is to be found, if it may be yet. Completes the participant with what
-  /// has been found out.
+  /// The peer that a participant names; DevicePeer::to_be_found() if it must be looked for first. Adds to the
+  /// participant what the device knows.
   virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
-  /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or
-  /// not well-formed, or not from where a host sends.
+  /// Removes the kernel's header from a message of a protocol number, and sets `peer` to its sender. False: the message
+  /// is not for this host, is malformed, or has a source address that no host has.
   [[nodiscard]] virtual bool accept(ProtocolNumber number, Message& message, std::span<const std::byte> from,
                                     DevicePeer& peer) noexcept = 0;
-  /// The participant that a peer is: for sessions that are made passively.
+  /// The participant for a peer: for sessions made by a peer's message.
   virtual Participant participant_of(const DevicePeer& peer) noexcept = 0;
-  /// The longest message; what goes to `peer` (not known: to anybody) without being cut.
+  /// The longest message; and the longest that goes to `peer` (not known: to any peer) unfragmented.
   [[nodiscard]] virtual std::size_t maximum() const noexcept = 0;
   [[nodiscard]] virtual std::size_t optimum(HostAddress peer) const noexcept = 0;
-  /// Of an IP datagram that arrives at a peer, what is the kernel's and not the message's; and whether the kernel cuts
-  /// longer messages.
+  /// Bytes of the kernel's headers in an IP datagram that arrives at a peer; and whether the kernel fragments longer
+  /// messages.
   [[nodiscard]] virtual std::size_t kernel_headers() const noexcept { return 0; }
   [[nodiscard]] virtual bool cuts() const noexcept { return false; }
   [[nodiscard]] virtual Participant local() const noexcept = 0;
   /// Whether the kernel refuses messages without a byte, so that one has to be padded.
   [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
-  /// The kernel has refused to send a message (`error`: an errno): what is known of the link may no longer be true.
+  /// The kernel has refused to send a message (`error`: an errno): what the device knows about the link may be
+  /// outdated.
   virtual void refused(int /*error*/) noexcept {}
-  /// Messages have been sent to a peer for kSilence, and nothing has come from it. Called with each further one.
+  /// Messages have been sent to a peer for kSilence, and none has come from it. Called for each further message to it.
   virtual void unheard(const Participant& /*remote*/, const DevicePeer& /*peer*/) noexcept {}
-  /// Another number than before: addresses of peers may be wrong, so that each session asks readdress() with its next
-  /// message.
+  /// Changes when addresses of peers may have become wrong. Then each session calls readdress() at its next message.
   [[nodiscard]] virtual std::uint64_t addressing() const noexcept { return 0; }
-  /// Where messages to `remote` under a protocol number, which `peer` says now, have to go; `remote` is told, too.
-  /// False: nobody knows now, and it is to be asked again with the next message; `peer` is the best guess, if there is
-  /// one.
+  /// Sets `peer` to where messages to `remote` under a protocol number must go now, and updates `remote`. False: this
+  /// is not known now; `peer` is the best guess, if there is one, and the next message asks again.
   [[nodiscard]] virtual bool readdress(ProtocolNumber /*number*/, Participant& /*remote*/,
                                        DevicePeer& /*peer*/) noexcept {
     return true;
   }
-  /// Whether a host that is to be found may be yet.
+  /// Whether a host that is being looked for may still be found.
   [[nodiscard]] virtual bool may_be_found(HostAddress /*host*/) noexcept { return false; }
-  /// It has been: what waits for that is sent.
+  /// Call it when a host has been found: sends the messages that wait for that.
   void found(HostAddress host) noexcept;
 
   [[nodiscard]] UringEngine& engine() const noexcept { return engine_; }
@@ -113,7 +112,7 @@ class Device : public Protocol {
   };
 
   Result<Port*> port(Protocol& high, ProtocolNumber number);
-  /// `of_peer`: a message of a peer makes it, and no layer above is at work. Null: there is no place for it.
+  /// `of_peer`: a peer's message makes the session, so no layer above is in a call of its own. Null: there is no room.
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
                                             bool of_peer);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
@@ -150,22 +149,22 @@ class DeviceSession final : public Session {
 
  private:
   friend class Device;
-  /// What the peer receives in one packet, as far as it has said.
+  /// The most that the peer receives in one packet, if it has advertised its MTU.
   [[nodiscard]] std::size_t received_there() const noexcept;
   Device& device_;
   const SocketId socket_;
   DevicePeer peer_;
   std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
-  std::vector<Message> waiting_;    ///< The first ones that were pushed while the peer is to be found.
+  std::vector<Message> waiting_;    ///< The first ones pushed while the peer is looked for.
   bool used_ = true;                ///< Since the last sweep.
   std::uint32_t heard_ = 0;         ///< Messages from the peer.
   std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.
-  std::uint32_t heard_before_ = 0;  ///< Of all sessions with the peer, when `silent_since_` was set.
+  std::uint32_t heard_before_ = 0;  ///< heard_ of all sessions with the peer, when silent_since_ was set.
   Time silent_since_{};
 };
 
-/// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it
-/// does not know it. Errors: invalid_argument.
+/// Parses the address that a device over IP is bound to: not known for an empty `text`. Sets the host's own address if
+/// it is not known. Errors: invalid_argument.
 Result<HostAddress> own_address(Host& host, const std::string& text);
 
 /// The engine of a host, for devices. Errors: not_supported (the host has another engine: it is simulated).

@@ -22,8 +22,8 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// The interface of the default route; empty if there is none. Not that of a route to half of all addresses, by which
-/// some VPNs take precedence over it, nor one that refuses what it gets.
+/// The interface of the default route; empty if there is none. Ignores routes to half of all addresses, with which some
+/// VPNs override it, and reject routes.
 std::string default_interface() {
   std::ifstream routes("/proc/thread-self/net/route");  // of this thread's network namespace
   std::string line;
@@ -151,7 +151,7 @@ UniqueFd ask_path_mtu(HostAddress host) noexcept {
 }
 
 void wait_for_answer(const UniqueFd& question, std::chrono::milliseconds limit) noexcept {
-  pollfd answered{question.get(), 0, 0};  // each answer is an ICMP error, and so POLLERR
+  pollfd answered{question.get(), 0, 0};  // each answer is an ICMP error, reported as POLLERR
   (void)::poll(&answered, 1, static_cast<int>(limit.count()));
 }
 

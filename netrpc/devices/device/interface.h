@@ -17,25 +17,25 @@ struct Interface {
   int index = 0;
   EthernetAddress ethernet;
   HostAddress host;     ///< Its first IPv4 address; not known if it has none.
-  std::size_t mtu = 0;  ///< Bytes in a frame behind the Ethernet header.
+  std::size_t mtu = 0;  ///< Bytes in a frame after the Ethernet header.
 };
 
-/// The interface called `name`; for an empty one that with the default route, else the only one that is up besides
-/// loopback. Errors: invalid_argument (there is none, or several: the text names them), system_error.
+/// The interface called `name`. If `name` is empty: the interface of the default route, else the only one that is up
+/// besides loopback. Errors: invalid_argument (there is none, or several: the text names them), system_error.
 Result<Interface> find_interface(const std::string& name);
 
-/// The interface that has the address `host`, if it has ARP. Errors: name_unknown (there is none), system_error.
+/// The interface that has the address `host`, if it uses ARP. Errors: name_unknown (there is none), system_error.
 Result<Interface> find_interface_of(HostAddress host);
 
-/// Of `to`, or of nobody, on the interface `index`, for packet sockets under the ethertype `type`.
+/// The address of `to` (zeros: of no peer) on the interface `index`, for packet sockets under the ethertype `type`.
 [[nodiscard]] sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& to = {}) noexcept;
 
-/// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
+/// The longest IP datagram that reaches `host` unfragmented, as far as the kernel knows now; 0: no route.
 std::size_t path_mtu(HostAddress host) noexcept;
-/// Sends `host` a datagram to the discard port (RFC 863) that must not be cut, as long as the kernel thinks it may be.
-/// A router whose next link carries less drops it and says so, and path_mtu() knows it soon (RFC 1191), if the socket
-/// that is returned is still open then: udp(7), the kernel takes no answer for one that is closed. Never blocks. None:
-/// nothing was sent.
+/// Sends a datagram of path_mtu() bytes (at most 9000), which must not be fragmented, to the discard port (RFC 863) of
+/// `host`. A router whose next link carries less drops it and reports that, and soon path_mtu() returns the smaller
+/// size (RFC 1191). Keep the returned socket open until then: the kernel ignores reports for a closed one (udp(7)).
+/// Never blocks. None: nothing was sent.
 [[nodiscard]] UniqueFd ask_path_mtu(HostAddress host) noexcept;
 /// Blocks until a router, or the host itself, has answered what ask_path_mtu() has sent, at most `limit`. Many hosts
 /// never answer.

@@ -1,4 +1,4 @@
-// IPv4 addresses as the kernel's sockets want them.
+// IPv4 addresses in the form that the kernel's sockets use.
 #pragma once
 
 #include <arpa/inet.h>
@@ -20,7 +20,8 @@ namespace lrpc::netrpc {
   return address;
 }
 
-/// Why a socket of the instance `name` is not bound to `address` and `port` (0: none of its own), by bind(2)'s `error`.
+/// The error of a socket of the instance `name` that bind(2) could not bind to `address` and `port` (0: any), with
+/// `error`.
 [[nodiscard]] inline Error cannot_bind(const std::string& name, HostAddress address, std::uint16_t port, int error) {
   if (error == EADDRNOTAVAIL)
     return {Errc::invalid_argument, name + ": this machine has no address " + to_string(address)};

@@ -1,4 +1,4 @@
-// What the parts of the engine share. Everything here is under the host's monitor unless it says otherwise.
+// What the parts of the engine share. Everything here is under the host's monitor unless stated otherwise.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,21 +13,21 @@
 
 namespace lrpc::netrpc {
 
-/// The longest address of a kind of socket that we use: sockaddr_ll, sockaddr_in, sockaddr_nl.
+/// Room for the longest socket address that is used: sockaddr_ll, sockaddr_in, sockaddr_nl.
 inline constexpr std::size_t kAddressRoom = 32;
 /// The longest datagram: IP's, with its header.
 inline constexpr std::size_t kLongestDatagram = 65535;
-/// Slices of a message that go out without being made contiguous.
+/// The most slices of a message that is sent without being made contiguous.
 inline constexpr std::size_t kOutgoingSlices = 8;
 
 struct EngineSocket {
   int fd = -1;  ///< -1: the slot is free.
   std::uint32_t generation = 0;
   SocketReader* reader = nullptr;
-  bool watched = false;  ///< Its reader reads.
+  bool watched = false;  ///< The reader itself reads from it.
 };
 
-/// A datagram. Of a watched descriptor: the news that there may be something to read.
+/// A datagram; or, for a watched descriptor, the notice that there may be something to read.
 struct Arrival {
   SocketId socket;
   Message message;
@@ -35,7 +35,7 @@ struct Arrival {
   std::size_t from_size = 0;
 };
 
-/// A datagram on its way out. Pinned from describe() until the kernel has copied it.
+/// A datagram to be sent. Must not move from describe() until the kernel has copied it.
 struct Outgoing {
   SocketId socket;
   Message message;
@@ -53,24 +53,23 @@ struct Outgoing {
   }
 };
 
-/// Waits in the kernel for a leader.
+/// The way in which a leader waits in the kernel.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// Inside the monitor, which is let go while the thread sleeps: sends what is queued, and waits for a datagram, a
-  /// kick or
-  /// `until`. What has arrived is put into Core::arrivals.
+  /// Inside the monitor, which is released while the thread sleeps: sends the queued datagrams and waits for a
+  /// datagram, a kick or `until`. Puts what has arrived into Core::arrivals.
   virtual void receive(std::optional<Time> until) = 0;
-  /// Gives up every socket. Inside the monitor, while nobody is in receive().
+  /// Stops using every socket. Inside the monitor, possibly while a thread is in receive().
   virtual void let_go() noexcept = 0;
 };
 
 class UringReceiver;
 
-/// How long a sleep until then is; negative, for ever, if that is Time::max().
+/// How long to sleep until `until`; negative (for ever) if that is Time::max().
 Duration left_until(Time until) noexcept;
 
-/// A thread that has the lead. Lies on its stack; leads within a lead (a nested wait) are linked.
+/// Describes a thread that leads, on its stack. Nested leads (a wait within a wait) are linked.
 struct UringEngine::Lead {
   std::thread::id thread = std::this_thread::get_id();
   Lead* outer = nullptr;
@@ -79,10 +78,10 @@ struct UringEngine::Lead {
   bool in_kernel = false;
 };
 
-/// A thread that waits while another leads. Lies on its stack.
+/// Describes a thread that waits while another leads, on its stack.
 struct UringEngine::Follower {
   const std::function<bool()>* done = nullptr;
-  std::atomic<std::uint32_t> word{0};  ///< 1: woken, which others see. So there is nothing to count (SleepingWord).
+  std::atomic<std::uint32_t> word{0};  ///< 1: woken. Other threads read this, so no SleepingWord.
   Follower* next = nullptr;
 };
 
@@ -98,31 +97,31 @@ struct UringEngine::Core {
   std::vector<Arrival> arrivals;  ///< Received; from next_arrival on not yet shepherded.
   std::size_t next_arrival = 0;
   std::vector<Outgoing> outgoing;
-  std::vector<Outgoing> flushing;  ///< Empty but within flush().
+  std::vector<Outgoing> flushing;  ///< Empty except in flush().
   int kick_event = -1;             ///< An eventfd: makes the leader come out of the kernel.
   bool kicked = false;
 
   Lead* leader = nullptr;
   Follower* followers = nullptr;
-  bool woke_follower = false;         ///< Since the leader last looked.
-  std::uint32_t serving = 0;          ///< How many more calls may end before this host counts as one that only calls.
-  std::uint32_t long_procedures = 0;  ///< The same, for user procedures that block their thread.
+  bool woke_follower = false;         ///< Since this leader began.
+  std::uint32_t serving = 0;          ///< How many more calls may end until this host counts as one that only calls.
+  std::uint32_t long_procedures = 0;  ///< How many more short user procedures until no long ones are expected.
   /// How often the lead has been taken or left. Read by the deputy outside the monitor.
   std::atomic<std::uint64_t> turns{0};
 
   enum class Watch : std::uint8_t { nobody, watching, asleep };
   Watch watch = Watch::nobody;  ///< What the deputy does.
-  bool take_now = false;        ///< The deputy need not wait.
+  bool take_now = false;        ///< The deputy takes the lead without waiting.
   shim::SleepingWord deputy_word;
   shim::SleepingWord spare_word;
   std::uint32_t spares = 0;
-  std::atomic<bool> stopping{false};  ///< Of all threads, and not for good: no word's own stop().
+  std::atomic<bool> stopping{false};  ///< For all threads. Can be reset, unlike SleepingWord::stop().
   std::vector<std::thread> threads;
 
-  std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One a thread that has ever led.
-  std::vector<std::shared_ptr<UringReceiver>> prepared;  ///< For threads that have not.
-  bool no_more_rings = false;                            ///< But those.
-  /// For threads without a ring. Made with the engine, so that one that is short of descriptors goes on receiving.
+  std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One for each thread that has ever led.
+  std::vector<std::shared_ptr<UringReceiver>> prepared;  ///< For threads that have not led yet.
+  bool no_more_rings = false;                            ///< Only the prepared ones.
+  /// For threads without a ring. Made with the engine, so that the engine can still receive when descriptors run out.
   std::unique_ptr<Receiver> epoll;
   std::uint64_t identifier = 0;  ///< Of the engine, in the threads' caches of rings.
 
@@ -137,13 +136,13 @@ struct UringEngine::Core {
   }
   /// Copies a datagram out of a receive area into a message of its own.
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
-  /// A watched descriptor: its reader is to read. False: there is no memory.
+  /// Queues a notice for the reader of a watched descriptor. False: there is no memory.
   bool readable(SocketId id) noexcept;
   void send_failed(SocketId id, int error) noexcept;
   void receive_failed(SocketId id, int error) noexcept;
-  /// A datagram had arrived, and there was no room for it.
+  /// A datagram has arrived for which there was no room.
   void lost(SocketId id) noexcept;
-  /// Sends by system calls of this thread's own what is queued. `apart`: not on the way to a wait.
+  /// Sends the queued datagrams, each by a system call. `apart`: no wait follows.
   void flush(bool apart = true) noexcept;
   void flush_batch(bool apart) noexcept;
   static void add_one(std::atomic<std::uint64_t>& count) noexcept {

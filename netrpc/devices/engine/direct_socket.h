@@ -1,5 +1,5 @@
-// A socket from which a thread receives by a system call of its own, past its ring: the cheapest way to look for the
-// next datagram of one busy socket (docs/PERFORMANCE.md, "Remote Null on one processor").
+// A socket from which a thread receives by system calls, bypassing its ring: the cheapest way to poll one busy socket
+// (docs/PERFORMANCE.md, "Remote Null on one processor").
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace lrpc::netrpc {
 
-/// Belongs to one thread. Holds a duplicate of the descriptor, so that what is received outside the monitor is this
-/// socket's also while another thread removes the socket.
+/// Belongs to one thread. Holds a duplicate of the descriptor: so look(), outside the monitor, receives from this
+/// socket even while another thread removes it.
 class DirectSocket {
  public:
-  /// `room`: for kLongestDatagram bytes, at least until stop().
+  /// `room`: kLongestDatagram bytes, which must stay valid until stop().
   void use_room(std::span<std::byte> room) noexcept { room_ = room; }
 
-  /// Inside the monitor: receives from this socket from now on. False: there is no descriptor to be had.
+  /// Inside the monitor: receives from this socket from now on. False: no descriptor is left.
   [[nodiscard]] bool start(SocketId id, int fd) noexcept;
   void stop() noexcept;
   [[nodiscard]] bool active() const noexcept { return static_cast<bool>(fd_); }
@@ -33,11 +33,11 @@ class DirectSocket {
   /// A datagram, or why there is none (an errno).
   struct Found {
     int error = 0;
-    bool cut = false;  ///< It was longer than there is room.
+    bool cut = false;  ///< The datagram was longer than the room.
     std::span<const std::byte> data{};
     std::span<const std::byte> from{};
   };
-  /// Looks once, without waiting; outside the monitor, and not again before take().
+  /// Tries once to receive, without blocking; outside the monitor, and not again before take().
   void look() noexcept;
   [[nodiscard]] bool found() const noexcept { return found_.has_value(); }
   /// What look() has found, which stays until the next look(). Precondition: found().

@@ -1,4 +1,4 @@
-// Where io_uring is refused, and for a thread that cannot have a ring: epoll, recvmmsg and sendmsg. Shared by all
+// The receiver where io_uring is refused, and for threads without a ring: epoll, recvmmsg and sendmsg. Shared by all
 // threads that lead.
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ class EpollReceiver final : public Receiver {
       }
     }
   }
-  /// Closing a socket takes it out of the set.
+  /// Nothing to do: closing a socket removes it from the epoll set.
   void let_go() noexcept override {}
 
  private:
@@ -80,7 +80,7 @@ class EpollReceiver final : public Receiver {
     UringEngine::Core& core = *engine_.core_;
     const EngineSocket* const socket = core.find(id);
     if (socket == nullptr) return;
-    if (socket->watched) return (void)core.readable(id);  // else the next wait tells it again
+    if (socket->watched) return (void)core.readable(id);  // without memory, the next wait reports it again
     for (unsigned i = 0; i < kBatch; ++i) {
       parts_[i] = {areas_.get() + i * kLongestDatagram, kLongestDatagram};
       messages_[i] = {};
@@ -105,8 +105,8 @@ class EpollReceiver final : public Receiver {
 
   UringEngine& engine_;
   UniqueFd epoll_;
-  std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the set.
-  /// Untouched, and so next to free, until the first datagram: where there are rings nobody may ever come here.
+  std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the epoll set.
+  /// Costs no memory until the first datagram touches it: where there are rings, this receiver may never be used.
   const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);
   std::array<std::array<std::byte, kAddressRoom>, kBatch> names_{};
   std::array<iovec, kBatch> parts_{};

@@ -19,14 +19,14 @@ struct OwnRing {
 /// A thread's rings, one an engine.
 using OwnRings = shim::OfThisThread<std::vector<OwnRing>>;
 
-/// A call that ends within this time does not make the deputy come sooner.
+/// A user's procedure that ends within this time does not make the deputy take over sooner.
 constexpr Duration kLongProcedure = std::chrono::microseconds(100);
 constexpr std::uint32_t kServingMemory = 64;
 constexpr std::uint32_t kLongMemory = 16;
 
 }  // namespace
 
-/// A ring for this thread; none if there are no more to be had.
+/// A ring for this thread; null if no more can be made.
 std::shared_ptr<UringReceiver> UringEngine::next_ring() {
   Core& core = *core_;
   while (!core.prepared.empty()) {
@@ -50,14 +50,14 @@ Receiver& UringEngine::my_receiver() {
     mine.reserve(mine.size() + 1);
     core.rings.reserve(core.rings.size() + 1);
     if (auto made = next_ring()) {
-      // The rings of engines that are gone: nobody else holds them.
+      // The rings of destroyed engines: only this thread still holds them.
       std::erase_if(mine, [](const OwnRing& own) { return own.ring->over(); });
       std::erase_if(core.rings, [](const auto& ring) { return ring.expired(); });
       core.rings.emplace_back(made);
       mine.push_back({core.identifier, made});
       return *mine.back().ring;
     }
-  } catch (const std::bad_alloc&) {  // another time
+  } catch (const std::bad_alloc&) {  // epoll for now; the next wait tries again
   }
   return *core.epoll;
 }
@@ -77,7 +77,7 @@ bool UringEngine::wait(Host& host, const std::function<bool()>& done, Time deadl
     }
     satisfied = done();
   }
-  // This may be a follower who was to take over, and who has had its answer already.
+  // This thread may be a follower that was woken to lead, but whose `done` was true already.
   if (core.leader == nullptr) hand_over(false);
   return satisfied;
 }
@@ -101,7 +101,7 @@ void UringEngine::lead(Lead& me) {
   core.turns.fetch_add(1, std::memory_order_relaxed);
   core.woke_follower = false;
   EventManager& events = core.host->events();
-  // Shepherding may let the monitor go, to run a user's procedure: another thread may lead when it comes back.
+  // Shepherding may release the monitor to run a user's procedure: another thread may lead when it returns.
   while (core.leader == &me) {
     if (core.next_arrival < core.arrivals.size()) {
       shepherd_one();
@@ -138,7 +138,7 @@ void UringEngine::shepherd_one() noexcept {
   socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
 }
 
-/// Nobody leads any more. `now`: something is to be expected at any moment.
+/// Called when nobody leads any more: wakes a follower or the deputy. `now`: a message is expected at any moment.
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
   if (core.followers != nullptr) {

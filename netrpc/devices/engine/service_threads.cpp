@@ -6,11 +6,11 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// The deputy takes the lead when it has been free for this long, between two looks.
+/// The time between two looks of the deputy. It takes the lead if nobody has led in between.
 constexpr Duration kFirstLook = std::chrono::microseconds(200);
-/// While the lead goes from hand to hand it looks ever more rarely, down to this.
+/// While the lead changes between other threads, the time is doubled up to this.
 constexpr Duration kLastLook = std::chrono::microseconds(800);
-/// Looks at the same leader until the deputy sleeps: that leader then wakes it when it leaves.
+/// After so many looks at the same leader the deputy sleeps; that leader wakes it when it stops leading.
 constexpr int kQuietLooks = 5;
 }  // namespace
 
@@ -87,7 +87,7 @@ void UringEngine::watch() {
       core.deputy_word.sleep_unless_changed(word, left_until(next));  // P3
       const std::uint64_t turns = core.turns.load(std::memory_order_relaxed);
       if (core.deputy_word.changed_since(word) || next == Time::max() || turns == seen) break;
-      // The lead goes from hand to hand: nothing to do, and nothing to take the monitor for.
+      // The lead changes between other threads: nothing to do, so the monitor is not entered.
       seen = turns;
       quiet = 0;
       look = std::min(look * 2, kLastLook);

@@ -28,7 +28,7 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
                                 std::span<const std::byte> from) noexcept {
   Arrival arrival;
   arrival.socket = id;
-  arrival.message = Message::copy_of_long(host->pool(), data);  // ours: nobody else can write there
+  arrival.message = Message::copy_of_long(host->pool(), data);  // a copy that nobody else can write
   if (!arrival.message.allocated()) return lost(id);
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
@@ -53,9 +53,9 @@ void UringEngine::Core::lost(SocketId id) noexcept {
   receive_failed(id, ENOMEM);
 }
 
-/// A protocol that hears that a message could not be sent may send others at once.
+/// SocketReader::send_failed() may make a protocol send other messages at once.
 void UringEngine::Core::flush(bool apart) noexcept {
-  if (!flushing.empty()) return;  // it goes on with them
+  if (!flushing.empty()) return;  // the outer flush() sends them
   while (!outgoing.empty()) {
     std::swap(flushing, outgoing);
     flush_batch(apart);
@@ -104,7 +104,7 @@ std::size_t UringEngine::prepare_rings(std::size_t count) {
   core_->no_more_rings = true;
   while (core_->prepared.size() < count) {
     auto ring = std::make_shared<UringReceiver>(*this);
-    if (!ring->prepare()) break;  // fewer do as well
+    if (!ring->prepare()) break;  // fewer suffice
     core_->prepared.push_back(std::move(ring));
   }
   return core_->prepared.size();
@@ -127,7 +127,7 @@ SocketId UringEngine::watch(Host& host, int fd, SocketReader& reader) { return t
 
 SocketId UringEngine::take(Host& host, int fd, SocketReader& reader, bool watched) {
   attach(host);
-  core_->arrivals.reserve(1);  // one piece of news always fits: else an engine without memory would spin
+  core_->arrivals.reserve(1);  // one notice always fits: else an engine without memory would spin
   std::uint32_t index = 0;
   while (index < core_->sockets.size() && core_->sockets[index].fd >= 0) ++index;
   if (index == core_->sockets.size()) core_->sockets.emplace_back();
@@ -149,8 +149,8 @@ void UringEngine::remove(SocketId id) noexcept {
   std::erase_if(core_->arrivals, [id](const Arrival& arrival) { return arrival.socket.generation == id.generation; });
   ::close(socket->fd);
   *socket = {};
-  // Requests that are armed in other threads' rings keep the socket alive, and only those threads could cancel them:
-  // the rings go, and are made again when their threads lead next.
+  // Requests that are armed in other threads' rings keep the socket alive, and only those threads could cancel them: so
+  // the rings are closed, and made again when their threads lead next.
   for (const auto& ring : core_->rings)
     if (const auto alive = ring.lock()) alive->let_go();
   std::erase_if(core_->rings, [](const auto& ring) { return ring.expired(); });

@@ -23,20 +23,20 @@ enum class EngineKind : std::uint8_t {
   epoll,
 };
 
-/// A device's end of a socket, which the engine knows by its address. All calls come from the thread that is inside the
+/// A device's end of a socket; the engine keeps a pointer to it. All calls come from the thread that is inside the
 /// monitor.
 class SocketReader {
  public:
   SocketReader(const SocketReader&) = delete;
   SocketReader& operator=(const SocketReader&) = delete;
-  /// A datagram has arrived from the address `from`, which is as long as the kernel has made it.
+  /// A datagram has arrived from the address `from`, whose length the kernel has set.
   virtual void arrived(Message message, std::span<const std::byte> from) noexcept = 0;
-  /// A message that was queued could not be sent (`error`: an errno). There is nobody to tell: to be counted.
+  /// A queued message could not be sent (`error`: an errno). No caller waits for this result: count it.
   virtual void send_failed(int /*error*/) noexcept {}
-  /// Datagrams may have been lost before they could be received (`error`: an errno). Only a user that keeps a copy of
-  /// the kernel's state needs to know. Those that had arrived before come afterwards.
+  /// Datagrams may have been lost before they could be received (`error`: an errno). Only a reader that keeps a copy of
+  /// the kernel's state needs to know. Datagrams that had arrived before are delivered afterwards.
   virtual void receive_failed(int /*error*/) noexcept {}
-  /// Of a descriptor that is only watched: there may be something to read.
+  /// For a watched descriptor: there may be something to read.
   virtual void readable() noexcept {}
 
  protected:
@@ -54,7 +54,7 @@ struct SocketId {
 struct EngineStatistics {
   std::uint64_t waits = 0;      ///< Times a leader has entered the kernel to wait.
   std::uint64_t received = 0;   ///< Datagrams.
-  std::uint64_t direct = 0;     ///< Of those, received past the ring, from a busy socket.
+  std::uint64_t direct = 0;     ///< Of those, received bypassing the ring, from a busy socket.
   std::uint64_t sent = 0;       ///< Datagrams handed to the kernel.
   std::uint64_t flushes = 0;    ///< Of those, sent apart from a wait, by a system call of their own.
   std::uint64_t wakes = 0;      ///< Threads woken: followers, deputies, leaders kicked.
@@ -72,9 +72,9 @@ class UringEngine final : public Engine, private MonitorExit {
   static Result<std::unique_ptr<UringEngine>> make(EngineKind kind = EngineKind::automatic);
   ~UringEngine() override;
 
-  /// Makes rings for `count` threads now, because the process is about to lose the right to make them. Each thread that
-  /// ends has used one up; threads without a ring wait on epoll. Call it before start(). Returns how many rings there
-  /// are; 0 with epoll.
+  /// Makes rings for `count` threads now, because the process is about to lose the right to make them. A thread that
+  /// ends does not give its ring back; threads without a ring wait on epoll. Call it before start(). Returns how many
+  /// rings there are; 0 with epoll.
   std::size_t prepare_rings(std::size_t count);
 
   bool wait(Host& host, const std::function<bool()>& done, Time deadline) override;
@@ -82,20 +82,21 @@ class UringEngine final : public Engine, private MonitorExit {
   void outside(Host& host, const std::function<void()>& procedure) override;
 
   /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until somebody
-  /// calls wait(). Two let one procedure of the user's run while others arrive. Not inside the monitor. Errors:
+  /// calls wait(). With two, one receives while the other runs a user's procedure. Not inside the monitor. Errors:
   /// system_error.
   Status start(Host& host, unsigned threads);
-  /// Ends the service threads; those that run a user's procedure when it returns. Not inside the monitor.
+  /// Ends the service threads and waits for them, also for a user's procedure that one of them runs. Not inside the
+  /// monitor.
   void stop();
 
   // ---- for devices, inside the monitor ----
 
   /// Receives datagrams from `fd`, a blocking datagram socket which the engine owns from now on.
   SocketId add(Host& host, int fd, SocketReader& reader);
-  /// Has `reader` read from `fd`, which the engine owns, too: it is told as long as there is something (readable()).
+  /// Watches `fd`, which the engine owns from now on: calls reader.readable() as long as there is something to read.
   SocketId watch(Host& host, int fd, SocketReader& reader);
-  /// The reader of a watched descriptor has read more than it has handled: it is told once more, after what has arrived
-  /// by now. False: there is no memory.
+  /// For a reader that has read more than it has handled: calls its readable() once more, after what has arrived by
+  /// now. False: there is no memory.
   [[nodiscard]] bool tell_again(SocketId id) noexcept;
   /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later. No effect on
   /// SocketId{}.

@@ -13,8 +13,7 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// All that a ring is ever asked to do (TIMEOUT_REMOVE changes a timer, ASYNC_CANCEL ends a receive); what is not here
-/// it refuses.
+/// All operations that a ring needs (TIMEOUT_REMOVE changes a timer, ASYNC_CANCEL ends a receive); it refuses others.
 constexpr std::array<std::uint8_t, 7> kOperations{IORING_OP_RECVMSG,     IORING_OP_SEND,    IORING_OP_SENDMSG,
                                                   IORING_OP_POLL_ADD,    IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE,
                                                   IORING_OP_ASYNC_CANCEL};
@@ -38,7 +37,7 @@ Status UringReceiver::open() {
 Status UringReceiver::prepare() {
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
-  // TASKRUN_FLAG: that something is to be taken is seen without a system call.
+  // TASKRUN_FLAG: shows without a system call that something has arrived.
   parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL |
                      IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
   parameters.cq_entries = kCompletions;
@@ -125,7 +124,7 @@ io_uring_sqe* UringReceiver::next_entry() noexcept {
   return entry;
 }
 
-/// By its place in the ring's table, which saves the kernel the look-up and the reference of each request.
+/// Names the file by its place in the ring's table: this saves the kernel a look-up and a reference for each request.
 void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept {
   const bool fixed = files_ && index < armed_.size() && index < kFiles && armed_[index] != 0;
   entry.fd = fixed ? static_cast<int>(index) : fd;
@@ -163,7 +162,7 @@ bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// Once: armed again it tells at once what is still there.
+/// A one-shot poll: armed again, it reports at once if something is still there.
 bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
@@ -174,8 +173,8 @@ bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and a
-/// message need not be kept any longer.
+/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and
+/// the message may be released.
 void UringReceiver::queue_sends() noexcept {
   UringEngine::Core& core = *engine_.core_;
   std::swap(sending_, core.outgoing);
@@ -202,9 +201,9 @@ void UringReceiver::queue_sends() noexcept {
   }
 }
 
-/// A timer of the ring's, not the timeout of each wait, which the kernel would start and stop with every datagram
-/// (dear, and dearer in a virtual machine). It is let alone where it goes off too early: the leader looks again, and
-/// what was due has mostly been put off by then. False: there is no room for the request.
+/// Uses one timer of the ring, not a timeout for each wait, which the kernel would start and stop with every datagram
+/// (costly, above all in a virtual machine). A timer that is due earlier is not moved: the leader then wakes early and
+/// looks again, but by then the event has mostly been postponed. False: there is no room for the request.
 bool UringReceiver::set_timer(Time until) noexcept {
   if (timer_ && *timer_ <= until) return true;
   io_uring_sqe* const entry = next_entry();
@@ -223,8 +222,8 @@ bool UringReceiver::set_timer(Time until) noexcept {
   return true;
 }
 
-/// While another thread led, a poll that is armed here may have noted news that the other one has seen to. A wait would
-/// end with that at once, and pass for one that has brought something.
+/// While another thread led, a poll that is armed here may have fired for something that the other thread has handled.
+/// A wait would end at once because of that, and would count as a successful one.
 bool UringReceiver::has_earlier_news() noexcept {
   const std::uint64_t turns = engine_.core_->turns.load(std::memory_order_relaxed);
   if (std::exchange(turns_, turns) == turns || !watches_) return false;
@@ -233,7 +232,7 @@ bool UringReceiver::has_earlier_news() noexcept {
 
 void UringReceiver::receive(std::optional<Time> until) {
   UringEngine::Core& core = *engine_.core_;
-  if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
+  if (!opened_ && !open()) {  // it was closed because a socket was removed, and cannot be made again
     return core.epoll->receive(until);
   }
   const bool earlier = has_earlier_news();
@@ -249,7 +248,7 @@ void UringReceiver::receive(std::optional<Time> until) {
   } else {
     queue_sends();
   }
-  core.host->monitor().at_exit(nullptr);  // it goes with the wait
+  core.host->monitor().at_exit(nullptr);  // the wait sends them
   if (earlier) {
     ::io_uring_submit_and_get_events(&ring_);
     take_all();
@@ -268,7 +267,7 @@ void UringReceiver::receive(std::optional<Time> until) {
 void UringReceiver::take_all() noexcept {
   take_completions();
   if (direct_.found()) take_direct();
-  // Not taken by the kernel: it had no room for completions.
+  // Requests that the kernel has not taken: it had no room for completions.
   for (int tries = 0; ::io_uring_sq_ready(&ring_) != 0 && tries < 100; ++tries) {
     ::io_uring_submit(&ring_);
     take_completions();
@@ -297,7 +296,7 @@ void UringReceiver::take_completions() noexcept {
       case Kind::ready:
         if (armed_[id.index] == id.generation) armed_[id.index] = 0;
         watches_ = false;
-        if (entry->res > 0) (void)core.readable(id);  // else the next wait tells it again
+        if (entry->res > 0) (void)core.readable(id);  // without memory, the next wait reports it again
         break;
       case Kind::send: core.send_failed(id, -entry->res); break;
       case Kind::cancel: break;  // it has failed: the receive had ended by itself
@@ -314,8 +313,8 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
   UringEngine::Core& core = *engine_.core_;
   if ((entry.flags & IORING_CQE_F_MORE) == 0 && armed_[id.index] == id.generation) armed_[id.index] = 0;
   if (entry.res == -ECANCELED) return;
-  if (entry.res < 0) core.receive_failed(id, -entry.res);  // ENOBUFS: perhaps that no area was free
-  if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // armed again
+  if (entry.res < 0) core.receive_failed(id, -entry.res);  // ENOBUFS: perhaps no area was free
+  if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // it will be armed again
   const unsigned area = entry.flags >> IORING_CQE_BUFFER_SHIFT;
   const std::byte* const bytes = areas_ + area * kAreaSize;
   const std::size_t before = sizeof(io_uring_recvmsg_out) + kAddressRoom;

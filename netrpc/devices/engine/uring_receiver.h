@@ -1,5 +1,5 @@
-// A thread's own ring. Only its thread enters it: what arrives is then taken in that thread
-// (IORING_SETUP_DEFER_TASKRUN), and requests that stay armed while another thread leads take nothing away from it.
+// A thread's own ring. Only this thread enters it, and datagrams are received only then (IORING_SETUP_DEFER_TASKRUN).
+// So requests that stay armed while another thread leads take no datagrams from that one.
 #pragma once
 
 #include <liburing.h>
@@ -19,14 +19,15 @@ class UringReceiver final : public Receiver {
 
   /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
   Status open();
-  /// Makes the ring: all that needs a new descriptor. Any thread. Errors: as open().
+  /// The part of open() that needs new descriptors. Any thread. Errors: as open().
   Status prepare();
   /// Enables what prepare() has made, for the calling thread, which alone may use it from then on.
   Status enable();
   void receive(std::optional<Time> until) override;
-  /// May be called while its thread is in receive(): that one then closes the ring when it comes back.
+  /// May be called while the ring's thread is in receive(): that thread then closes the ring when it returns from the
+  /// kernel.
   void let_go() noexcept override;
-  /// The engine ends: its thread may keep this object, but nothing of the kernel's.
+  /// Called when the engine ends: frees the kernel's resources, though the ring's thread may keep this object.
   void end() noexcept {
     close();
     over_.store(true, std::memory_order_release);
@@ -43,7 +44,7 @@ class UringReceiver final : public Receiver {
   static constexpr std::size_t kAreaSize = 69632;
   static constexpr int kAreaGroup = 1;
   enum class Kind : std::uint64_t { receive = 1, kick, send, timer, timer_change, cancel, ready };
-  /// Datagrams in a row from one socket until a thread that polls receives from it past the ring.
+  /// After so many datagrams in a row from one socket, a polling thread receives from it bypassing the ring.
   static constexpr std::uint32_t kBusy = 16;
 
   static std::uint64_t token(Kind kind, SocketId id) noexcept {
@@ -51,7 +52,7 @@ class UringReceiver final : public Receiver {
            id.index;
   }
   void close() noexcept;
-  /// Outside the monitor: looks for what arrives without sleeping. True: something has.
+  /// Outside the monitor: waits without sleeping. True: something has arrived, or `until` has come.
   [[nodiscard]] bool poll(std::optional<Time> until) noexcept;
   [[nodiscard]] bool something_there() const noexcept;
   void look() noexcept;
@@ -77,23 +78,23 @@ class UringReceiver final : public Receiver {
   io_uring ring_{};
   bool opened_ = false;
   bool in_kernel_ = false;
-  bool doomed_ = false;  ///< To be closed when its thread comes back.
+  bool doomed_ = false;  ///< To be closed when its thread returns from the kernel.
   bool kick_armed_ = false;
   bool watches_ = false;            ///< A poll of a descriptor that is only watched is armed.
-  std::uint64_t turns_ = 0;         ///< Core::turns when it received last.
+  std::uint64_t turns_ = 0;         ///< Core::turns at the last receive().
   std::optional<Time> timer_;       ///< When the ring's one timer goes off; unset: it does not run.
-  __kernel_timespec timer_time_{};  ///< What its request says.
+  __kernel_timespec timer_time_{};  ///< In the timer's request.
   bool files_ = false;              ///< The ring has a table of sockets.
   std::atomic<bool> over_{false};
-  shim::BackOff polling_;       ///< Times that polling has not brought anything, or has cost a time slice.
+  shim::BackOff polling_;       ///< Skips polling after it has failed or has cost a time slice.
   DirectSocket direct_;         ///< Not armed in the ring while it is active.
-  SocketId last_;               ///< That a datagram came from,
-  std::uint32_t row_ = 0;       ///< and how many in a row.
-  std::byte* areas_ = nullptr;  ///< One more than the ring has: direct_'s.
+  SocketId last_;               ///< From which the last datagram came,
+  std::uint32_t row_ = 0;       ///< and how many did in a row.
+  std::byte* areas_ = nullptr;  ///< The ring's, and one for direct_.
   io_uring_buf_ring* area_ring_ = nullptr;
-  msghdr shape_{};                    ///< What a receive asks for: the sender's address.
+  msghdr shape_{};                    ///< Makes a receive return the sender's address.
   std::vector<std::uint32_t> armed_;  ///< By socket: the generation that is armed here; 0: none.
-  std::vector<Outgoing> sending_;     ///< In the kernel's hands, or just come back from there.
+  std::vector<Outgoing> sending_;     ///< Submitted to the kernel; cleared after the wait.
 };
 
 }  // namespace lrpc::netrpc

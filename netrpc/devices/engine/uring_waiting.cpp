@@ -1,4 +1,5 @@
-// How a thread waits for its ring: it polls for a while, past the ring where all comes from one socket, then it sleeps.
+// How a thread waits for its ring: it polls for a while (bypassing the ring if all datagrams come from one socket),
+// then it sleeps.
 #include <liburing.h>
 #include <sched.h>
 
@@ -11,18 +12,18 @@ namespace lrpc::netrpc {
 namespace {
 /// For how long a leader polls before it sleeps: about what sleeping and being woken on another processor costs.
 constexpr Duration kPollingTime = std::chrono::microseconds(50);
-/// A yield of this length has let somebody else run.
+/// A yield that takes this long has let another thread run.
 constexpr Duration kHandedOver = std::chrono::microseconds(1);
-/// A yield of this length has cost somebody else's time slice.
+/// A yield that takes this long has waited for another thread's time slice.
 constexpr Duration kLongYield = std::chrono::microseconds(200);
-/// Waits without polling after such a one.
+/// The number of waits without polling after a long yield.
 constexpr std::uint16_t kAfterLongYield = 1024;
 }  // namespace
 
 bool UringReceiver::something_there() const noexcept { return direct_.found() || ::io_uring_cq_ready(&ring_) != 0; }
 
-/// One look, without sleeping. What comes past the direct socket (another one, a kick, the timer) shows in the ring's
-/// flags, so that the kernel is asked for it only then.
+/// Looks once, without sleeping. What does not come from the direct socket (another socket, a kick, the timer) shows in
+/// the ring's flags; only then is the kernel asked for it.
 void UringReceiver::look() noexcept {
   if (direct_.active()) {
     direct_.look();
@@ -31,27 +32,27 @@ void UringReceiver::look() noexcept {
   ::io_uring_get_events(&ring_);
 }
 
-/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. A polling thread yields each
-/// time, so that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A
-/// thread whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so
-/// idleness costs nothing.
+/// The gates' idea (LRPC §3.4) for sockets: waking a thread costs more than the message. A polling thread yields each
+/// time, so that a peer on the same processor can run; a message from another processor is seen as soon as it arrives.
+/// After polling has failed twice in a row, the next waits sleep at once, more of them each time; so idleness costs
+/// nothing.
 bool UringReceiver::poll(std::optional<Time> until) noexcept {
   if (!direct_.active() || ::io_uring_sq_ready(&ring_) != 0) {
     ::io_uring_submit_and_get_events(&ring_);
   } else {
-    look();  // what has been sent may have woken the peer up in our place, and be answered by now
+    look();  // our send may have let the peer run in our place, and the answer may be here
   }
-  if (something_there()) {  // without a look at the clock
+  if (something_there()) {  // without reading the clock
     polling_.succeeded();
     return true;
   }
   const Host& host = *engine_.core_->host;
   Time now = host.now();
   const Time limit = until ? std::min(*until, now + kPollingTime) : now + kPollingTime;
-  int turns = 0;  // of others on this processor
+  int turns = 0;  // in which others ran on this processor
   while (!something_there()) {
     if (now >= limit) {
-      if (until && now >= *until) return true;  // an event is due: nothing has been awaited in vain
+      if (until && now >= *until) return true;  // an event is due: polling has not failed
       polling_.failed();
       return false;
     }
@@ -65,8 +66,8 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
     }
     look();
   }
-  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer
-  // takes more turns than one, each of ours between them has held it up.
+  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But if the answer took
+  // others several turns, our polling in between has delayed it.
   if (turns <= 1) {
     polling_.succeeded();
   } else {
@@ -90,8 +91,8 @@ void UringReceiver::sleep(std::optional<Time> until) noexcept {
   }
 }
 
-/// Inside the monitor, in a thread that polls and to which all comes from one socket: that one's receive in the ring
-/// ends, so that the ring's flags tell of the others alone.
+/// Inside the monitor, for a polling thread whose datagrams all come from one socket: ends this socket's receive in the
+/// ring, so that the ring's flags report only other sockets.
 void UringReceiver::start_direct() noexcept {
   const EngineSocket* const socket = engine_.core_->find(last_);
   if (socket == nullptr || !direct_.start(last_, socket->fd)) {
@@ -105,7 +106,8 @@ void UringReceiver::start_direct() noexcept {
   ::io_uring_sqe_set_data64(entry, token(Kind::cancel, last_));
 }
 
-/// The ring has the socket again, by its table, or by a request that is submitted before the duplicate is closed.
+/// Gives the socket back to the ring, which holds it by its table, or by a request that is submitted before the
+/// duplicate is closed.
 void UringReceiver::stop_direct() noexcept {
   if (!direct_.active()) return;
   row_ = 0;
@@ -114,7 +116,7 @@ void UringReceiver::stop_direct() noexcept {
   direct_.stop();
 }
 
-/// After what the ring has, which may be older.
+/// Called after take_completions(): the ring's datagrams may be older.
 void UringReceiver::take_direct() noexcept {
   UringEngine::Core& core = *engine_.core_;
   const DirectSocket::Found found = direct_.take();

@@ -1,5 +1,5 @@
-// One packet socket an enabled protocol number, of type SOCK_DGRAM: the kernel writes and removes the Ethernet header,
-// and a frame for another protocol is never copied to us. A frame that is shorter than Ethernet's least may arrive
+// One packet socket for each protocol number in use, of type SOCK_DGRAM: the kernel writes and removes the Ethernet
+// header, and never copies a frame of another protocol to us. A frame shorter than Ethernet's minimum may arrive
 // padded.
 #include "netrpc/devices/eth/eth.h"
 
@@ -23,7 +23,7 @@ namespace {
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Below lie lengths.
+constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Lower values are lengths.
 
 class Eth final : public Device, private LinkUser {
  public:
@@ -88,14 +88,14 @@ class Eth final : public Device, private LinkUser {
     sockaddr_ll sender{};
     if (from.size() < offsetof(sockaddr_ll, sll_addr) + 6) return false;
     std::memcpy(&sender, from.data(), std::min(from.size(), sizeof sender));
-    // Frames to others (on an interface that somebody has made promiscuous) and our own.
+    // Refuses frames to others (on a promiscuous interface) and our own.
     if (sender.sll_pkttype != PACKET_HOST && sender.sll_pkttype != PACKET_BROADCAST &&
         sender.sll_pkttype != PACKET_MULTICAST)
       return false;
     EthernetAddress source;
     if (sender.sll_halen != source.bytes.size() || sender.sll_ifindex != link().index) return false;
     std::memcpy(source.bytes.data(), sender.sll_addr, source.bytes.size());
-    if ((source.bytes[0] & 1) != 0 || !source.known()) return false;  // nobody's
+    if ((source.bytes[0] & 1) != 0 || !source.known()) return false;  // no host's
     peer = peer_at(source, ntohs(sender.sll_protocol));
     return true;
   }
@@ -116,7 +116,7 @@ class Eth final : public Device, private LinkUser {
     return own;
   }
   bool pads_empty() const noexcept override { return true; }
-  /// News of a change may have been lost, or be on its way still.
+  /// The news of a change may have been lost, or may not have arrived yet.
   void refused(int error) noexcept override {
     if (error == EMSGSIZE || error == ENXIO || error == ENODEV || error == ENETDOWN) watch_->look();
   }
@@ -124,9 +124,9 @@ class Eth final : public Device, private LinkUser {
     if (arp_ && remote.host.known()) arp_->doubt(remote.host, ethernet_of(peer));
   }
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
-  /// A peer whose host is known is where ARP says; another one where it was. If ARP does not know the host, messages go
-  /// to where the peer was last, and are lost if it is not there any more. While the kernel's routes lead to the host
-  /// another way, messages go nowhere.
+  /// If the peer's host is known, ARP says where it is; else its address stays. If ARP does not know the host, messages
+  /// go to its last address, and are lost if it has moved. While the kernel's routes lead to the host another way,
+  /// nothing is sent.
   bool readdress(ProtocolNumber number, Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = peer.found() ? ethernet_of(peer) : EthernetAddress{};
     if (remote.host.known()) (void)neighbours_->resolve(remote.host, ethernet);
@@ -147,8 +147,8 @@ class Eth final : public Device, private LinkUser {
     if (change.mtu || change.gone || change.back) host().peers().path_changed();
     if (change.gone || change.back) neighbours_->use_interface(link().index);
     if (change.back || change.ethernet) {
-      // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its
-      // index and only another Ethernet address. Binding a socket needs no privilege, only making it did.
+      // The sockets were bound to the former link. If the news of its removal was lost, the new one may have the same
+      // index, and only another Ethernet address. Binding a socket needs no privilege; only making it did.
       each_socket([this](ProtocolNumber number, int fd) {
         const sockaddr_ll address = link_address(link().index, static_cast<std::uint16_t>(types_ + number));
         (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -170,10 +170,10 @@ class Eth final : public Device, private LinkUser {
   }
 
   const std::uint32_t types_;
-  const std::unique_ptr<Asker> asker_;  ///< The others may ask it until they go.
+  const std::unique_ptr<Asker> asker_;  ///< The others use it until they are destroyed.
   const std::unique_ptr<LinkWatch> watch_;
   const std::unique_ptr<Neighbours> neighbours_;
-  const std::unique_ptr<ArpSender> arp_;  ///< Null: without the right to send ARP's packets.
+  const std::unique_ptr<ArpSender> arp_;  ///< Null: this process may not send ARP packets.
 };
 
 }  // namespace

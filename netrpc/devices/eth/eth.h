@@ -1,4 +1,4 @@
-// ETH: messages in Ethernet frames, over the kernel's packet sockets. Devices that graphs name: no protocol below.
+// ETH: messages in Ethernet frames, over the kernel's packet sockets. A device: no protocol below.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"

@@ -10,8 +10,9 @@ namespace lrpc::netrpc {
 
 inline constexpr std::size_t kIpHeader = 20;  ///< Without IP options.
 
-/// Takes header and options off the front of a datagram, and off its end what lies behind its length; who it says it is
-/// from. The kernel has checked it, but a wrong length here would be ours to suffer. Nothing: not to be delivered.
+/// Removes the header and options from the front of a datagram, and from its end all bytes beyond its length. Returns
+/// the source address. The kernel has checked the header, but a wrong length would do harm here. Nullopt: do not
+/// deliver.
 [[nodiscard]] inline std::optional<HostAddress> pop_ip_header(Message& message) noexcept {
   Message::Header<kIpHeader> header;
   message.pop(header);
@@ -29,7 +30,7 @@ inline constexpr std::size_t kIpHeader = 20;  ///< Without IP options.
   std::byte scratch[60];
   if (options != 0 && message.pop(options, scratch) == nullptr) return std::nullopt;
   message.truncate(total - header_size);
-  // No host is 0.0.0.0, and nobody answers to multicast and broadcast addresses.
+  // 0.0.0.0, multicast and broadcast addresses are no host's.
   if (!source.known() || source.value >> 28 >= 0xe) return std::nullopt;
   return source;
 }

@@ -27,7 +27,7 @@ class Ip final : public InternetDevice {
           Errc::not_permitted,
           name() + ": IP protocols of one's own need CAP_NET_RAW; give it to this program, or use UDP in place of IP"};
     if (!socket) return system_error("socket(SOCK_RAW)", errno);
-    // Datagrams may be cut on their way: a protocol that wants none cut asks for OptimumMessage.
+    // Routers may fragment datagrams: a protocol that wants none fragmented asks for OptimumMessage.
     const int cut = IP_PMTUDISC_DONT;
     ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &cut, sizeof cut);
     const sockaddr_in address = socket_address(bound_);

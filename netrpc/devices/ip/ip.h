@@ -1,5 +1,5 @@
 // IP: messages in IP datagrams of a protocol number of their own, over the kernel's raw sockets: the kernel routes,
-// cuts and puts together.
+// fragments and reassembles.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"
@@ -7,7 +7,7 @@
 namespace lrpc::netrpc {
 
 struct IpOptions {
-  std::string address;       ///< Of this host, to send from and to be reached at; empty: any of its addresses.
+  std::string address;       ///< This host's, to send from and receive at; empty: any of its addresses.
   std::size_t peers = 4096;  ///< Sessions at one time.
 };
 

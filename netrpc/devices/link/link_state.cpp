@@ -12,7 +12,7 @@ LinkChange LinkState::heard(const rtnetlink::Link& news) noexcept {
     if (news.removed || name != link_.name) return change;
     link_.index = news.index;
     change.back = true;
-    up_ = false;  // to be heard of below
+    up_ = false;  // until set below
   } else if (news.index != link_.index) {
     return change;
   } else if (news.removed) {
@@ -21,7 +21,7 @@ LinkChange LinkState::heard(const rtnetlink::Link& news) noexcept {
     return change;
   }
   if (!name.empty() && name != link_.name) {
-    link_.name = name;  // at most 15 characters: a std::string keeps them in itself
+    link_.name = name;  // at most 15 characters: no allocation
     change.renamed = true;
   }
   if (news.mtu != 0 && news.mtu != link_.mtu) {

@@ -1,4 +1,4 @@
-// What becomes of a device's link: the rules, without the kernel.
+// Follows a device's link: the rules, without the kernel.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lrpc::netrpc {
 
-/// What a piece of news has changed.
+/// What a notice of the kernel has changed.
 struct LinkChange {
   bool gone = false;  ///< The link has been removed.
   bool back = false;  ///< There is a link of its name again, with another index.
@@ -24,21 +24,21 @@ struct LinkChange {
   }
 };
 
-/// Follows one link. A link is known by its index, so it may be renamed. When it has been removed, the next link that
-/// has the name which it had last takes its place. Pure: no clock, no system call. Nothing allocates.
+/// Follows one link. A link is known by its index, so it may be renamed. After its removal the next link with its last
+/// name takes its place. Pure: no clock, no system call. Nothing allocates.
 class LinkState {
  public:
-  /// `own`: the host's own address; not known: nobody asks for it.
+  /// `own`: the host's own address; not known: it is not followed.
   LinkState(Interface link, HostAddress own) : link_(std::move(link)), own_(own) {}
 
   LinkChange heard(const rtnetlink::Link& news) noexcept;
-  /// The kernel has been asked whether the host's own address belongs to any link.
+  /// Takes the kernel's answer: whether any link has the host's own address.
   LinkChange found_own_address(bool there) noexcept;
 
-  /// Index 0: it is gone; the rest is what was last known.
+  /// Index 0: the link is gone; the rest is what was last known.
   [[nodiscard]] const Interface& link() const noexcept { return link_; }
   [[nodiscard]] HostAddress own() const noexcept { return own_; }
-  /// Whether it belongs to this machine, as far as is known.
+  /// Whether the own address belongs to this machine, as far as is known.
   [[nodiscard]] bool has_own() const noexcept { return has_own_; }
 
  private:

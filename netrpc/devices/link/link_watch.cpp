@@ -24,7 +24,7 @@ Result<std::unique_ptr<LinkWatch>> LinkWatch::make(Host& host, UringEngine& engi
   auto news = rtnetlink::open_news(RTMGRP_LINK | RTMGRP_IPV4_IFADDR);
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
-  // What has changed between the look that found it and now is not in the news.
+  // The news does not tell of changes since the link was found.
   rtnetlink::Requests kernel;
   if (auto opened = kernel.open(); !opened) return opened.error();
   made->found(find(kernel, made->link(), made->state_.own()));
@@ -37,10 +37,9 @@ void LinkWatch::look() noexcept {
   ask();
 }
 
-/// One question at a time. A caller that asks while one is under way may have a later reason: then it is asked again
-/// after the answer. What the kernel has told meanwhile may be newer than its answer: then that counts for nothing, and
-/// it is asked again. An answer for which there was no memory never comes: it is not waited for longer than
-/// kLongestQuestion.
+/// One question at a time. If ask() is called while one is under way, the reason may be newer than the answer: asks
+/// again after the answer. If news arrives meanwhile, it may be newer than the answer: ignores the answer and asks
+/// again. An answer for which there was no memory never comes: waits for one no longer than kLongestQuestion.
 void LinkWatch::ask() noexcept {
   if (asking_ && host_.now() < asking_until_) {
     ask_again_ = true;
@@ -48,7 +47,7 @@ void LinkWatch::ask() noexcept {
   }
   ask_again_ = false;
   asking_until_ = host_.now() + kLongestQuestion;
-  attempt([&] {  // else the next look finds out
+  attempt([&] {  // without memory, the next look() asks
     asking_ = asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
       return [this, news, answer = find(kernel, link, own)] {
         asking_ = false;
@@ -86,7 +85,7 @@ LinkWatch::Found LinkWatch::find(rtnetlink::Requests& kernel, const Interface& l
   return found;
 }
 
-/// It may have moved to another link of this machine (a bridge, for example).
+/// The address may have moved to another link of this machine (a bridge, for example): asks for all.
 std::optional<bool> LinkWatch::find_address(rtnetlink::Requests& kernel, HostAddress own) {
   if (!own.known()) return std::nullopt;
   rtnetlink::Request<ifaddrmsg> all;
@@ -98,7 +97,7 @@ std::optional<bool> LinkWatch::find_address(rtnetlink::Requests& kernel, HostAdd
     const auto address = rtnetlink::decode_address(type, payload);
     if (address && !address->removed && address->host == own) there = true;
   };
-  int error = EINTR;  // of an answer that the kernel's list changed under
+  int error = EINTR;  // the kernel's list changed during the answer
   for (int i = 0; i < kTries && error == EINTR && !there; ++i) error = kernel.ask(all, visit);
   return error == 0 || there ? std::optional(there) : std::nullopt;
 }
@@ -151,12 +150,12 @@ void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexce
   if (own_address) ask();
 }
 
-/// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed,
-/// and the kernel is asked again afterwards.
+/// The newest news has been lost. What still lies in the socket is older than the kernel's answer to look(): it is
+/// ignored for kOldNews, and then the kernel is asked again.
 void LinkWatch::receive_failed(int /*error*/) noexcept {
   believes_from_ = host_.now() + rtnetlink::kOldNews;
   look();
-  attempt([&] { host_.events().schedule(again_, rtnetlink::kOldNews); });  // else the next look finds out
+  attempt([&] { host_.events().schedule(again_, rtnetlink::kOldNews); });  // without memory, the next look() asks
 }
 
 }  // namespace lrpc::netrpc

@@ -1,4 +1,4 @@
-// Hears from the kernel what becomes of a device's link.
+// Follows a device's link by the kernel's news.
 #pragma once
 
 #include <functional>
@@ -14,32 +14,32 @@ namespace lrpc::netrpc {
 /// Is told of changes of the link.
 class LinkUser {
  public:
-  /// The link is as LinkWatch::link() says now. Inside the monitor.
+  /// LinkWatch::link() returns the new state already. Inside the monitor.
   virtual void link_changed(const LinkChange& change) noexcept = 0;
 
  protected:
   ~LinkUser() = default;
 };
 
-/// The kernel's news of links and IPv4 addresses (rtnetlink(7), RTMGRP_LINK and RTMGRP_IPV4_IFADDR) for one link, and
-/// questions about it where news has been lost. Needs no privilege, and nothing later that a sandbox would refuse. All
-/// use is inside the monitor, and nothing waits there, but for make().
+/// The kernel's news of links and IPv4 addresses (rtnetlink(7), RTMGRP_LINK and RTMGRP_IPV4_IFADDR) for one link; it
+/// asks the kernel when news has been lost. Needs no privilege, and after make() nothing that a sandbox would refuse.
+/// All use is inside the monitor; only make() blocks there.
 class LinkWatch final : private SocketReader {
  public:
-  /// `asker` outlives it but for its destruction: it gives no answers then. Errors: system_error.
+  /// `asker` outlives this object, but must run no answers after this one's destruction. Errors: system_error.
   static Result<std::unique_ptr<LinkWatch>> make(Host& host, UringEngine& engine, Asker& asker, Interface link);
   ~LinkWatch() { engine_.remove(news_); }
 
-  /// From now on `user`, which outlives this, is told.
+  /// From now on notifies `user`, which outlives this.
   void tell(LinkUser& user) noexcept { user_ = &user; }
   void tell_nobody() noexcept { user_ = nullptr; }
   [[nodiscard]] const Interface& link() const noexcept { return state_.link(); }
   /// Whether the host's own address belongs to this machine, as far as is known.
   [[nodiscard]] bool has_own_address() const noexcept { return state_.has_own(); }
-  /// Asks the kernel, as something has gone wrong that a change may have caused; at most once in kPause.
+  /// Asks the kernel about the link, after an error that a change may have caused; at most once in kPause.
   void look() noexcept;
-  /// Whether a link of this machine has this Ethernet address now, or may have: asks the kernel for all links. Without
-  /// an answer if too much is being asked.
+  /// Asks the kernel whether a link of this machine has this Ethernet address; `ours` is true also if the kernel gives
+  /// no full answer. `answer` is not called if too many questions wait.
   void ask_whether_ours(const EthernetAddress& ethernet, std::function<void(bool ours)> answer);
 
  private:
@@ -48,7 +48,7 @@ class LinkWatch final : private SocketReader {
 
   /// What the kernel says when it is asked.
   struct Found {
-    int removed = 0;                      ///< The index that no link has any more; 0: none.
+    int removed = 0;                      ///< The index of the link, if it is gone; 0: it is not.
     std::optional<rtnetlink::Link> link;  ///< As it is now.
     std::optional<bool> own_is_there;     ///< Whether a link has the host's own address.
   };
@@ -73,7 +73,7 @@ class LinkWatch final : private SocketReader {
   LinkState state_;
   LinkUser* user_ = nullptr;
   bool asking_ = false;
-  bool ask_again_ = false;  ///< Somebody has asked while a question was under way.
+  bool ask_again_ = false;  ///< ask() was called while a question was under way.
   Time asking_until_{};
   SocketId news_;
   std::uint64_t news_heard_ = 0;

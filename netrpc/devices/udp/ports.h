@@ -10,20 +10,20 @@ namespace lrpc::netrpc {
 
 struct UdpPorts {
   std::uint32_t peers = 24000;        ///< The port of protocol number 0 at other hosts.
-  std::optional<std::uint32_t> here;  ///< At this one; 0: whichever are free. Not given: as at other hosts.
+  std::optional<std::uint32_t> here;  ///< At this host; 0: any free ones. Not given: as at other hosts.
   /// This host's own port, whatever the protocol number, for one protocol alone. Then `here` is not given.
   std::optional<std::uint16_t> only{};
-  /// Whether peers may send from other ports than the one above. Then host and port together are who a peer is, and
-  /// what stands on UDP must tell two ports of one host apart (ProtocolKind::tells_ports_apart).
+  /// Whether peers may send from other ports than the one above. Then host and port together identify a peer, and the
+  /// protocol above must tell two ports of one host apart (ProtocolKind::tells_ports_apart).
   bool any_peer = false;
 
-  /// The port that is bound for `number`; 0: one that is free. Nothing: there is no such port.
+  /// The port to bind for `number`; 0: any free one. Nullopt: there is no such port.
   [[nodiscard]] std::optional<std::uint16_t> local(ProtocolNumber number) const noexcept {
     if (only) return only;
     if (here == 0U) return std::uint16_t{0};
     return port(here.value_or(peers), number);
   }
-  /// Where messages under `number` go to if nobody says otherwise. Nothing: there is no such port.
+  /// The port to which messages under `number` go by default. Nullopt: there is no such port.
   [[nodiscard]] std::optional<std::uint16_t> remote(ProtocolNumber number) const noexcept {
     return port(peers, number);
   }

@@ -1,5 +1,5 @@
-// UDP: messages in UDP datagrams, one port a protocol number: for hosts and users without CAP_NET_RAW. A session is
-// with a host and a port: with the port that all hosts have, unless a participant names another one. A session that a
+// UDP: messages in UDP datagrams, one port for each protocol number: for hosts and users without CAP_NET_RAW. A session
+// is with a host and a port: the port that all hosts use, unless a participant names another one. A session that a
 // datagram has made answers to the port from which that came.
 #pragma once
 
@@ -10,14 +10,14 @@ namespace lrpc::netrpc {
 
 struct UdpOptions {
   UdpPorts ports;
-  std::string address;       ///< Of this host, to send from and to be reached at; empty: any of its addresses.
+  std::string address;       ///< This host's, to send from and receive at; empty: any of its addresses.
   std::size_t peers = 4096;  ///< Sessions at one time; those that peers have made: at most three quarters of them.
 };
 
 /// Errors: invalid_argument (the address), not_supported (a simulated host). Inside the monitor.
 Result<std::unique_ptr<Protocol>> make_udp(Host& host, std::string name, const UdpOptions& options);
 
-/// UDP(ports, local_ports, peer_ports, address, peers).
+/// UDP(ports, local_ports, local_port, peer_ports, address, peers).
 ProtocolKind udp_kind();
 
 }  // namespace lrpc::netrpc
