@@ -1,4 +1,4 @@
-// TCP's own objects: a session, which is a connection at a time, and the protocol. Private to this folder.
+// TCP's session, which has one connection at a time, and its protocol object. Private to this folder.
 #pragma once
 
 #include <list>
@@ -18,15 +18,16 @@ namespace lrpc::netrpc::tcp {
 
 class TcpProtocol;
 
-/// One peer. A session that was opened connects with the first message, and again with the next one after the
-/// connection has ended; one that only the peer has made ends with its connection.
+/// A session with one peer. If this host has opened it, it connects with the first message, and again with the next one
+/// after the connection has ended. If only the peer has made it, it ends with its connection.
 class TcpSession final : public Session {
  public:
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
   ~TcpSession() override;
 
-  /// Errors: message_too_long; limit_reached (the peer, or others of its host, do not read what was sent before, and a
-  /// connection that the peer has made ends then; or this host has too little of something); host_unreachable.
+  /// Errors: message_too_long; limit_reached (the peer, or other peers on its host, do not read what was sent before,
+  /// and then a connection that the peer has made ends; or this host lacks memory, descriptors or ports);
+  /// host_unreachable.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -39,32 +40,34 @@ class TcpSession final : public Session {
   void flush() noexcept;
   void watch() noexcept;
   void take_share() noexcept;
-  /// Whether a message of this footprint may wait for the peer too, behind one that does.
+  /// Whether a message of this footprint may wait for the peer behind the waiting ones.
   [[nodiscard]] bool may_wait(std::size_t footprint) const noexcept;
-  /// More than half of what may wait does: the peer is not listened to until it has read some.
+  /// More than half of what may wait does, in a session that only the peer has made: receives nothing more until the
+  /// peer has read some.
   [[nodiscard]] bool congested() const noexcept;
-  /// Nobody waits to send something to a peer that sends no more; `own`: references that are the caller's.
+  /// The peer sends no more, nothing waits to be sent to it, and nobody else refers to the session. `own`: the number
+  /// of references of the protocol's own.
   [[nodiscard]] bool done(std::size_t own) const noexcept;
-  /// The connection has ended, or is to.
+  /// Ends the connection, or cleans up after its end.
   void end() noexcept;
 
   bool passive_;              ///< This host has not opened it.
-  HostShares::Part place_;    ///< Of those that peers may make. None: opened, or the connection has ended.
+  HostShares::Part place_;    ///< Its place among those that peers may make. None: opened, or the connection has ended.
   UniqueFd socket_;           ///< None: not connected.
   std::uint64_t id_ = 0;      ///< Of the connection, in TcpProtocol::connections_.
   bool connecting_ = false;   ///< It is not known yet whether the peer accepts.
-  bool receiving_ = false;    ///< A thread is on its way up with what it has received.
+  bool receiving_ = false;    ///< A thread is delivering what it has received.
   bool half_closed_ = false;  ///< The peer sends no more, but may read.
   RecordReader reader_;
   struct Waiting {
-    Message message;  ///< With its mark; of the first, what has not been sent.
+    Message message;  ///< With its record mark; of the first message, the unsent rest.
     std::size_t footprint = 0;
   };
   FifoQueue<Waiting> waiting_;
   std::size_t footprint_ = 0;  ///< Of all of them,
   HostShares::Part share_;     ///< counted for the peer's host.
   Time moved_{};               ///< When something was last sent; or received, while nothing waited to be sent.
-  /// Itself; while it is connected this entry stands in TcpProtocol::connected_ instead.
+  /// Its list entry, which is moved into TcpProtocol::connected_ while it is connected.
   std::list<TcpSession*> entry_{this};
   const std::list<TcpSession*>::iterator in_list_ = entry_.begin();
 };
@@ -86,7 +89,7 @@ class TcpProtocol final : public Protocol {
   static constexpr std::uint64_t kListening = 0;
 
   [[nodiscard]] HostKey peer(const Participant& remote) const noexcept { return {seed_, remote.host, remote.port}; }
-  /// One protocol uses it. Errors: name_taken.
+  /// Notes the one protocol that uses it. Errors: name_taken.
   [[nodiscard]] Status used_by(Protocol& high, ProtocolNumber number);
   [[nodiscard]] Status listen();
   void listen_again() noexcept;
@@ -96,12 +99,12 @@ class TcpProtocol final : public Protocol {
   void admit(UniqueFd socket, const Participant& remote);
   /// Whether this host may open one more session.
   [[nodiscard]] bool may_open() noexcept;
-  /// For one more session that this peer makes. None: it has its share. Throws std::bad_alloc.
+  /// A place for one more session that this peer makes. None: its share is used up. Throws std::bad_alloc.
   [[nodiscard]] HostShares::Part place_for(HostAddress peer);
   [[nodiscard]] std::size_t look_on() noexcept;
   void drop_unused(bool connected, std::size_t looks) noexcept;
   void sweep() noexcept;
-  /// Its socket is watched from here on. False: it is not, and the connection has ended.
+  /// Begins to watch the session's socket. False: it could not, and the connection has ended.
   [[nodiscard]] bool watch_new(TcpSession& session) noexcept;
   void forget(TcpSession& session) noexcept;
 
@@ -113,9 +116,9 @@ class TcpProtocol final : public Protocol {
   ProtocolNumber number_ = 0;
   bool enabled_ = false;
   UniqueFd listening_;
-  std::optional<Time> left_waiting_;  ///< When accept() has left some in the queue, the last time.
-  HostShares places_;                 ///< Sessions that peers have made. This and the next outlive them.
-  HostShares footprints_;             ///< Of what waits to be sent.
+  std::optional<Time> left_waiting_;  ///< When the last accept() left some in the queue, if it did.
+  HostShares places_;                 ///< Of sessions that peers have made. Outlives the sessions.
+  HostShares footprints_;             ///< Of what waits to be sent. Outlives the sessions.
   Map<HostKey, SessionRef> sessions_;
   std::list<TcpSession*> opened_;  ///< Those that this host has opened, in the order in which to look at them.
   Map<std::uint64_t, TcpSession*> connections_;

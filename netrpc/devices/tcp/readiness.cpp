@@ -11,7 +11,7 @@ namespace lrpc::netrpc {
 namespace {
 
 constexpr std::uint64_t kMore = ~std::uint64_t{0};
-/// Turns before timers have theirs.
+/// The most turns in a row before timers run.
 constexpr std::size_t kTurns = 16;
 
 bool watch_at(int epoll, int operation, int fd, std::uint64_t id, std::uint32_t events) noexcept {
@@ -43,8 +43,8 @@ bool Readiness::watch_again(int fd, std::uint64_t id, std::uint32_t events) noex
   return watch_at(epoll_, EPOLL_CTL_MOD, fd, id, events);
 }
 
-/// One at a time, and the rest as the engine's other arrivals: what is called may let the monitor go, and then another
-/// thread, which the engine wakes for that, comes here for the next.
+/// Reports one descriptor, and queues the rest behind the engine's other arrivals: ready_() may release the monitor,
+/// and then another thread, which the engine wakes, reports the next one here.
 void Readiness::readable() noexcept {
   if (left_ == 0) {
     look();
@@ -60,7 +60,7 @@ void Readiness::readable() noexcept {
   }
 }
 
-/// Of the host whose last turn was longest ago. Precondition: something waits.
+/// Takes one of the host whose last turn was longest ago. Precondition: something waits.
 Readiness::Waiting Readiness::take_next() noexcept {
   const auto first = [&] { return std::ranges::min_element(waiting_, {}, &Waiting::turn); };
   auto next = first();
@@ -80,7 +80,7 @@ void Readiness::look() noexcept {
   looked_ = turns_;
   std::array<epoll_event, 64> found{};
   bool more = true;
-  while (more) {  // each is found once
+  while (more) {  // each is found once: EPOLLONESHOT
     const std::size_t room = std::min(found.size(), kMost - waiting_.size());
     const int count = room == 0 ? 0 : ::epoll_wait(epoll_, found.data(), static_cast<int>(room), 0);
     for (int i = 0; i < count; ++i) line_up(found[static_cast<std::size_t>(i)]);
@@ -92,7 +92,7 @@ void Readiness::line_up(const epoll_event& event) noexcept {
   const std::uint64_t id = event.data.u64;
   if (id == kMore) return;
   if (const auto same = std::ranges::find(waiting_, id, &Waiting::id); same != waiting_.end()) {
-    same->events |= event.events;  // it was watched again before it was told
+    same->events |= event.events;  // it was watched again before it was reported
     return;
   }
   const std::uint64_t whose = whose_(id);

@@ -16,19 +16,19 @@
 namespace lrpc::netrpc::tcp {
 namespace {
 
-/// Of a message that the kernel takes at one time.
+/// Slices of a message that one sendmsg(2) sends.
 constexpr std::size_t kSlices = 64;
-/// What may wait to be sent to a peer: so many messages of the longest, or so many bytes if that is more. To all peers
-/// together: this part of the host's buffers, and to one host its fair share of that. To a peer to which nothing waits
-/// one message always may.
+/// What may wait to be sent to a peer: kMostWaiting of the longest messages, or kLeastBytesWaiting if that is more. To
+/// all peers together: one kPartOfPool-th of the host's buffers, and to one host its fair share of that. If nothing
+/// waits for a peer, one message always may.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kLeastBytesWaiting = 512 * 1024;
 constexpr std::size_t kPartOfPool = 4;
-/// Reads of one peer, and the records in them, before others have their turn.
+/// The most reads from one peer, and records in them, before others have their turn.
 constexpr int kReads = 8;
 constexpr int kRecords = 32;
 constexpr std::size_t kRead = 8 * 1024;
-/// The same while something waits to be sent: small calls have answers that take more than they do.
+/// Bytes of a read while something waits to be sent: the answers to small calls may be larger than the calls.
 constexpr std::size_t kCautiousRead = 2 * 1024;
 
 std::size_t most_waiting(const TcpOptions& options) noexcept {
@@ -48,7 +48,7 @@ TcpSession::~TcpSession() { end(); }
 
 TcpProtocol& TcpSession::owner() const noexcept { return static_cast<TcpProtocol&>(protocol()); }
 
-/// It is known later whether the peer accepts.
+/// Begins to connect; ready() learns whether the peer accepts.
 Errc TcpSession::connect() noexcept {
   if (passive_) return Errc::host_unreachable;
   socket_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -72,7 +72,7 @@ Errc TcpSession::connect() noexcept {
 
 Errc TcpSession::push(Message message) noexcept {
   TcpProtocol& all = owner();
-  const SessionRef keep(this);  // one that ends may be nobody's
+  const SessionRef keep(this);  // end() may drop the last other reference
   const std::size_t size = message.size();
   if (size > all.options_.longest) return Errc::message_too_long;
   if (message.pool() == nullptr) message = Message(all.host().pool());
@@ -80,10 +80,10 @@ Errc TcpSession::push(Message message) noexcept {
   if (mark == nullptr) return Errc::limit_reached;
   WireWriter(mark).put(record_mark(size));
   std::array<iovec, kSlices> slices;
-  if (message.describe(slices) == 0) return Errc::message_too_long;  // in more pieces than anybody makes
+  if (message.describe(slices) == 0) return Errc::message_too_long;  // more slices than any protocol makes
   const std::size_t footprint = message.footprint();
   if (!waiting_.empty() && !may_wait(footprint)) {
-    if (passive_) end();  // better than an answer that never comes
+    if (passive_) end();  // better for the client than an answer that never comes
     return Errc::limit_reached;
   }
   if (!socket_)
@@ -105,7 +105,7 @@ bool TcpSession::may_wait(std::size_t footprint) const noexcept {
          all.footprints_.has_room({all.seed_, peer()}, footprint, all.host().pool().limit() / kPartOfPool);
 }
 
-/// Only what the kernel has not taken at once is counted for its host. Without memory it is not.
+/// Counts for the peer's host what the kernel has not taken at once; nothing, without memory.
 void TcpSession::take_share() noexcept {
   TcpProtocol& all = owner();
   share_ = footprint_ == 0 ? HostShares::Part() : all.footprints_.take({all.seed_, peer()}, footprint_);
@@ -133,12 +133,14 @@ void TcpSession::ready(std::uint32_t events) noexcept {
   const bool input = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   flush();
   if (input && !receiving_) receive();
-  if (done(2)) return end();  // the protocol's two
-  // The thread that is receiving watches again. Until then a connection that has ended would be reported over and over.
+  if (done(2)) return end();  // of sessions_ and of TcpProtocol::ready()
+  // A thread that is receiving watches again later. Until then a connection that has ended would be reported
+  // repeatedly.
   if (!input || !receiving_) watch();
 }
 
-/// What is called upwards may end the connection, and let the monitor go: meanwhile nobody else receives here.
+/// demux() of the protocol above may end the connection and release the monitor; meanwhile no other thread receives
+/// here.
 void TcpSession::receive() noexcept {
   TcpProtocol& all = owner();
   const std::uint64_t connection = id_;
@@ -175,7 +177,7 @@ void TcpSession::receive() noexcept {
       high().demux(*this, std::move(message));
       receiving_ = false;
     }
-    if (static_cast<std::size_t>(count) < most) return;  // what comes now is told
+    if (static_cast<std::size_t>(count) < most) return;  // later input is reported
   }
 }
 
@@ -198,7 +200,7 @@ void TcpSession::flush() noexcept {
       continue;
     }
     for (auto sent = static_cast<std::size_t>(count); sent != 0;)
-      sent -= first.split(sent).size();  // less without memory
+      sent -= first.split(sent).size();  // less, without memory
   }
 }
 

@@ -24,23 +24,24 @@ namespace lrpc::netrpc {
 namespace tcp {
 namespace {
 
-/// How often idle connections are looked for, at least.
+/// The longest pause between two searches for idle connections.
 constexpr Duration kSweep = std::chrono::seconds(30);
-/// So many of them end at one time, of the kLooks that are looked at, and then others have their turn.
+/// The most connections that one search ends, of the kLooks that it looks at; then others have their turn.
 constexpr std::size_t kEndedAtOnce = 32;
 constexpr Duration kSweepAgain = std::chrono::milliseconds(1);
-/// Nothing of what waits to be sent has been, or nothing of what has been sent has arrived: the peer does not read, or
-/// the network has lost it. The kernel by itself would try for a quarter of an hour.
+/// A connection ends if for so long nothing of what waits was sent, or nothing of what was sent was acknowledged: the
+/// peer does not read, or the network loses it. The kernel by itself would try for a quarter of an hour.
 constexpr Duration kStuck = std::chrono::seconds(30);
-constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may take its time.
-/// Before connections are accepted again for which there was no descriptor or no memory.
+constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an acknowledgement may be slow.
+/// The pause before accepting again, after a connection for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-/// Connections that are accepted in one turn: so many, and more for as long as some have waited since the last turn,
-/// but not for longer than this. So those who come get about half of the time, and none for one in which nobody came.
+/// Connections accepted in one turn: kAccepted. If the last turn left some waiting, it goes on for as long as they have
+/// waited, at most kLongestAccepting. So accepting takes about half of the time, but none for a time in which no
+/// connection waited.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
-/// Sessions that are looked at in one go, for idle ones, and where there is no room for those that nobody uses: as many
-/// as there are by default.
+/// Sessions that are looked at in one go, for idle connections, or for unused sessions when room is needed: as many as
+/// `peers` is by default.
 constexpr std::size_t kLooks = 256;
 
 }  // namespace
@@ -89,7 +90,7 @@ Result<SessionRef> TcpProtocol::open(Protocol& high, const ParticipantSet& parti
   complete.local.host = host().address();
   auto* const opened = new TcpSession(*this, high, complete, {});
   SessionRef session(opened);
-  std::list<TcpSession*> place{opened};  // before it is bound: there may be no memory
+  std::list<TcpSession*> place{opened};  // before the bind(), since it may throw
   sessions_.bind(peer(remote), session);
   opened_.splice(opened_.end(), place);
   return session;
@@ -169,12 +170,12 @@ void TcpProtocol::accept() noexcept {
 }
 
 void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
-  // A peer connects anew when its last connection is gone: we just have not looked at that one yet.
+  // A peer that connects again from the same port has lost its last connection, though that has not been noticed here.
   if (const SessionRef* const known = sessions_.resolve(peer(remote))) {
     const SessionRef last = *known;
     if (static_cast<TcpSession&>(*last).passive_) static_cast<TcpSession&>(*last).end();
   }
-  // A peer that this host has called at that very port has another connection already.
+  // If this host has opened a session to that very port, the peer has another connection already.
   if (!enabled_ || host().short_of_memory() || sessions_.resolve(peer(remote)) != nullptr)
     return dropped(counted.refused);
   HostShares::Part place = place_for(remote.host);
@@ -220,7 +221,7 @@ bool TcpProtocol::may_open() noexcept {
   return sessions_.size() < options_.peers && !host().short_of_memory();
 }
 
-/// Of three quarters of all, or of what those that this host has opened leave, if that is less.
+/// Peers share three quarters of all sessions, or what the sessions opened by this host leave, if that is less.
 HostShares::Part TcpProtocol::place_for(HostAddress peer) {
   const std::size_t quarter = options_.peers / 4;
   if (opened_.size() > quarter) drop_unused(false, look_on());
@@ -228,7 +229,7 @@ HostShares::Part TcpProtocol::place_for(HostAddress peer) {
   return places_.take_within(std::max<std::size_t>(quarter, 1), {seed_, peer}, 1, all);
 }
 
-/// The next kLooks of the sessions that this host has opened, or all if there are fewer, come last. How many they are.
+/// Moves the next kLooks of opened_ (all, if there are fewer) to its end, and returns how many they are.
 std::size_t TcpProtocol::look_on() noexcept {
   const std::size_t looks = std::min(kLooks, opened_.size());
   opened_.splice(opened_.end(), opened_, opened_.begin(),
@@ -236,8 +237,8 @@ std::size_t TcpProtocol::look_on() noexcept {
   return looks;
 }
 
-/// Of the last `looks` in the list those that nobody refers to and that have no connection; `connected`: also those
-/// that have one, if nothing waits to be sent. A peer's session ends with its connection, and needs no look.
+/// Drops, of the last `looks` in opened_, the sessions that nobody refers to and that have no connection; `connected`:
+/// also those that have one, if nothing waits to be sent. A peer's session ends with its connection, and needs no look.
 void TcpProtocol::drop_unused(bool connected, std::size_t looks) noexcept {
   for (auto next = std::prev(opened_.end(), static_cast<std::ptrdiff_t>(looks)); next != opened_.end();) {
     const auto place = next++;
@@ -254,8 +255,8 @@ void TcpProtocol::forget(TcpSession& session) noexcept {
   if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));
 }
 
-/// Connections on which nothing moves: the peer may have gone without a word. Looks at some, and goes on behind them
-/// soon, until the round is over.
+/// Ends connections without traffic: the peer may have vanished. Looks at some, and soon goes on with the next ones,
+/// until the round is over.
 void TcpProtocol::sweep() noexcept {
   const Time now = host().now();
   std::array<SessionRef, kEndedAtOnce> idle;

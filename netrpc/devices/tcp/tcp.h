@@ -1,5 +1,5 @@
 // TCP: messages as records in TCP's streams (RFC 5531 §11), for Sun RPC. A session is with a host and a port, as UDP's
-// with peers at any port, and is one connection at a time.
+// with `peer_ports = any`, and has one connection at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace lrpc::netrpc {
 
 struct TcpOptions {
-  std::optional<std::uint16_t> port;  ///< Where this host accepts connections; none: it only makes some.
+  std::optional<std::uint16_t> port;  ///< Where this host accepts connections; none: it only connects.
   std::string address;                ///< Of this host; empty: any of its addresses.
-  std::size_t peers = 256;            ///< Sessions at one time; of those that peers have made, at most three quarters,
-                                      ///< and of one host's a quarter.
+  std::size_t peers = 256;            ///< Sessions at one time; peers make at most three quarters of them, and one host
+                                      ///< a quarter.
   std::size_t longest = 128 * 1024;   ///< Bytes of a record, at most kLongest.
-  Duration idle = std::chrono::minutes(5);  ///< A connection on which nothing moves for so long ends.
+  Duration idle = std::chrono::minutes(5);  ///< A connection ends after so long without traffic.
 
   static constexpr std::size_t kLongest = 1024 * 1024;
   static constexpr std::size_t kMostPeers = 65536;
