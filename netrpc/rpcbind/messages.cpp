@@ -13,7 +13,7 @@ namespace lrpc::netrpc::rpcbind {
 
 namespace {
 
-/// In versions 3 and 4; in 2 it is the protocol of an IP packet.
+/// The transport in versions 3 and 4; version 2 has protocol(), the protocol number of IP.
 std::string_view network(SunTransport transport) { return transport == SunTransport::tcp ? "tcp" : "udp"; }
 std::uint32_t protocol(SunTransport transport) { return transport == SunTransport::tcp ? 6 : 17; }
 
@@ -50,7 +50,7 @@ std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t progr
   if (rpcbind_version == kPortMapper)
     arguments.word(protocol(transport)).word(0);
   else
-    arguments.text(network(transport)).text("").text("");  // the transport; the address and the owner do not count
+    arguments.text(network(transport)).text("").text("");  // the transport; rpcbind ignores the address and the owner
   return arguments.bytes();
 }
 

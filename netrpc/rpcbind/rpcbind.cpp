@@ -30,7 +30,7 @@ class LocalCall {
  public:
   LocalCall(const std::string& path, Time until) : path_(path), until_(until) {}
 
-  /// Its results.
+  /// Makes the call and returns its results.
   [[nodiscard]] Result<std::vector<std::byte>> run(Procedure procedure, const SunProgram& served) {
     if (Status status = connect(); !status) return status.error();
     constexpr std::uint32_t kXid = 1;  // the only call of its connection
@@ -47,7 +47,7 @@ class LocalCall {
     if (!results) return Error{results.code(), path_ + ": " + results.error().message()};
     return std::vector(results->begin(), results->end());
   }
-  /// Of set and unset: whether rpcbind has done it.
+  /// Calls set or unset. Returns whether rpcbind has done it.
   [[nodiscard]] Result<bool> change(Procedure procedure, const SunProgram& served) {
     const Result<std::vector<std::byte>> results = run(procedure, served);
     if (!results) return results.error();
@@ -73,7 +73,7 @@ class LocalCall {
     std::memcpy(address.sun_path, path_.data(), path_.size());
     socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_) return failed("socket");
-    // EAGAIN: so many wait for rpcbind that no more may. It does not say when that changes.
+    // EAGAIN: rpcbind's queue of connections is full. The kernel does not report when that changes.
     while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       if (errno != EAGAIN && errno != EINTR) return failed("connect");
       if (now() >= until_) return Error{Errc::timed_out, path_ + ": rpcbind accepts nobody"};
@@ -82,7 +82,7 @@ class LocalCall {
     return {};
   }
 
-  /// Until the socket is ready for `events`, or at its end.
+  /// Blocks until the socket is ready for `events` or closed. Errors: timed_out, those of failed().
   [[nodiscard]] Status wait(short events) const {
     pollfd one{.fd = socket_.get(), .events = events, .revents = 0};
     for (;;) {
@@ -134,8 +134,8 @@ RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other)
   return *this;
 }
 
-/// rpcbind would take back whatever stands there. So only if it is this one, and not that of a server that came later.
-/// Without memory for what rpcbind lists it stays, as after a crash.
+/// rpcbind would remove whatever is registered there. So first checks that it is this registration, and not that of a
+/// later server. Without memory for what rpcbind lists, the registration stays, as after a crash.
 void RpcbindRegistration::end(Time until) noexcept {
   const SunProgram served = std::exchange(served_, {});
   if (served.program == 0) return;
