@@ -8,7 +8,7 @@ namespace lrpc::netuser {
 
 namespace {
 
-/// More A-stacks than the interface has would be more threads that one process can make wait in Await.
+/// With more A-stacks than the interface declares, one process could make more threads wait in Await.
 ServerOptions without_growth(ServerOptions options) {
   options.max_grown_astacks_per_binding = 0;
   return options;

@@ -30,7 +30,7 @@ UserObject::UserObject(const InstanceParts& parts, UserOptions options)
 
 Result<std::unique_ptr<UserObject>> UserObject::make(const InstanceParts& parts, UserOptions options) {
   std::unique_ptr<UserObject> made(new UserObject(parts, std::move(options)));
-  // From the beginning: the process that composes the graph may not be able to open a socket later.
+  // Enabled at once: the process that composes the graph may not be able to open a socket later.
   if (Status enabled = made->below_.open_enable(*made, {made->options_.number, {}, {}}); !enabled)
     return enabled.error();
   return made;

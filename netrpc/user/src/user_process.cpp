@@ -12,7 +12,7 @@ namespace lrpc::netuser {
 
 namespace {
 
-/// What a call has come to: the graph's refusal in its own words, or what has become of the call.
+/// Why a call failed: the graph's refusal with its text, or the error of the call itself.
 template <class Outcome>
 Error why(const Outcome& outcome) {
   const auto* const refused = outcome.template raised<UserCalls::Refused>();
@@ -28,9 +28,9 @@ Status status_of(const Outcome& outcome) {
 
 /// Bytes of the longest message that Await returns.
 constexpr std::size_t kLongestMessage = 65'536;
-/// How long the end waits for a graph that does not answer.
+/// How long the destructor waits for a graph that does not answer.
 constexpr std::chrono::seconds kClosePatience{10};
-/// Before Await is tried again that has failed for another reason than time.
+/// The pause before Await is called again after it has failed, but not by a timeout.
 constexpr std::chrono::milliseconds kPause{10};
 
 /// Whether no Await of this process can return a message any more.
@@ -73,7 +73,7 @@ Result<std::unique_ptr<UserProcess>> UserProcess::begin(std::unique_ptr<Graph> g
   made->largest_ = created->largest;
   made->threads_.reserve(made->options_.threads);
   for (unsigned i = 0; i < made->options_.threads; ++i) {
-    std::vector<std::byte> memory(kLongestMessage);  // here, where the caller can be told that there is none
+    std::vector<std::byte> memory(kLongestMessage);  // here, where the caller gets the error
     made->threads_.emplace_back([self = made.get(), memory = std::move(memory)]() mutable { self->receive(memory); });
   }
   return made;
@@ -86,7 +86,7 @@ Result<std::unique_ptr<UserProcess>> UserProcess::begin(std::unique_ptr<Graph> g
 UserProcess::~UserProcess() {
   closing_ = true;
   {
-    const CallScope scope(fresh, kClosePatience);  // not what the caller has left: only Close ends the Awaits
+    const CallScope scope(fresh, kClosePatience);  // not bounded by the caller's scopes: only Close ends the Awaits
     if (!graph_->client.Close(graph_->protocol)) graph_->ending.cancel();
   }
   for (std::thread& thread : threads_) thread.join();
@@ -112,7 +112,7 @@ void UserProcess::receive_until_the_end(std::span<std::byte> memory) {
     if (!arrived) {
       const Error error = why(arrived);
       if (is_the_end(error.code)) return lose(error);
-      // After call_aborted, a call_timeout's, it has waited already.
+      // call_aborted: it has waited for call_timeout already.
       if (error.code != Errc::call_aborted) std::this_thread::sleep_for(kPause);
       continue;
     }

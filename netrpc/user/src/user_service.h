@@ -21,26 +21,26 @@ namespace lrpc::netuser {
 /// The processes are not trusted: served_users.h says what they can do. Thread-safe.
 class UserService {
  public:
-  /// A process that is the protocol. Its end is that of the process's part in the graph.
+  /// A process that is the protocol. The destructor detaches it from the graph.
   struct Attached {
     explicit Attached(UserObject& it) noexcept : user(it) {}
     Attached(const Attached&) = delete;
     Attached& operator=(const Attached&) = delete;
     ~Attached() { end(); }
-    /// Any thread, outside the monitor; more than once.
+    /// Detaches the process. Any thread, outside the monitor; may be called more than once.
     void end() noexcept {
       const netrpc::Shepherd inside(user.host().monitor());
       if (!std::exchange(ended, true)) user.detach();
     }
     UserObject& user;
-    bool ended = true;  ///< Under the monitor. It is not there before attach().
+    bool ended = true;  ///< Under the monitor. True until attach() has succeeded.
   };
-  using Protocol = Attached;  // behind the handle
+  using Protocol = Attached;  // the object behind the handle
 
   explicit UserService(UserObject& user) noexcept : user_(user) {}
 
   Result<UserCalls::CreateProtocolResults, UserCalls::Refused> CreateProtocol(CallContext& context) {
-    auto process = std::make_shared<Attached>(user_);  // from here on nothing is thrown before it can end
+    auto process = std::make_shared<Attached>(user_);  // before attach(), so that nothing throws between the two
     {
       const netrpc::Shepherd inside(monitor());
       if (stopping_) return gone();
@@ -105,7 +105,7 @@ class UserService {
     while (!process.ended && !stopping_) {
       Upcall upcall;
       if (user_.take(upcall)) {
-        (void)message.resize(upcall.message.size());  // arrived() takes no longer ones
+        (void)message.resize(upcall.message.size());  // UserObject::arrived() drops longer ones
         upcall.message.copy_to(message.contents());
         return UserCalls::AwaitResults{.session = upcall.session,
                                        .host = upcall.peer.host.value,
@@ -127,7 +127,7 @@ class UserService {
 
   void Close(CallContext& /*context*/, const std::shared_ptr<Attached>& process) { process->end(); }
 
-  /// The binding has ended: a thread that waits in Await would wait for ever.
+  /// Called when the binding has ended: otherwise a thread in Await would wait for ever.
   void unbound(std::uint64_t binding) noexcept {
     std::shared_ptr<Attached> process;
     {
@@ -136,7 +136,7 @@ class UserService {
     }
     if (process) process->end();
   }
-  /// No process begins any more, and none waits: the destructor of Server waits for procedures that run.
+  /// Refuses new processes, and ends the waiting ones: the destructor of Server waits for running procedures.
   void stop() noexcept {
     std::shared_ptr<Attached> process;
     {

@@ -14,10 +14,9 @@ namespace lrpc::netuser {
 
 class UserService;
 
-/// Serves UserCalls (user_calls.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
-/// are not trusted. They can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
-/// which do not grow), and use up what their line of the graph allows; nothing else. ServerOptions limits their
-/// bindings.
+/// Serves UserCalls (user_calls.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes are
+/// not trusted. They can only make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
+/// whose number does not grow), and use up what their line of the graph allows. ServerOptions limits their bindings.
 class ServedUsers {
  public:
   explicit ServedUsers(ServerOptions options);
@@ -28,10 +27,10 @@ class ServedUsers {
   /// (call_cancelled). Not inside the monitor.
   void stop() noexcept;
 
-  /// Exports it as exported_name(): for root and lrpcd's own user. `authorise`: as ExportOptions'. Errors: those of
-  /// Server::export_interface(). Not inside the monitor.
+  /// Exports `user` as exported_name(), a name that only root and lrpcd's own user can export. `authorise`: as
+  /// ExportOptions'. Errors: those of Server::export_interface(). Not inside the monitor.
   Status serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise = {});
-  /// Serves it, without a name, to the process that holds the other end of `socket`.
+  /// Serves `user`, without a name, to the process that holds the other end of `socket`.
   Status serve_over(UserObject& user, UniqueFd socket);
 
  private:

@@ -1,5 +1,5 @@
-// USER: the protocol object at the top of a graph that stands for a process (The x-Kernel §II.A: user processes
-// masquerade as protocol objects). ServedUsers serves it to one.
+// USER: the protocol object at the top of a graph that represents a process (The x-Kernel §II.A: user processes
+// masquerade as protocol objects). ServedUsers serves it to that process.
 //
 // The graph's line limits the process: to one protocol number, so that it cannot speak for other protocols of the host,
 // and to a number of sessions, messages and bytes.
@@ -27,7 +27,7 @@ struct UserOptions {
   std::string name;                       ///< Processes find it by this name.
   netrpc::ProtocolNumber number = 0;      ///< Identifies it to the protocol below.
   std::size_t largest = 1500;             ///< Bytes of a message that the process pushes, at most kLargest.
-  std::size_t sessions = 256;             ///< Sessions that the process opens, and as many that peers make.
+  std::size_t sessions = 256;             ///< The most that the process opens, and as many that peers make.
   std::size_t queue = 256;                ///< Messages that wait for the process,
   std::size_t queue_bytes = 1024 * 1024;  ///< and bytes of their buffers; further ones are dropped.
 
@@ -46,7 +46,7 @@ struct UserOptions {
 struct Upcall {
   SessionNumber session = 0;
   netrpc::Participant peer;
-  bool opened = false;  ///< The first through a session that the peer has made.
+  bool opened = false;  ///< The first message of a session that the peer has made.
   netrpc::Message message;
 };
 
@@ -54,7 +54,7 @@ struct Upcall {
 /// drops messages that arrive while there is no process, or while the host is short of memory.
 class UserObject final : public netrpc::Protocol {
  public:
-  /// It is enabled at the protocol below as long as it lives. Errors: those of open_enable() there.
+  /// The object is enabled at the protocol below as long as it lives. Errors: those of open_enable() there.
   static Result<std::unique_ptr<UserObject>> make(const netrpc::InstanceParts& parts, UserOptions options);
   ~UserObject() override;
 
@@ -82,10 +82,10 @@ class UserObject final : public netrpc::Protocol {
 
   /// Takes the message that has waited longest. False: none waits.
   [[nodiscard]] bool take(Upcall& upcall) noexcept;
-  /// Inside the monitor, when take() has found nothing: the value for wait(), which follows outside.
+  /// Call it inside the monitor when take() has found nothing. Returns the value for wait(), to be called outside.
   [[nodiscard]] std::uint32_t going_to_wait() noexcept {
     ++waiting_;
-    return arrivals_.look();  // P2: it changes only inside the monitor, or for no message
+    return arrivals_.look();  // P2: for messages it changes only inside the monitor
   }
   /// Blocks, at most `limit` (negative: without), until something may have arrived or changed since going_to_wait().
   /// Outside the monitor; then stopped_waiting() inside. Spurious returns happen.
@@ -93,7 +93,8 @@ class UserObject final : public netrpc::Protocol {
     arrivals_.sleep_unless_changed(seen, limit);  // P3
   }
   void stopped_waiting() noexcept { --waiting_; }
-  /// Inside the monitor, by a thread that was woken and takes nothing: it may have been woken in another's place.
+  /// Wakes a waiting thread if a message waits. Inside the monitor. A thread that was woken and takes nothing must call
+  /// it: it may have been woken instead of another one.
   void wake_another() noexcept {
     if (waiting_ != 0 && !queue_.empty()) arrivals_.raise(1);  // P1
   }
@@ -123,7 +124,7 @@ class UserObject final : public netrpc::Protocol {
   SessionNumber last_ = 0;
   std::unordered_map<SessionNumber, Open> sessions_;
   std::unordered_map<const netrpc::Session*, SessionNumber> numbers_;
-  std::list<SessionNumber> passive_;  ///< Those that peers have made, the one unused for longest first.
+  std::list<SessionNumber> passive_;  ///< Those that peers have made, the longest unused one first.
   netrpc::FifoQueue<Upcall> queue_;
   std::size_t queued_bytes_ = 0;
   unsigned waiting_ = 0;

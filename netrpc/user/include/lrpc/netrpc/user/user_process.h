@@ -25,7 +25,8 @@ namespace lrpc::netuser {
 /// (docs/ERRORS.md). After call_failed or binding_revoked the graph is gone: make another UserProcess.
 class UserProcess {
  public:
-  /// Names a session of the graph, until it is closed. A session that a peer has made may also make room for others.
+  /// Names a session of the graph, until it is closed. The graph may also close a session that a peer has made, to make
+  /// room for others.
   using SessionNumber = std::uint64_t;
   struct Arrived {
     SessionNumber session = 0;
@@ -36,7 +37,7 @@ class UserProcess {
   };
   struct Sizes {
     std::size_t largest = 0;  ///< Bytes of the longest message,
-    std::size_t uncut = 0;    ///< and of the longest that is not cut on its way.
+    std::size_t uncut = 0;    ///< and of the longest that is not fragmented on its way.
   };
   struct Options {
     /// demux: a message has come. On one of `threads`; may use `self`, but not destroy it. Must not throw.
@@ -62,7 +63,7 @@ class UserProcess {
   /// call_cancelled.
   ~UserProcess();
 
-  /// From now on messages of peers to which no session is open arrive (open_enable), or they no longer do.
+  /// From now on messages of peers without an open session arrive (open_enable), or no longer do (disable()).
   Status enable();
   Status disable();
   /// Opens a session to a host. `port`: the host's port; 0: the port that all hosts have. Errors: those of
