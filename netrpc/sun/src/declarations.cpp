@@ -18,7 +18,7 @@ Status fit(const stubgen::Interface& interface) {
 Result<std::shared_ptr<const stubgen::Interface>> compile(const std::string& text) {
   stubgen::Diagnostics diagnostics;
   auto interface = stubgen::compile({"declaration", text}, diagnostics, stubgen::Origin::server);
-  // Only the canonical text says that both sides lay values out alike.
+  // Only the canonical text ensures that both sides lay out values alike.
   if (!interface || interface->canonical != text)
     return Error{Errc::interface_mismatch, "the declaration of the interface makes no sense to this lrpc-netd"};
   if (Status fits = fit(*interface); !fits) return fits.error();
@@ -34,7 +34,7 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
     compiled_.wait(lock, [&] { return !compiling_.contains(user); });
     if (const auto found = known_.find(key); found != known_.end())
       if (auto interface = found->second.interface.lock()) return interface;
-    // What nobody has any more goes now, but for what is being compiled.
+    // Drops the texts whose result nobody holds any more, except those that are being compiled.
     std::erase_if(known_, [&](const auto& one) {
       return one.second.interface.expired() && !compiling_.contains(one.first.first);
     });
@@ -43,7 +43,7 @@ Result<std::shared_ptr<const stubgen::Interface>> Declarations::compiled(uid_t u
     known_[key].part = std::move(part);
     compiling_.insert(user);
   }
-  /// Lets the next one compile; what came to nothing is not known.
+  /// Its destructor lets the next text be compiled, and forgets this one if it failed.
   struct Compiling {
     Declarations& all;
     const Key& key;

@@ -1,5 +1,5 @@
-// The declarations of clients that call Sun RPC programs: texts of strangers, from which the types of their values are
-// compiled. A lie in one spoils the calls of its own client alone.
+// The declarations of clients that call Sun RPC programs: untrusted texts, from which the types of their values are
+// compiled. A false declaration harms only the calls of its own client.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +19,11 @@
 
 namespace lrpc::sun {
 
-/// Compiles each text once for a user, and keeps what it has compiled for as long as somebody has it. Thread-safe.
+/// Compiles each text once for a user, and keeps the result for as long as somebody holds it. Thread-safe.
 class Declarations {
  public:
-  /// `most`: bytes of all texts that are kept. One user has half of them at most, beside others its fair share. What is
-  /// compiled takes some 30 times as much.
+  /// `most`: bytes of all texts that are kept. One user gets at most half of them, and beside other users its fair
+  /// share. The compiled form takes some 30 times as much.
   explicit Declarations(std::size_t most = 1024 * 1024) : most_(most) {}
 
   /// The interface that `text` declares, with every procedure fit for XDR. Blocks while another text of that user is
@@ -43,7 +43,7 @@ class Declarations {
   std::mutex mutex_;
   shim::UserShares bytes_;  ///< Of the texts that are known.
   std::map<Key, Known> known_;
-  std::set<uid_t> compiling_;  ///< One text of each user at one time: each takes memory.
+  std::set<uid_t> compiling_;  ///< Users whose text is compiled now: one text each, to save memory.
   std::condition_variable compiled_;
 };
 

@@ -1,5 +1,5 @@
-// What the rpcbinds of other hosts have said of their programs' ports: for all bindings together, so that one that
-// names another port each time is asked seldom, and leads to few ports. Pure: time is passed in.
+// The answers of other hosts' rpcbinds about their programs' ports, shared by all bindings: so an rpcbind that names
+// another port each time is asked seldom, and leads to few ports. Pure: time is passed in.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace lrpc::sun {
 /// One thread at a time. Work is bounded by what was asked within the last kKept. Throws std::bad_alloc alone.
 class FoundPorts {
  public:
-  /// An answer serves everybody for so long.
+  /// How long an answer serves all bindings.
   static constexpr netrpc::Duration kFresh = std::chrono::seconds(1);
-  /// A port counts for so long after it was named: longer than the channels to it are kept.
+  /// How long a port counts after it was named: longer than the channels to it are kept.
   static constexpr netrpc::Duration kKept = std::chrono::minutes(2);
-  /// Ports that a host may name for a program within kKept.
+  /// The most ports that a host may name for a program within kKept.
   static constexpr std::size_t kMostPorts = 8;
 
   struct Program {
@@ -30,7 +30,7 @@ class FoundPorts {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the zero of a three-way comparison for a pointer
     friend auto operator<=>(const Program&, const Program&) = default;
   };
-  /// The answer of less than kFresh ago; 0: no port that may be used. nullopt: rpcbind is to be asked.
+  /// The answer of less than kFresh ago; 0: no port that may be used. nullopt: ask rpcbind.
   [[nodiscard]] std::optional<std::uint16_t> fresh(const Program& program, std::uint32_t version,
                                                    netrpc::Time now) const;
   /// Notes what rpcbind has answered; 0: it does not know the program. False: it has named too many ports, and this one

@@ -13,10 +13,10 @@
 namespace lrpc::sun {
 namespace {
 
-/// What a call returns at most: as much as the longest record over TCP carries, and what lies between values in an
+/// The most bytes that a call returns: what the longest record over TCP carries, and the padding between values in an
 /// image.
 constexpr std::size_t kLongestReturn = 2 * 1024 * 1024;
-/// In which a server notices that a binding has ended, looked at after ever longer pauses.
+/// The server notices within these pauses, each twice as long as the last, that a binding has ended.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLastPause{64};
 
@@ -35,7 +35,7 @@ Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std:
       auto made = bind(from, deadline);
       if (!made) {
         if (made.code() == Errc::name_unknown) return Errc::name_unknown;
-        // Perhaps exported anew, and differently, between the question and the import.
+        // Perhaps another interface was exported between describe() and the import.
         if ((made.code() == Errc::hash_mismatch || made.code() == Errc::version_mismatch) && tries == 0) continue;
         complain(made.error().message());
         return Errc::call_failed;
@@ -45,7 +45,8 @@ Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std:
     const Errc outcome = call_through(*bound, number, arguments, deadline, work);
     if (!bound->binding.revoked()) return outcome;
     drop(from, bound);
-    // It has run. Else it was judged by the declaration of a server that is gone.
+    // The first two: the call has run, or may have. Otherwise the declaration of a server that has ended was used: try
+    // again.
     if (outcome == Errc::ok || outcome == Errc::call_failed || tries > 0)
       return outcome == Errc::binding_revoked ? Errc::call_failed : outcome;
   }
@@ -94,7 +95,8 @@ std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal&
   return found->second;
 }
 
-/// A server that answers no import keeps the first caller waiting, but not each caller behind it once more.
+/// If a server answers no import, the first caller waits for it; those behind it share the failure and do not wait
+/// again.
 Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Principal& from,
                                                                   Clock::time_point deadline) {
   {
@@ -114,7 +116,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
     outcome = made ? Status() : Status(made.error());
   } catch (const std::bad_alloc&) {
   }
-  std::shared_ptr<Bound> ousted;  // goes after the lock: that may wait for the library's watcher
+  std::shared_ptr<Bound> ousted;  // destroyed after the unlock: that may wait for the library's watcher
   const std::lock_guard lock(mutex_);
   importing_ = false;
   ++imports_;
@@ -126,8 +128,8 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
   return made;
 }
 
-/// Addresses that are forged, each for one call, are as many as somebody likes: they cost one another their bindings,
-/// until the others have more than half of all. Null: there is none.
+/// An attacker can forge any number of addresses, each for one call. So if at least half of the bindings have served
+/// one call only, the oldest of these is ousted; otherwise the oldest of the others. Null: there is none.
 std::shared_ptr<ServedProgram::Bound> ServedProgram::oust_locked() noexcept {
   const auto once = static_cast<std::size_t>(
       std::ranges::count_if(bindings_, [](const auto& one) { return !one.second->again.load(); }));
@@ -143,7 +145,7 @@ std::shared_ptr<ServedProgram::Bound> ServedProgram::oust_locked() noexcept {
   return ousted;
 }
 
-/// A server that lets no more bindings be made, in all, gets one of these hosts' back.
+/// If the server accepts no more bindings in all, gives up the binding of another host and tries again.
 Result<client::RawBinding> ServedProgram::import_in_turn(const InterfaceId& interface, const shim::Principal& from,
                                                          const ImportOptions& import) {
   auto binding = client::RawBinding::import(options_.name, interface, from, import);
@@ -175,8 +177,8 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const sh
   return std::make_shared<Bound>(*std::move(binding), interface_, Clock::now());
 }
 
-/// Reads what is exported now, unless it is what was exported before. The text is the server's, and hostile; the hash
-/// says that it is the one whose layout both sides of a binding have.
+/// Compiles the declaration that is exported now, unless it is the last one. The text is the server's, and hostile; the
+/// hash ensures that it is the declaration whose layout both sides of a binding use.
 Status ServedProgram::learn(const shim::Described& described) {
   if (interface_ != nullptr && interface_->hash == described.interface.hash) return {};
   if (!refusal_ && refused_hash_ == described.interface.hash) return refusal_;
@@ -205,7 +207,7 @@ void ServedProgram::drop(const shim::Principal& from, const std::shared_ptr<Boun
 
 void ServedProgram::sweep(Clock::time_point now) noexcept {
   for (;;) {
-    std::shared_ptr<Bound> idle;  // goes after the lock
+    std::shared_ptr<Bound> idle;  // destroyed after the unlock
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find_if(
         bindings_, [&](const auto& one) { return now - one.second->used.load() > options_.forget; });

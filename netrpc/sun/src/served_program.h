@@ -1,5 +1,5 @@
-// A name exported on this machine as a version of a Sun RPC program: each remote host has a binding of its own to the
-// server, which tells by it which host calls. Only the declaration that the server has exported is needed.
+// Serves a name exported on this machine as a version of a Sun RPC program. Each remote host has its own binding to the
+// server, so the server knows which host calls. Needs only the declaration that the server has exported.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 namespace lrpc::sun {
 
 struct ServedOptions {
-  std::string name;           ///< As it is exported here.
+  std::string name;           ///< The name exported here.
   std::uint32_t version = 1;  ///< Of the Sun RPC program; the interface's major version must be the same.
-  std::string nameserver;     ///< lrpcd's socket; empty: where every program looks.
-  std::chrono::milliseconds forget{60'000};   ///< A binding that nobody has used for so long ends.
+  std::string nameserver;     ///< lrpcd's socket; empty: the default.
+  std::chrono::milliseconds forget{60'000};   ///< A binding ends after so long without use.
   std::size_t max_bindings = 256;             ///< Callers at one time: hosts, or keys of hosts.
-  std::function<void(std::string)> notice{};  ///< Why the server cannot be called; once in kSilence. Any thread.
+  std::function<void(std::string)> notice{};  ///< Gets why the server cannot be called; once in kSilence. Any thread.
 };
 
 /// Thread-safe. Only in the process that exports shim::kNetworkName: nobody else may call in the name of other hosts.
@@ -43,11 +43,11 @@ class ServedProgram {
   explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}
 
   /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks
-  /// for as long as the procedure runs, at most until `deadline`; before that as long as an import takes, if `from`
-  /// has no binding yet: others for that program wait meanwhile, and share a failure that all would have. At a server
-  /// that has ended and been started again it tries once more. Errors: name_unknown (nobody exports the name),
-  /// bad_procedure (there is none of that number, or it passes handles), argument_out_of_range (the arguments are not
-  /// the procedure's), call_failed (anything else).
+  /// while the procedure runs, at most until `deadline`. If `from` has no binding yet, first blocks while one is
+  /// imported: other callers without a binding wait meanwhile, and share a failure that would be theirs, too. If the
+  /// server was restarted, tries once more. Errors: name_unknown (nobody exports the name), bad_procedure (there is
+  /// none of that number, or it passes handles), argument_out_of_range (the arguments are not the procedure's),
+  /// call_failed (anything else).
   [[nodiscard]] Errc call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
                           Clock::time_point deadline, Work& work) noexcept;
   /// Ends the bindings that have not been used for options.forget. May wait for the library's watcher.
@@ -71,7 +71,7 @@ class ServedProgram {
   [[nodiscard]] Result<std::shared_ptr<Bound>> import_for(const shim::Principal& from);
   [[nodiscard]] Result<client::RawBinding> import_in_turn(const InterfaceId& interface, const shim::Principal& from,
                                                           const ImportOptions& import);
-  /// Takes out the binding that goes when another one is to come.
+  /// Removes and returns the binding that makes room for another one.
   [[nodiscard]] std::shared_ptr<Bound> oust_locked() noexcept;
   [[nodiscard]] Status learn(const shim::Described& described);
   [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments,
@@ -89,7 +89,7 @@ class ServedProgram {
   Status last_import_;         ///< and what became of the last one.
   Clock::time_point may_complain_{};
 
-  // Of the thread that imports.
+  // Used only by the thread that imports.
   std::shared_ptr<const stubgen::Interface> interface_;  ///< The last that was exported.
   std::uint64_t refused_hash_ = 0;                       ///< Of the last declaration that cannot be served,
   Status refusal_;                                       ///< and why.

@@ -26,7 +26,7 @@ constexpr std::size_t kLengthWord = 4;
 
 // ---- integers ----
 
-/// The lowest `size` bytes.
+/// Stores the lowest `size` bytes.
 void store(std::byte* at, std::uint64_t value, std::size_t size) noexcept { std::memcpy(at, &value, size); }
 std::uint64_t load(const std::byte* at, std::size_t size) noexcept {
   std::uint64_t value = 0;
@@ -42,7 +42,7 @@ Integer meant(std::uint64_t bits, IntegerKind kind) {
 }
 std::uint64_t bits_of(const Integer& value) noexcept { return value.negative ? ~value.magnitude + 1 : value.magnitude; }
 
-/// How an integer of an interface stands in XDR: as a word, or as a hyper.
+/// The XDR type of an interface's integer: a word, or a hyper.
 IntegerKind in_xdr(const Type& type) {
   if (stubgen::is_xdr_enum(type)) return kWord;
   return {.is_signed = type.integer.is_signed, .bits = type.integer.bits == 64 ? 64U : 32U};
@@ -50,7 +50,8 @@ IntegerKind in_xdr(const Type& type) {
 
 // ---- what conforms ----
 
-/// Whether the image of a value is one of its type's: as the generated checks do (docs/INTERFACE.md, "Types").
+/// Whether the image of a value is valid for its type: the same checks as the generated ones (docs/INTERFACE.md,
+/// "Types").
 bool conforms(const Type& type, const std::byte* at) {
   if (!type.fallible) return true;
   switch (type.kind) {
@@ -87,7 +88,7 @@ bool read_integer(const Type& type, XdrReader& xdr, std::byte* at) {
   return value >= type.integer.lowest() && value <= type.integer.highest();
 }
 
-/// Reads what the image can hold; whether it conforms is asked afterwards. The image's padding stays as it is.
+/// Reads what the image can hold; the caller then checks conforms(). Leaves the image's padding as it is.
 bool read(const Type& named, XdrReader& xdr, std::byte* at) {
   const Type& type = named.resolved();
   switch (type.kind) {
@@ -119,7 +120,7 @@ bool read(const Type& named, XdrReader& xdr, std::byte* at) {
       for (std::uint64_t i = 0; i < type.bound; ++i)
         if (!read(*type.target, xdr, at + i * type.target->size)) return false;
       break;
-    default: return false;  // handles, which no procedure here passes; bytes stand in no image
+    default: return false;  // handles, which no procedure here passes; bytes are in no image
   }
   return xdr.right();
 }
@@ -158,8 +159,8 @@ void write(const Type& named, const std::byte* at, XdrWriter& xdr) {
 
 // ---- whole images ----
 
-/// Where a value of this length stands on an A-stack (lrpc/detail/shim/call/variable.h): as put_variable() has it, but
-/// for bytes that come back, which the procedure reads and writes in one place.
+/// The length word of a value, which says where the value lies on an A-stack (lrpc/detail/shim/call/variable.h). As
+/// put_variable() makes it, except for bytes that are also results: the procedure reads and writes them in one place.
 std::uint32_t length_word(const Parameter& parameter, std::size_t size) {
   const bool whole = parameter.is_bytes() && parameter.is_out();
   const std::uint64_t placed = whole ? parameter.type->resolved().bound : size;
@@ -171,10 +172,10 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// Whether a parameter goes the way that is asked for.
+/// Whether a parameter is passed in a given direction.
 using Goes = bool (Parameter::*)() const;
 
-/// The values that go one way, out of XDR and into their packed image.
+/// Converts the values of one direction from XDR to their packed image.
 bool pack(const Procedure& procedure, Goes goes, const std::vector<stubgen::ByteRange>& ranges, XdrReader& reader,
           Scratch& scratch, std::vector<std::byte>& packed) {
   scratch.image.assign(procedure.fixed_size, std::byte{0});
@@ -222,7 +223,7 @@ bool unpack(const Procedure& procedure, Goes goes, const std::vector<stubgen::By
   return packed.empty();
 }
 
-/// Of an error, which has no image of its own if it has no fields.
+/// The size of an error's image; an error without fields has none.
 std::size_t packed_size(const Type& error) { return error.fields.empty() ? 0 : error.size; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Values between XDR (RFC 4506) and packed images (lrpc/detail/shim/call/packed_image.h), by an interface's
-// declaration: how a domain answers Sun RPC for a server that was compiled without any, and calls it for such a client.
+// Converts values between XDR (RFC 4506) and packed images (lrpc/detail/shim/call/packed_image.h), by an interface's
+// declaration. So a domain can answer Sun RPC for a server that was compiled without it, and call it for such a client.
 // docs/SUNRPC.md has the mapping.
 #pragma once
 
@@ -45,14 +45,14 @@ struct Scratch {
 [[nodiscard]] std::optional<std::uint16_t> pack_results(const stubgen::Procedure& procedure,
                                                         std::span<const std::byte> xdr, Scratch& scratch,
                                                         std::vector<std::byte>& packed);
-/// How long arguments may be in XDR. Types are shared between procedures and lie within each other many times over:
-/// each is measured once, so the work on an interface is bounded by the length of its declaration. For one interface,
-/// which outlives it.
+/// How long arguments may be in XDR. Types are shared between procedures and nested in each other many times over: each
+/// is measured once, so the work on an interface is bounded by the length of its declaration. For one interface, which
+/// outlives it.
 class ArgumentSizes {
  public:
   /// The most bytes that the arguments of `procedure` take.
   [[nodiscard]] std::uint64_t most(const stubgen::Procedure& procedure);
-  /// How many types have been looked at, again included: the work so far.
+  /// How many types have been looked at, repetitions included: the work so far.
   [[nodiscard]] std::size_t looked() const noexcept { return looked_; }
 
  private:
