@@ -211,7 +211,7 @@ class Checker {
         if (i == 0) gives = lower->gives;
         continue;
       }
-      if (!right) continue;  // which is meant for what?
+      if (!right) continue;  // it is not known which role each one has
       const ProtocolKind::Below& role = kind.below[std::min(i, least - 1)];
       if (*lower->gives != role.needs) errors_.add(statement.below[i].line, wrong_service(statement, kind, i, role));
     }

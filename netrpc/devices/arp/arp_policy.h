@@ -77,7 +77,7 @@ class Confirmations {
   const std::uint64_t hash_seed_;
   Map<HostKey, Doubt> doubts_;
   Time since_{};
-  unsigned polls_ = 0;  ///< Since since_.
+  unsigned polls_ = 0;  ///< Polls in this period.
 };
 
 }  // namespace lrpc::netrpc::arp

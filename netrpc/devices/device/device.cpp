@@ -202,8 +202,7 @@ void Device::address_again(DeviceSession& session) noexcept {
   if (known == nullptr || known->get() != &session) return;
   sessions_.unbind(old);
   if (sessions_.resolve(found) != nullptr) return;
-  attempt([&] { sessions_.bind(found, keep); });  // without memory only its users have it; the peer's next message
-                                                  // makes another one
+  attempt([&] { sessions_.bind(found, keep); });  // without memory: the peer's next message makes another one
 }
 
 DeviceSession* Device::find(ProtocolNumber number, std::uint64_t peer) noexcept {

@@ -54,7 +54,7 @@ class Device : public Protocol {
   /// needs room, the protocols above are also asked to drop sessions that only they refer to (control::MakeRoom).
   Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
 
-  // ---- what the kinds of devices differ in ----
+  // ---- what differs between the kinds of devices ----
 
   /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
   /// (the text names the missing privilege and an alternative), system_error.

@@ -40,7 +40,7 @@ class DirectSocket {
   /// Tries once to receive, without blocking; outside the monitor, and not again before take().
   void look() noexcept;
   [[nodiscard]] bool found() const noexcept { return found_.has_value(); }
-  /// What look() has found, which stays until the next look(). Precondition: found().
+  /// What look() has found; valid until the next look(). Precondition: found().
   [[nodiscard]] Found take() noexcept { return *std::exchange(found_, std::nullopt); }
 
  private:

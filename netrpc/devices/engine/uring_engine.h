@@ -81,9 +81,9 @@ class UringEngine final : public Engine, private MonitorExit {
   void wake(Host& host) noexcept override;
   void outside(Host& host, const std::function<void()>& procedure) override;
 
-  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until somebody
-  /// calls wait(). With two, one receives while the other runs a user's procedure. Not inside the monitor. Errors:
-  /// system_error.
+  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until some
+  /// thread calls wait(). With two, one receives while the other runs a user's procedure. Not inside the monitor.
+  /// Errors: system_error.
   Status start(Host& host, unsigned threads);
   /// Ends the service threads and waits for them, also for a user's procedure that one of them runs. Not inside the
   /// monitor.

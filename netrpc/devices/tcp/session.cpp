@@ -1,4 +1,4 @@
-// One connection: what is sent and received.
+// One connection: sending and receiving.
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

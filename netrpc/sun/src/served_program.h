@@ -42,12 +42,12 @@ class ServedProgram {
 
   explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}
 
-  /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks
-  /// while the procedure runs, at most until `deadline`. If `from` has no binding yet, first blocks while one is
-  /// imported: other callers without a binding wait meanwhile, and share a failure that would be theirs, too. If the
-  /// server was restarted, tries once more. Errors: name_unknown (nobody exports the name), bad_procedure (there is
-  /// none of that number, or it passes handles), argument_out_of_range (the arguments are not the procedure's),
-  /// call_failed (anything else).
+  /// Calls procedure `number` with hostile `arguments` for `from`; its results are then in `work.results`. Blocks while
+  /// the procedure runs, at most until `deadline`. If `from` has no binding yet, first blocks while one is imported:
+  /// other callers without a binding wait meanwhile, and share a failure that would be theirs, too. If the server was
+  /// restarted, tries once more. Errors: name_unknown (nobody exports the name), bad_procedure (there is none of that
+  /// number, or it passes handles), argument_out_of_range (the arguments are not the procedure's), call_failed
+  /// (anything else).
   [[nodiscard]] Errc call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
                           Clock::time_point deadline, Work& work) noexcept;
   /// Ends the bindings that have not been used for options.forget. May wait for the library's watcher.

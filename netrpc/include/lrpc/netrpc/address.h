@@ -34,7 +34,7 @@ struct EthernetAddress {
 inline constexpr EthernetAddress kEthernetBroadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
 /// The number by which a high-level protocol identifies itself to the protocol below: the paper's protocol number, one
-/// space for the whole graph. VIP and what lies below it take the 256 numbers of IP's 8-bit field.
+/// space for the whole graph. VIP and the protocols below it use the 256 numbers of IP's 8-bit field.
 using ProtocolNumber = std::uint32_t;
 
 /// The numbers of our own protocols, chosen from those that IANA has not assigned to an IP protocol (148 to 252). They

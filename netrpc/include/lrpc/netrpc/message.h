@@ -43,7 +43,7 @@ class Message {
   [[nodiscard]] static Message make(BufferPool& pool, std::size_t size) noexcept;
   /// The same with a copy of `data`.
   [[nodiscard]] static Message copy_of(BufferPool& pool, std::span<const std::byte> data) noexcept;
-  /// The same in as many buffers as it takes.
+  /// The same in as many buffers as necessary.
   [[nodiscard]] static Message copy_of_long(BufferPool& pool, std::span<const std::byte> data) noexcept;
   /// Takes over one reference to `buffer`, in which `size` bytes from `offset` are the message: for devices.
   [[nodiscard]] static Message adopt(Buffer& buffer, std::uint32_t offset, std::uint32_t size) noexcept;

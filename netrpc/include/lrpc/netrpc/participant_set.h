@@ -1,4 +1,4 @@
-// Who takes part in a session (RPC in the x-Kernel §2).
+// The participants of a session (RPC in the x-Kernel §2).
 #pragma once
 
 #include <cstdint>

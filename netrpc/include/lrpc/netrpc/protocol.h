@@ -100,7 +100,7 @@ class Session {
 
  protected:
   virtual ~Session() = default;
-  /// Called when the last SessionRef has gone: deletes the session. A protocol with a cache holds a SessionRef of its
+  /// Called when the last SessionRef is dropped: deletes the session. A protocol with a cache holds a SessionRef of its
   /// own.
   virtual void unreferenced() noexcept { delete this; }
   ParticipantSet& mutable_participants() noexcept { return participants_; }
@@ -144,7 +144,7 @@ class Protocol {
   /// reference. An error makes the layer below drop the session and the message.
   [[nodiscard]] virtual Errc open_done(Session& lower, const ParticipantSet& participants) noexcept;
   /// Takes a message that has arrived through `lower`: finds or makes its session, and pops it there. Faults of the
-  /// message are counted, not returned, because nobody could handle them.
+  /// message are counted, not returned, because no caller could handle them.
   virtual void demux(Session& lower, Message message) noexcept;
   /// Takes a request that has arrived through `lower`. Answer it with lower.reply(), now or later; keep a SessionRef
   /// until then.

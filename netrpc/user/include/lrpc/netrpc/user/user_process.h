@@ -42,7 +42,7 @@ class UserProcess {
   struct Options {
     /// demux: a message has come. On one of `threads`; may use `self`, but not destroy it. Must not throw.
     std::function<void(UserProcess& self, const Arrived& arrived)> receive{};
-    /// The graph is gone: no message will come. Once for each of `threads`, on it, before it ends; not after the
+    /// The graph is gone: no message will come. Called once by each of `threads` before it ends; not after the
     /// destructor has begun. binding_revoked or call_failed: its process has died; call_cancelled: it has ended in
     /// order; limit_reached: this process has no memory. May use the UserProcess, but not destroy it. Must not throw.
     std::function<void(const Error& why)> lost{};
