@@ -151,7 +151,7 @@ ItemRef Bag::copy_of(const ItemRef& item) noexcept {
 
 void Bag::insert(const ItemRef& item) noexcept {
   if (!item || item->state_ != Item::State::outside) return;
-  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
+  const ItemRef keep(item.get());  // the caller's reference may be in what a handler releases
   ++keep->references_;             // the bag's
   keep->state_ = Item::State::inserted;
   keep->next_ = first_;
@@ -166,7 +166,7 @@ void Bag::insert(const ItemRef& item) noexcept {
 
 void Bag::set_send_bit(SendBit bit, const ItemRef& item) noexcept {
   if (!item) return;
-  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
+  const ItemRef keep(item.get());  // the caller's reference may be in what a handler releases
   keep->missing_ &= ~bit.mask;
   leave_if_ready(keep);
 }
@@ -186,7 +186,7 @@ void Bag::leave_if_ready(const ItemRef& item) noexcept {
 
 void Bag::erase(const ItemRef& item, Errc why) noexcept {
   if (!item || (item->state_ != Item::State::inserted && item->state_ != Item::State::ready)) return;
-  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
+  const ItemRef keep(item.get());  // the caller's reference may be in what a handler releases
   keep->outcome_ = why;
   unlink(keep, Item::State::erased);
   events_.raise(deleted_, Raise::synchronous, keep);

@@ -44,23 +44,23 @@ class Item {
 
   Message message;  ///< Without the attributes' header. Empty once it has left.
   const Direction direction;
-  /// That it has come through, or leaves by: the peer's.
+  /// The session to the peer, through which the message came or will leave.
   [[nodiscard]] const SessionRef& session() const noexcept { return session_; }
-  /// In call style. Down: the request of this call. Up: its reply, which ends the call when it leaves.
+  /// With calls. Down: the call whose request this is. Up, in push style: the call whose reply this is. 0: none.
   [[nodiscard]] CallId call() const noexcept { return call_; }
-  /// Down: the reply to this request. Null: it is none.
+  /// Down: the request that this item answers. Null: it is no reply.
   [[nodiscard]] const ItemRef& answers() const noexcept { return answers_; }
   /// Of a request: nobody waits for its answer (MicroParts::mark_orphan()).
   [[nodiscard]] bool is_orphan() const noexcept { return orphan_; }
-  /// It has come from above or below, or goes as if it had (MicroParts::mark_entered()); else a micro-protocol has made
-  /// it.
+  /// It came from above or below, or is treated as if it had (MicroParts::mark_entered()); otherwise a micro-protocol
+  /// made it.
   [[nodiscard]] bool has_entered() const noexcept { return entered_; }
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
   [[nodiscard]] bool in_bag() const noexcept { return state_ >= State::inserted && state_ <= State::leaving; }
   [[nodiscard]] bool has_left() const noexcept { return state_ == State::leaving || state_ == State::gone; }
-  /// Not all who handle the insertion have seen it: it may find no room yet.
+  /// Not all handlers of its insertion have run: it may still be erased for lack of room.
   [[nodiscard]] bool is_new() const noexcept { return state_ == State::inserted && (missing_ & kInsertion) != 0; }
-  /// What the layer below said when it left downwards, or why it was deleted; ok until then.
+  /// The outcome of the layer below when it left downwards, or why it was deleted; ok until then.
   [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
 
  private:
@@ -74,17 +74,17 @@ class Item {
   template <class T>
   friend class Attribute;
 
-  /// Each only once, and in this order; from one in the bag to `erased` at any time before it is leaving.
+  /// Each at most once, and in this order; from `inserted` or `ready` an item can become `erased`.
   enum class State : std::uint8_t {
     outside,
     inserted,  ///< In the bag.
-    ready,     ///< In the bag. All send bits are set, and who handles that is being told.
-    leaving,   ///< In the bag until the layer above or below has had it, and who handles that has been told.
+    ready,     ///< In the bag. All send bits are set, and the handlers of Message_Ready_To_Be_Sent run.
+    leaving,   ///< In the bag until the layer above or below has taken it and the handlers of that event have run.
     gone,
     erased,
   };
 
-  static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own send bit: all have seen the insertion.
+  static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own send bit: set after all handlers of its insertion.
 
   void unreferenced() noexcept;
 
@@ -96,9 +96,9 @@ class Item {
   bool entered_ = false;
   bool request_ = false;  ///< Up: it leaves as a request.
   bool orphan_ = false;
-  bool given_ = false;      ///< A request: the protocol above is being given it.
-  bool over_ = false;       ///< It has been answered or let go of.
-  HostShares::Part place_;  ///< A request's, while it waits, and while the protocol above works on it.
+  bool given_ = false;      ///< The protocol above is receiving this request.
+  bool over_ = false;       ///< This request has ended (kRequestEnded).
+  HostShares::Part place_;  ///< A request's, while it waits, then while it is in the protocol above.
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;
@@ -109,7 +109,7 @@ class Item {
 
 // ---- attributes ----
 
-/// An attribute of all messages, for whoever may read it. Zero until it is set.
+/// Reads an attribute of a message. Zero until it is set.
 template <class T>
 class PublicAttribute {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -126,7 +126,7 @@ class PublicAttribute {
   explicit PublicAttribute(std::size_t offset) noexcept : offset_(offset) {}
   std::size_t offset_;
 };
-/// The same for the micro-protocol that has declared it, which alone sets it.
+/// The same for the micro-protocol that declared it, and for header mappings: only these set it.
 template <class T>
 class Attribute : public PublicAttribute<T> {
  public:
@@ -142,7 +142,7 @@ class Attribute : public PublicAttribute<T> {
 enum class Visibility : std::uint8_t { of_owner, of_all };
 enum class InHeader : std::uint8_t { no, yes };
 
-/// Whether T may have any bits of its size: what comes from a peer is not looked at.
+/// Whether each bit pattern is a value of T. The framework does not check the values that a peer sends.
 template <class T>
 inline constexpr bool is_any_bits = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T>
@@ -151,21 +151,21 @@ inline constexpr bool is_any_bits<T> = requires { T{0}; }
 &&is_any_bits<std::underlying_type_t<T>>;
 
 /// How the attributes of a message become its header, and back (§3.4). Both are called under the monitor, with `size`
-/// bytes to write or to read. `read` returns false for a malformed header; it looks at each value that a peer may
-/// have chosen.
+/// bytes to write or to read. `read` must check each value that a peer may have chosen; it returns false for a
+/// malformed header.
 struct HeaderMapping {
   std::size_t size = 0;  ///< At most kAttributeBytes.
   std::function<void(const Item&, std::byte*)> write{};
   std::function<bool(Item&, const std::byte*)> read{};
 };
 
-/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: a tag of
-/// 16 bits from their names and sizes, then integers in network order, in the order of their names, so that two hosts
-/// agree whatever order their graphs write, and notice when what they have composed differs.
+/// The attributes of one composition: their places in an item, and the header of those that are sent. The header begins
+/// with a tag of 16 bits, a hash of their names and sizes, by which hosts notice that their compositions differ. Then
+/// come the integers in network order, sorted by owner and name, so that the order in a graph's text does not matter.
 class AttributeTable {
  public:
-  /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only types of which each bit pattern is a value
-  /// travel: integers, and enums whose underlying type is written down.
+  /// Declares an attribute of the micro-protocol `owner`. `why_not`: empty on success, else the reason. Only types of
+  /// which each bit pattern is a value can be sent: integers other than bool, and enums with a fixed underlying type.
   template <class T>
   [[nodiscard]] Attribute<T> declare(const std::string& owner, const std::string& name, Visibility seen,
                                      InHeader travels, std::string& why_not) {
@@ -173,24 +173,24 @@ class AttributeTable {
     return Attribute<T>(
         place({owner, name, typeid(T), sizeof(T), 0, seen, travels}, alignof(T), is_any_bits<T>, why_not));
   }
-  /// Of another micro-protocol.
+  /// The public attribute of this name.
   template <class T>
   [[nodiscard]] PublicAttribute<T> find(const std::string& name, std::string& why_not) const {
     return PublicAttribute<T>(find_public(name, typeid(T), why_not));
   }
-  /// Any one, by its owner's name and its own: "FIFO.number".
+  /// Any attribute, by owner and name: "FIFO.number".
   template <class T>
   [[nodiscard]] Attribute<T> find_any(const std::string& name, std::string& why_not) const {
     return Attribute<T>(find(name, typeid(T), why_not));
   }
-  /// Nothing is declared any more. `mapping`: in the place of the one described above, if it has functions.
+  /// Ends the declarations. `mapping` replaces the header described above, if it has functions.
   void seal(HeaderMapping mapping);
 
   [[nodiscard]] std::size_t header_size() const noexcept { return mapping_.size; }
   /// `to`, `from`: header_size() bytes. False: the header is malformed.
   void write_header(const Item& item, std::byte* to) const { mapping_.write(item, to); }
   [[nodiscard]] bool read_header(Item& item, const std::byte* from) const { return mapping_.read(item, from); }
-  /// "ACK.interval = 7", one behind the other; of what is no integer its bytes.
+  /// "ACK.interval = 7" for each attribute; one of more than 8 bytes as its bytes in hexadecimal.
   [[nodiscard]] std::string describe(const Item& item) const;
 
  private:
@@ -223,9 +223,9 @@ struct SendBit {
 
 class Bag {
  public:
-  /// `inserted`, `deleted` and `ready` are raised here, synchronously. `leave`: sends a message that is ready on its
-  /// way, says what the layer below said, and tells who handles that. `has_room`: asked of each message that is left
-  /// when all have seen its insertion; if there is none, it is erased with limit_reached.
+  /// The bag raises `inserted`, `deleted` and `ready`, synchronously. `leave`: hands a ready message to the layer above
+  /// or below, sets the outcome, and raises the event for that. `has_room`: called for each message that is still in
+  /// the bag when all handlers of its insertion have run; if false, the message is erased with limit_reached.
   Bag(Events& events, const Raisable<ItemRef>& inserted, const Raisable<ItemRef>& deleted,
       const Raisable<ItemRef>& ready, std::function<void(const ItemRef&, Errc&)> leave,
       std::function<bool(const ItemRef&)> has_room)
@@ -239,22 +239,22 @@ class Bag {
   Bag& operator=(const Bag&) = delete;
   ~Bag() { empty(); }
 
-  /// A bit that each message needs from now on. Nothing: 63 are given out already.
+  /// A bit that each message needs from now on. Mask 0: all 63 are taken.
   [[nodiscard]] SendBit add_send_bit() noexcept;
-  /// The same for one who has the last word: `asked` is called when all other bits of a message are set. Nothing: there
-  /// is such a bit already.
+  /// The same for a micro-protocol that decides last: `asked` is called when all other bits of a message are set. Mask
+  /// 0: there is such a bit already, or all 63 are taken.
   [[nodiscard]] SendBit add_last_send_bit(std::function<void(const ItemRef&)> asked);
 
-  /// newItem. Null, which the others take and do nothing with: there is no memory.
+  /// newItem. Null: there is no memory. insert(), erase() and set_send_bit() ignore null.
   [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
-  /// Another one, not in the bag, with the same session, message and attributes, for as long as the message has not
-  /// left. Null: there is no memory.
+  /// A new item, not in the bag, with the same session, direction, message and attributes. Call this before `item`
+  /// leaves: its message is empty afterwards. Null: there is no memory.
   [[nodiscard]] ItemRef copy_of(const ItemRef& item) noexcept;
-  /// insertItem; once for each item. It leaves when all its send bits are set, at the earliest when all who handle the
-  /// insertion have seen it; then it is deleted from the bag.
+  /// insertItem; has an effect only once for each item. The item leaves when all its send bits are set, at the earliest
+  /// when all handlers of its insertion have run; then it is deleted from the bag.
   void insert(const ItemRef& item) noexcept;
-  /// deleteItem. It does not leave any more; `why`: what who has pushed it is told. No effect on one that is not in the
-  /// bag, or leaves already.
+  /// deleteItem. The item does not leave. `why`: its outcome, which its push returns. No effect on an item that is not
+  /// in the bag, or is leaving already.
   void erase(const ItemRef& item, Errc why = Errc::ok) noexcept;
   /// Deletes all, without an event: what the paper's empty() does.
   void empty() noexcept;
@@ -263,7 +263,7 @@ class Bag {
   void set_send_bit(SendBit bit, const ItemRef& item) noexcept;
   /// sprintItem: "down, 12 bytes, in the bag, 1 bit missing", without attributes.
   [[nodiscard]] static std::string describe(const Item& item);
-  /// Calls visit(ItemRef) for each that is there; it may insert and erase.
+  /// Calls visit(ItemRef) for each item in the bag; `visit` may insert and erase.
   template <class Visit>
   void for_each(Visit visit) {
     Visiting here(*this);

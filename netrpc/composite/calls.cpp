@@ -92,7 +92,7 @@ void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
     control::Request failed = control::PushFailed{ended.session->peer(), outcome};
     (void)ended.session->high().control(failed);
   }
-  events_.raise(ended_, Raise::asynchronous, call);  // last: who hears of it may end others, which come later
+  events_.raise(ended_, Raise::asynchronous, call);  // last: a handler may end other calls, which come after this one
 }
 
 void Calls::drop(CallId call) noexcept {

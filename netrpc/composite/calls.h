@@ -10,8 +10,8 @@ namespace lrpc::netrpc::composite {
 
 class Framework;
 
-/// What the protocol above answers one request through: by reply(), or in push style by the first push(). Lives as long
-/// as somebody refers to it.
+/// The session by which the protocol above answers one request: by reply(), or in push style by the first push(). Lives
+/// as long as somebody refers to it.
 class RequestSession final : public Session {
  public:
   RequestSession(Framework& framework, ItemRef request) noexcept;
@@ -24,36 +24,37 @@ class RequestSession final : public Session {
 
  private:
   Framework& framework_;
-  ItemRef request_;  ///< Null: it has been answered. A push for which there is no room may be tried again.
+  ItemRef request_;  ///< Null: it has been answered. After a push with limit_reached it stays: push again.
   const SessionRef lower_;
 };
 
 /// The calls of one composite protocol that have not ended. Under the monitor.
 class Calls {
  public:
-  /// `first`: of the names, which a peer is not to guess.
+  /// `first`: the names of calls count from it. Random, so that a peer cannot guess them.
   Calls(Host& host, Events& events, CallId first) noexcept;
 
-  /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; kNoLimit:
-  /// never. 0: there is no memory.
+  /// Begins a call; `user` null: for a message that was pushed. After `timeout` it ends with call_aborted; kNoLimit:
+  /// never. Returns 0 if there is no memory.
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
-  /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.
+  /// The call ends with call_aborted after `limit` at the latest. False: there is no memory for that.
   [[nodiscard]] bool bound(CallId call, Duration limit) noexcept;
   [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve(call) != nullptr; }
-  /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
+  /// No effect if the call has ended. Completes `user`, which may begin the next call meanwhile; if the call was a
+  /// push, tells the protocol above only a failure (control::PushFailed).
   void end(CallId call, Errc outcome, Message reply) noexcept;
-  /// Takes it out, of who has pushed: nothing else ends it while its replies go up. False: it has ended. settled(),
-  /// when they have, lets others hear that it has ended.
+  /// Takes out the call of a pushed message, so that nothing else ends it while its replies go up. False: it has ended.
+  /// Call settled() when they have gone up: it raises Call_Ended.
   [[nodiscard]] bool settle(CallId call) noexcept { return bool(take(call).session); }
   void settled(CallId call) noexcept { events_.raise(ended_, Raise::asynchronous, call); }
-  /// Nobody is told.
+  /// Ends the call and raises Call_Ended, but does not tell the caller.
   void drop(CallId call) noexcept;
   void cancel(Transaction& user) noexcept;
   /// As Transaction::counts().
   [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return calls_.size(); }
 
-  MicroParts::Collate collate;  ///< Null: nobody tells more than the reply.
+  MicroParts::Collate collate;  ///< Null: the caller gets the reply only.
 
  private:
   struct Call {
@@ -62,7 +63,7 @@ class Calls {
     Events::TimerId timer = 0;
     Time due = Time::max();
   };
-  /// The call, which has ended. Null session: there was none.
+  /// Takes the call out. Null session: there was none.
   [[nodiscard]] Call take(CallId call) noexcept;
 
   Host& host_;

@@ -78,7 +78,7 @@ void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(t
 bool MicroParts::counts(CallId call, const Message& reply) noexcept { return framework_.calls_.counts(call, reply); }
 
 GroupSession* MicroParts::group_of(const Entering& entering) noexcept {
-  // A passive session may have any address that somebody has sent from.
+  // A passive session's peer is whatever address a message was sent from, perhaps a group's.
   return Groups::is_group(entering.session->peer()) ? dynamic_cast<GroupSession*>(entering.session.get()) : nullptr;
 }
 
@@ -126,13 +126,13 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); },
           [this](const ItemRef& item) { return has_room(item); }),
       calls_(host, events_, host.random()) {
-  // What was to be a request for the protocol above is over, too, when it is deleted before.
+  // A request that is deleted before it reaches the protocol above has ended, too.
   events_.find(kMessageDeletedFromBag)
       ->add([this](const ItemRef& item) { over(item); },
             [](const ItemRef& item) { return item->request_ && !item->has_left(); });
 }
 
-/// Handlers go first: they are not to hear of what ends with the rest, and may hold items.
+/// Drops the handlers first: they must not be called for what ends here, and may hold items.
 Framework::~Framework() {
   events_.clear();
   bag_.empty();
@@ -153,7 +153,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     for (const auto& error : errors) texts.push_back(error.text);
     return failed(texts);
   }
-  // A graph's have been checked with it.
+  // The options of a graph's text have been checked already.
   for (const Part& part : parts)
     for (const OptionDescription& option : part.kind.options)
       if (part.options.has(option.name) && !in_range(option, part.options.text(option.name)))
@@ -185,7 +185,7 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   std::byte scratch[Item::kAttributeBytes];
   const std::byte* const header = message.pop(size, scratch);
   if (header == nullptr && size != 0) return {};
-  if (MicroParts::group_of(entering) != nullptr) return {};  // who verifies makes one for each member
+  if (MicroParts::group_of(entering) != nullptr) return {};  // the verifier makes one for each member
   ItemRef item = fresh_item(entering, entering.session, Message());
   if (!item) return {};
   if (size != 0 && !attributes_.read_header(*item, header)) {
@@ -235,7 +235,7 @@ Errc Framework::push_through(Session& session, Message message) noexcept {
   const CallId call = style_ == CallStyle::push ? calls_.begin(session, nullptr, kNoLimit) : 0;
   if (style_ == CallStyle::push && call == 0) return Errc::limit_reached;
   const Errc outcome = enter(pushed_to_, session, Direction::down, std::move(message), call);
-  if (outcome != Errc::ok) calls_.drop(call);  // who pushes is told by this
+  if (outcome != Errc::ok) calls_.drop(call);  // the returned outcome tells the caller
   return outcome;
 }
 
@@ -270,8 +270,8 @@ void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexc
   requests_.destroy(session);
 }
 
-/// While the protocol above is being given the request, that is not told yet: the next one is not to come to it inside
-/// of this one, and so on.
+/// While the protocol above is receiving the request, Request_Ended waits: otherwise the next request would come to it
+/// within this one, and so on.
 void Framework::over(const ItemRef& request) noexcept {
   request->over_ = true;
   request->place_ = {};
@@ -297,8 +297,8 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   }
 }
 
-/// What is to be a request for the protocol above. One that finds no room is not acknowledged, and comes again. Those
-/// that wait, whatever holds them up, take no more than a part of this host's buffers.
+/// Whether a message that is to be a request finds room. One without room is not acknowledged, so it comes again.
+/// Requests whose send bits are not all set take at most a part (kShareOfBuffers) of this host's buffers.
 bool Framework::has_room(const ItemRef& item) noexcept {
   if (!item->request_) return true;
   const HostKey from = Peer::of(host(), *item).key_of_host();
@@ -321,7 +321,7 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
     const Events::Outside outside(events_);
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
-  // Also beyond its host's share: others may have held up what found room when it came.
+  // Even beyond its host's share: the request found room when it came, and may have waited since.
   if (item->request_) item->place_ = places_.take(Peer::of(host(), *item).key_of_host(), 1);
   if (RequestSession* const made = item->place_ ? requests_.make(*this, item) : nullptr) {
     ++counted.received;

@@ -1,6 +1,6 @@
-// A composite protocol: to the graph a protocol like any other, inside micro-protocols in a framework of events and a
-// bag of messages (Bhatti and Schlichting §3.4). Messages go through, and none waits for another; or, with a part that
-// says a CallStyle, requests and their replies do.
+// A composite protocol: to the graph a protocol like any other; inside, micro-protocols in a framework of events and a
+// bag of messages (Bhatti and Schlichting §3.4). It carries messages, independently of each other; or, if a part sets a
+// CallStyle, requests and their replies.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct Part {
 /// What micro-protocols have in common: the events, the bag and the attributes of one composite protocol.
 class Framework final : public TransparentProtocol {
  public:
-  /// Over `below`, a datagram service. Without a part that verifies, the framework's own VERIFY does: it inserts every
-  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), those of the
-  /// parts. Inside the monitor.
+  /// Over `below`, a datagram service. If no part verifies, the framework's own VERIFY inserts every message. Errors:
+  /// invalid_argument (check_composition(), an option out of range, a part that does not do as its kind says), those of
+  /// the parts. Inside the monitor.
   /// `threads`: for handlers; 0: they run in the thread that brings the message (Events).
   static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below, std::vector<Part> parts,
                                                  std::size_t threads = 0);
@@ -40,9 +40,9 @@ class Framework final : public TransparentProtocol {
 
   [[nodiscard]] CallStyle style() const noexcept { return style_; }
 
-  /// With calls, a group's address is one to open, too: what is called through the session is asked of all members.
+  /// With calls, a group's address can be opened, too: a call through that session asks all members.
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
-  /// What enters through a session, whichever it is.
+  /// A push or a call from above, through a TransparentSession or a GroupSession.
   [[nodiscard]] Errc push_through(Session& session, Message message) noexcept;
   void call_through(Session& session, Message request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept { calls_.cancel(transaction); }
@@ -59,10 +59,10 @@ class Framework final : public TransparentProtocol {
  private:
   friend class MicroParts;
   friend class RequestSession;
-  static constexpr std::size_t kMostRequests = 4096;  ///< That the protocol above works on.
+  static constexpr std::size_t kMostRequests = 4096;  ///< At once in the protocol above.
 
   Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
-  /// What has become of the message. limit_reached: VERIFY has not inserted it.
+  /// The outcome of the message. limit_reached: VERIFY has not inserted it.
   [[nodiscard]] Errc enter(const Raisable<Entering>& event, Session& session, Direction way, Message message,
                            CallId call = 0, ItemRef answers = {}) noexcept;
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
@@ -82,10 +82,10 @@ class Framework final : public TransparentProtocol {
   const Raisable<ItemRef>& pushed_from_;
   const Raisable<ItemRef>& request_ended_;
   AttributeTable attributes_;
-  HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
+  HeaderMapping mapping_;  ///< Set by a part that maps, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
-  HostShares places_;   ///< Of requests. This and the next outlive the bag.
-  HostShares waiting_;  ///< Buffers of requests that somebody holds up.
+  HostShares places_;   ///< Requests in the protocol above. This and the next outlive the bag.
+  HostShares waiting_;  ///< Buffers of requests whose send bits are not all set.
   Bag bag_;
   Calls calls_;
   Cells<RequestSession> requests_;
@@ -93,10 +93,10 @@ class Framework final : public TransparentProtocol {
   std::vector<Part> parts_;  ///< Micro-protocols refer to them.
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
   std::vector<std::function<void()>> later_;
-  std::vector<std::string> errors_;  ///< Of the parts, while they are made.
+  std::vector<std::string> errors_;  ///< Of the parts, from making them.
 };
 
-/// Its end is seen where sessions are let go of.
+/// The last reference to the session is gone.
 inline void RequestSession::unreferenced() noexcept { framework_.let_go(*this, request_); }
 
 }  // namespace lrpc::netrpc::composite

@@ -1,4 +1,4 @@
-// What can be said of a composition before anything is made: whether it is right, and who has to do with whom.
+// Checks and describes a composition before anything is made.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -55,7 +55,7 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
     for (const std::string_view name : kind.exports) {
       if (exporter(kinds, name) < at || predefined(name))
         wrong(fmt::format("{} exports '{}', which another one exports already", kind.name, name));
-      if (name.find('.') != name.npos)  // names of their own have one
+      if (name.find('.') != name.npos)  // only a micro-protocol's own events have one
         wrong(fmt::format("{} exports '{}', name it without '.'", kind.name, name));
     }
     for (const std::string_view name : kind.imports) {

@@ -26,7 +26,7 @@ void Events::end(Turn& turn) noexcept {
   if (threads_) threads_->wait(turn.round_);
 }
 
-/// What it raises belongs to the turn that it was raised in, which goes on.
+/// What it raises belongs to the turn that it was raised in, which has not ended.
 void Events::Deferred::run() noexcept {
   const Turn here(events_, turn_);
   what.run(events_);
@@ -60,7 +60,7 @@ void Events::cancel_timer(TimerId timer) noexcept {
   timers_.destroy(one);
 }
 
-/// Handlers may cancel it meanwhile.
+/// Handlers may cancel the timer while they run.
 void Events::expired(Timer& timer) noexcept {
   const Turn turn(*this);
   const TimerId id = timer.id;

@@ -1,4 +1,4 @@
-// Events of a composite protocol: by them micro-protocols work together that know nothing of each other (Bhatti and
+// Events of a composite protocol: micro-protocols work together by them without knowing each other (Bhatti and
 // Schlichting, "A System for Constructing Configurable High-Level Protocols", SIGCOMM 1995, §3.3).
 #pragma once
 
@@ -24,15 +24,15 @@
 
 namespace lrpc::netrpc::composite {
 
-/// An event: its name, and what its handlers are given, each a copy of its own. Who raises it and who handles it share
-/// one definition.
+/// An event: its name and the types of its parameters. Each handler gets its own copies of the parameters. Those that
+/// raise an event and those that handle it use the same definition.
 template <class... Parameters>
 struct EventName {
   static_assert((std::is_nothrow_copy_constructible_v<Parameters> && ...));
   std::string_view name;
 };
 
-/// Whether who raises an event goes on when all handlers have run, or before.
+/// Whether raise() returns after all handlers have run, or before.
 enum class Raise : std::uint8_t { synchronous, asynchronous };
 enum class Repeat : std::uint8_t { once, periodic };
 
@@ -44,7 +44,7 @@ class EventBase {
   virtual ~EventBase() = default;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::type_info& parameters() const noexcept { return parameters_; }
-  /// Puts the handlers in an order that nobody may rely on.
+  /// Puts the handlers in a random order, so that nobody relies on one.
   virtual void shuffle(const std::function<std::uint64_t()>& random) = 0;
   virtual void drop_handlers() noexcept = 0;
 
@@ -53,7 +53,7 @@ class EventBase {
   const std::type_info& parameters_;
 };
 
-/// An event of a composition, with all its handlers. Handlers do not throw, and none comes once messages do.
+/// An event of a composition, with all its handlers. Handlers do not throw. None is added once messages come.
 template <class... Parameters>
 class Raisable final : public EventBase {
  public:
@@ -95,14 +95,14 @@ class Raisable final : public EventBase {
 
 class Events;
 
-/// A raise that waits: for its turn, for its time or for a thread. Its parameters lie inside, so that it costs no
-/// allocation once warm.
+/// A raise that waits for its turn, for its time or for a thread. It holds its parameters, so that it allocates nothing
+/// in the steady state.
 class Waiting {
  public:
   static constexpr std::size_t kMostBytes = 48;  ///< Of parameters.
   static constexpr std::size_t kAll = ~std::size_t{0};
 
-  /// `handler`: only this one, whose guard has let it.
+  /// `handler`: the only one to run, whose guard has allowed it; kAll: each whose guard allows it.
   template <class... Parameters>
   Waiting(std::size_t handler, const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept
       : handler_(handler) {
@@ -111,7 +111,7 @@ class Waiting {
     static_assert(alignof(Held) <= alignof(std::max_align_t), "parameters aligned too strictly");
     ::new (held_) Held(&event, std::tuple<Parameters...>(parameters...));
     run_ = [](Events& events, std::size_t which, const std::byte* held) noexcept {
-      const Held copy = *reinterpret_cast<const Held*>(held);  // handlers may take this away
+      const Held copy = *reinterpret_cast<const Held*>(held);  // a handler may destroy this
       std::apply([&](const Parameters&... each) { run(events, which, *copy.first, each...); }, copy.second);
     };
     destroy_ = [](std::byte* held) noexcept { std::destroy_at(reinterpret_cast<Held*>(held)); };
@@ -133,22 +133,22 @@ class Waiting {
 };
 
 /// The events of one composition. Handlers run in the thread that raises (procedure dispatch) or in threads of their
-/// own (thread dispatch); one at a time, as far as they do not block, in the monitor. Under the monitor.
+/// own (thread dispatch); always in the monitor, so one at a time unless they block. Call everything under the monitor.
 class Events {
   class Deferred;
 
  public:
-  /// `threads`: for handlers. 0: procedure dispatch.
+  /// `threads`: how many run handlers. 0: procedure dispatch.
   explicit Events(Host& host, std::size_t threads = 0) : host_(host) {
     if (threads != 0) threads_.emplace(host, threads);
   }
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
   ~Events() { clear(); }
-  /// Drops the timers, and all handlers: what is raised from now on goes to nobody.
+  /// Drops all timers and handlers: raises have no effect from now on.
   void clear() noexcept;
 
-  /// The event of that name. Null: there is one, with other parameters.
+  /// The event of that name, which is made if there is none. Null: it has other parameters.
   template <class... Parameters>
   [[nodiscard]] Raisable<Parameters...>* find(const std::string& name) {
     auto& known = events_[name];
@@ -160,12 +160,12 @@ class Events {
   [[nodiscard]] Raisable<Parameters...>* find(const EventName<Parameters...>& event) {
     return find<Parameters...>(std::string(event.name));
   }
-  /// The order of all handlers is drawn anew.
+  /// Draws a random order for the handlers of each event.
   void shuffle();
 
-  /// Synchronous: all handlers run before this returns. Asynchronous: when what this thread has come in for has been
-  /// handled, in the order of the raises, and at once, if it has come in for nothing. With threads: meanwhile, in any
-  /// order. Without memory: now.
+  /// Synchronous: all handlers run before this returns. Asynchronous: they run when this thread's current message or
+  /// timer has been handled, in the order of the raises; if it handles none, at once. With threads, they start at once,
+  /// in any order. If there is no memory, they run before this returns.
   template <class... Parameters>
   void raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
     ++raised_;
@@ -185,24 +185,24 @@ class Events {
 
   /// 0: none.
   using TimerId = std::uint64_t;
-  /// Raises the event `after` from now, once or again and again. Returns 0 if there is no memory. A periodic one ends
-  /// when there is none to go on.
+  /// Raises the event `after` from now, once or periodically. Returns 0 if there is no memory. A periodic timer ends if
+  /// there is no memory to set it again.
   template <class... Parameters>
   [[nodiscard]] TimerId set_timer(const Raisable<Parameters...>& event, Duration after, Repeat repeat,
                                   std::type_identity_t<Parameters>... parameters) noexcept {
     return begin(timers_.make(*this, after, repeat, Waiting::kAll, event, parameters...));
   }
-  /// When it is raised. Time::max(): it is over.
+  /// When the timer expires. Time::max(): it has ended.
   [[nodiscard]] Time due(TimerId timer) noexcept;
-  /// It will not be raised any more. No effect on one that is over.
+  /// Ends the timer. No effect if it has ended.
   void cancel_timer(TimerId timer) noexcept;
 
-  /// What comes from outside is handled in one: at the end of the outermost, what has been raised asynchronously in it
-  /// runs. On the stack, so that those of a thread nest.
+  /// The handling of one message or timer. What is raised asynchronously in it runs at the end of the outermost turn.
+  /// Turns are on the stack, so that those of a thread nest.
   class Turn {
    public:
     explicit Turn(Events& events) noexcept : Turn(events, inside(events, innermost)) {}
-    /// `within`: another one, perhaps of another thread. Null: none.
+    /// `within`: the turn that this one belongs to, perhaps of another thread. Null: none.
     Turn(Events& events, Turn* within) noexcept
         : events_(events), outer_(std::exchange(innermost, this)), within_(within) {}
     Turn(const Turn&) = delete;
@@ -214,8 +214,8 @@ class Events {
 
    private:
     friend class Events;
-    static constinit thread_local Turn* innermost;  ///< Of this thread, whosoever events they are.
-    /// The turn of `events` that a thread is in whose innermost turn is `turn`. Null: in none, or outside for a while.
+    static constinit thread_local Turn* innermost;  ///< Of this thread, for any Events.
+    /// The innermost turn of `events` in the thread whose innermost turn is `turn`. Null: none, or it is in an Outside.
     static Turn* inside(const Events& events, Turn* turn) noexcept {
       while (turn != nullptr && &turn->events_ != &events) turn = turn->outer_;
       return turn == nullptr || turn->left_ ? nullptr : turn;
@@ -230,9 +230,8 @@ class Events {
     HandlerThreads::Round round_;
   };
 
-  /// Around what leads out of the composite protocol, as the framework does, and around what blocks in a handler.
-  /// Whoever is called there may see to other messages in the same thread meanwhile: those do not belong to the turn
-  /// that has led there.
+  /// Held around calls out of the composite protocol, as the framework does, and around what blocks in a handler. The
+  /// callee may handle other messages in the same thread meanwhile: those do not belong to the current turn.
   class Outside {
    public:
     explicit Outside(const Events& events) noexcept : turn_(Turn::inside(events, Turn::innermost)) {
@@ -294,7 +293,7 @@ class Events {
     start(event, here, round, parameters...);
     threads_->wait(round);
   }
-  /// Gives each handler that is to run to a thread; without one, or without memory, runs it here.
+  /// Gives each handler whose guard allows it to a thread. If no thread is free or there is no memory, runs it here.
   template <class... Parameters>
   void start(const Raisable<Parameters...>& event, Turn& raised_in, HandlerThreads::Round& round,
              const Parameters&... parameters) noexcept {

@@ -11,7 +11,7 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-/// The smallest of what the members say.
+/// The smallest of the members' sizes.
 template <class Size>
 Errc least(std::span<const SessionRef> members, Size& size) noexcept {
   Errc outcome = Errc::host_unreachable;

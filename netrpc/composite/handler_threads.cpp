@@ -12,11 +12,11 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-/// How long a thread that waits for another one looks again and again before it sleeps. On one processor it gives way
-/// to that one each time; on two it sees what that one does. A sleep and a wake-up take about as long.
+/// How long a waiting thread polls before it sleeps. It yields each time, so that the other thread can run on the same
+/// processor. A sleep and a wake-up take about as long.
 constexpr std::chrono::microseconds kLook{20};
 constexpr std::chrono::nanoseconds kForever{-1};
-constexpr std::uint32_t kSleeps = std::uint32_t{1} << 31;  ///< In Round::unfinished: who waits does so in the kernel.
+constexpr std::uint32_t kSleeps = std::uint32_t{1} << 31;  ///< In Round::unfinished: the waiting thread sleeps.
 
 template <class Done>
 bool seen_soon(Done done) noexcept {
@@ -76,14 +76,14 @@ void HandlerThreads::wait(Round& round) noexcept {
   const bool soon = seen_soon(done);
   enter();
   if (soon) return;
-  // A handler may wait for what is to arrive, so whoever receives does not sleep here.
+  // A handler may wait for a message, so if this thread receives, another one takes over while it sleeps.
   host_.engine().outside(host_, [&unfinished] {
     for (std::uint32_t seen = unfinished.fetch_or(kSleeps) | kSleeps; seen != kSleeps; seen = unfinished.load())
       (void)shim::futex_wait_private(unfinished, seen, kForever);
   });
 }
 
-/// Whoever is inside leaves soon: it has just told this thread something.
+/// Polls first: the thread in the monitor leaves soon, as it has just woken this one.
 void HandlerThreads::enter() noexcept {
   if (!seen_soon([this] { return monitor_.try_lock(); })) monitor_.lock();
 }
@@ -99,10 +99,10 @@ void HandlerThreads::serve(Worker& worker) noexcept {
     if (worker.told.load(std::memory_order_acquire) == end_now) return;
     enter();
     Round& round = *worker.round;
-    worker.told.store(nothing, std::memory_order_relaxed);  // under the monitor: nobody tells it anything before this
+    worker.told.store(nothing, std::memory_order_relaxed);  // under the monitor, so it gets no new job before this
     worker.job->run();
     worker.next = std::exchange(free_, &worker);
-    // Who waits needs the monitor to go on, so the round is there until this lets that go.
+    // The waiting thread needs the monitor to continue, so `round` exists until this thread releases it.
     if (round.unfinished.fetch_sub(1) == (kSleeps | 1)) shim::futex_wake_private(round.unfinished, 1);
     monitor_.unlock();
   }

@@ -1,5 +1,5 @@
 // Threads for handlers of events (Bhatti and Schlichting §4.1, "Thread Management"): one handler that blocks does not
-// hold up the others. They take turns in the graph's monitor, as all threads do that shepherd messages.
+// delay the others. The threads take turns in the graph's monitor, as all threads do that carry messages.
 #pragma once
 
 #include <atomic>
@@ -13,36 +13,36 @@
 
 namespace lrpc::netrpc::composite {
 
-/// Under the monitor, but for its threads.
+/// Called under the monitor, except for its threads.
 class HandlerThreads {
  public:
-  /// What somebody waits for.
+  /// Counts the jobs that one thread waits for.
   struct Round {
     std::atomic<std::uint32_t> unfinished{0};
   };
   class Job {
    public:
     virtual ~Job() = default;
-    virtual void run() noexcept = 0;  ///< Inside the monitor. The job may end itself.
+    virtual void run() noexcept = 0;  ///< Called inside the monitor. May destroy the job.
   };
 
-  /// Each thread begins with its first job: a daemon shuts itself in before it has any.
+  /// Each thread starts at its first job: so a daemon has entered its sandbox before it has any.
   HandlerThreads(Host& host, std::size_t threads);
   HandlerThreads(const HandlerThreads&) = delete;
   HandlerThreads& operator=(const HandlerThreads&) = delete;
-  /// No job is under way.
+  /// Expects that no job is under way.
   ~HandlerThreads();
 
-  /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy, or there is
-  /// no thread to be had. Each job has a thread of its own, so that those which wait for others never hold these up.
+  /// A free thread runs the job, and `round`, which must outlive it, counts it. False: all threads are busy, or none
+  /// could be started. Each thread has one job at a time, so a job that waits for others never delays them.
   [[nodiscard]] bool start(Job& job, Round& round) noexcept;
-  /// Lets the monitor go until all jobs of the round have run. Another thread receives meanwhile, if it takes long.
+  /// Releases the monitor until all jobs of the round have run. If that takes long, another thread receives meanwhile.
   void wait(Round& round) noexcept;
 
  private:
   enum Told : std::uint32_t { nothing, sleeps, work, end_now };
   struct Worker {
-    std::atomic<std::uint32_t> told = nothing;  ///< `sleeps`: by itself, and who tells it something wakes it.
+    std::atomic<std::uint32_t> told = nothing;  ///< `sleeps`: set by the thread; who changes it wakes the thread.
     Job* job = nullptr;
     Round* round = nullptr;
     Worker* next = nullptr;
@@ -55,7 +55,7 @@ class HandlerThreads {
   Host& host_;
   Monitor& monitor_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  Worker* free_ = nullptr;  ///< That have no job; first the one that has had one last, and perhaps does not sleep yet.
+  Worker* free_ = nullptr;  ///< Workers without a job; the last used first, as it may not sleep yet.
 };
 
 }  // namespace lrpc::netrpc::composite

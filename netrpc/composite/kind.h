@@ -9,7 +9,7 @@
 
 namespace lrpc::netrpc::composite {
 
-/// A kind of protocol that is put together, in the graph's text, from these:
+/// A kind of protocol that a graph's text composes of these micro-protocols:
 ///
 ///     orderly = COMPOSITE { NUMBER; FIFO(patience = 50ms); } over udp;
 [[nodiscard]] ProtocolKind composite_kind(std::string name, std::vector<MicroKind> kinds);

@@ -1,6 +1,6 @@
-// Micro-protocols: objects of one property each, that a composite protocol is put together from (Bhatti and Schlichting
-// §3.2). A kind says, for the check before anything runs, what it handles, raises, needs and excludes; an object says
-// the same to the framework when it is made, and is held to it.
+// Micro-protocols: a composite protocol is composed of them, each provides one property (Bhatti and Schlichting §3.2).
+// A kind declares what it handles, raises, needs and excludes, so that a composition can be checked before anything
+// runs. When the framework makes a micro-protocol, what its kind does not declare is an error.
 #pragma once
 
 #include <functional>
@@ -23,18 +23,19 @@ namespace lrpc::netrpc::composite {
 class Framework;
 class GroupSession;
 
-/// A message on its way into the composite protocol (the paper's xMsg): for who verifies, while it handles the arrival.
+/// A message that enters (the paper's xMsg): for the micro-protocol that verifies, while it handles the arrival.
 struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  /// The framework's: its item, whether its header was malformed, and of requests and replies what they ask or answer.
+  /// For the framework: the message's item, whether its header was malformed, a request's call, the request that a
+  /// reply answers.
   struct Entry {
     ItemRef item;
     bool malformed = false;
     CallId call = 0;
     ItemRef answers;
-    std::optional<Errc> told;  ///< What who pushes is told, where that is not the item's outcome.
+    std::optional<Errc> told;  ///< The outcome of the push or call, if not the item's.
   };
   Entry* entry = nullptr;
 };
@@ -48,13 +49,14 @@ inline constexpr EventName<ItemRef> kMessagePushedFromCp{"Message_Pushed_From_CP
 inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_Into_Bag"};
 inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
-/// With calls, beyond the paper's: one has ended, by its reply, by MicroParts::end_call() or by its caller.
+/// Not in the paper: a call has ended, by its reply, MicroParts::end_call(), its timeout or its caller.
 inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
-/// The same at the server: a request has been answered, the protocol above has let go of it without an answer, or it
-/// was deleted before it has left. Not while the protocol above is being given it.
+/// Not in the paper, at the server: a request has been answered, dropped by the protocol above without an answer, or
+/// deleted before it left. Never raised while the protocol above is receiving the request.
 inline constexpr EventName<ItemRef> kRequestEnded{"Request_Ended"};
 
-/// Whether what comes from above are messages, or requests: of calls, or messages whose replies come up as messages.
+/// What comes from above: messages; requests of calls; or messages that are requests, whose replies come up as
+/// messages.
 enum class CallStyle : std::uint8_t { none, call, push };
 
 /// A micro-protocol of one composite protocol. Destroyed when no handler is called any more and the bag is empty,
@@ -67,8 +69,8 @@ class MicroProtocol {
   virtual ~MicroProtocol() = default;
 };
 
-/// A procedure that a micro-protocol exports, to be asked for what it knows (§3.2): its name and its type. Who exports
-/// it and who calls it share one definition.
+/// Name and type of a procedure that a micro-protocol exports, so that others can ask for what it knows (§3.2). Its
+/// exporter and its callers use the same definition.
 template <class Signature>
 struct ProcedureName {
   std::string_view name;
@@ -95,16 +97,17 @@ struct MicroKind {
   std::vector<std::string_view> exports{};
   /// Events of others, or of the framework, that it handles; procedures of others that it calls.
   std::vector<std::string_view> imports{};
-  std::vector<std::string_view> may_import{};  ///< The same, if somebody exports them.
-  /// Of each list one must be there, too.
+  std::vector<std::string_view> may_import{};  ///< As `imports`, but nobody has to export them.
+  /// Of each list, the composition must contain at least one kind.
   std::vector<std::vector<std::string_view>> needs{};
-  std::vector<std::string_view> excludes{};  ///< None of these may be.
-  /// In the place of the framework's VERIFY. Only who verifies handles Message_Popped_To_CP and Message_Pushed_To_CP:
-  /// it inserts what is to go on, and what it has not inserted when it returns is refused.
+  std::vector<std::string_view> excludes{};  ///< Kinds that the composition must not contain.
+  /// Replaces the framework's VERIFY. Only the kind that verifies handles Message_Popped_To_CP and
+  /// Message_Pushed_To_CP. It inserts the messages that continue; one that it has not inserted when it returns is
+  /// refused.
   bool verifies = false;
-  /// In the place of the framework's mapping from attributes to headers. What travels is as said nevertheless.
+  /// Replaces the framework's mapping of attributes to headers; InHeader has no effect then (map_headers()).
   bool maps = false;
-  /// Other than none: the composite protocol carries requests and replies, and no other messages, and knows groups.
+  /// If not `none`: the composite protocol carries only requests and replies, and can open sessions to groups.
   CallStyle style = CallStyle::none;
   /// With calls: no request is executed twice.
   bool at_most_once = false;
@@ -112,13 +115,13 @@ struct MicroKind {
   std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
 };
 
-/// What is wrong with a composition, each with what to do; empty: nothing. A pure function.
+/// The errors of a composition, each with its remedy; empty: none. A pure function.
 [[nodiscard]] std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const MicroKind*>& kinds);
 /// Who exports what to whom, a line each: "Suspect_Host_Dead: ACK -> MEMBERSHIP". A pure function.
 [[nodiscard]] std::vector<std::string> describe_composition(const std::vector<const MicroKind*>& kinds);
 
-/// What a micro-protocol is made from, and says what it will do to. What it may not, or what contradicts another one's
-/// declarations, makes the composition fail.
+/// A micro-protocol's interface to the framework. When it is made, it declares here what it handles and uses. The
+/// composition fails if its kind does not allow that, or if it contradicts the declarations of another micro-protocol.
 class MicroParts {
  public:
   MicroParts(Framework& framework, const MicroKind& kind, const Options& given) noexcept
@@ -129,7 +132,7 @@ class MicroParts {
   [[nodiscard]] Events& events() const noexcept;
   [[nodiscard]] Bag& bag() const noexcept;
 
-  /// Handles an event that the kind imports. `guard`: only where it says so.
+  /// Handles an event that the kind imports. With a `guard`, the handler runs only if the guard returns true.
   template <class... Parameters>
   void handle(const EventName<Parameters...>& event, typename Raisable<Parameters...>::Handler handler,
               std::type_identity_t<typename Raisable<Parameters...>::Guard> guard = nullptr) {
@@ -156,8 +159,8 @@ class MicroParts {
     if (may(kind_.exports, name.name, "export"))
       procedures()[std::string(name.name)] = std::make_unique<Procedure<Signature>>(std::move(call));
   }
-  /// In later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the
-  /// composition has failed, or the kind may_import it, and nobody exports it.
+  /// Within later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the
+  /// composition has failed, or the procedure is in `may_import` and nobody exports it.
   template <class Signature>
   [[nodiscard]] const std::function<Signature>* procedure(const ProcedureName<Signature>& name) {
     if (!may_import(name.name)) return nullptr;
@@ -178,12 +181,12 @@ class MicroParts {
   }
   /// From now on no message leaves before this micro-protocol has set the bit.
   [[nodiscard]] SendBit send_bit();
-  /// The same for one who has to know that nobody else holds the message up: `asked` is called when all other bits are
-  /// set, and sets this one, now or later. One in a composition may.
+  /// The same for a micro-protocol that decides last: `asked` is called when all other bits of a message are set, and
+  /// sets this one, at once or later. Only one in a composition may have it.
   [[nodiscard]] SendBit last_send_bit(std::function<void(const ItemRef&)> asked);
-  /// Runs `look` when all micro-protocols have been made: for what others declare.
+  /// Runs `look` when all micro-protocols have been made, so that it finds what others declare.
   void later(std::function<void(MicroParts&)> look);
-  /// In later(): another one's attribute.
+  /// Within later(): the public attribute of this name.
   template <class T>
   [[nodiscard]] PublicAttribute<T> public_attribute(const std::string& name) {
     std::string why_not;
@@ -192,9 +195,9 @@ class MicroParts {
     return found;
   }
 
-  /// From now on the kind, which says `maps`, turns attributes into headers and back.
+  /// Sets how attributes become headers and back. Only for a kind with `maps`.
   void map_headers(HeaderMapping mapping);
-  /// For that: any attribute, "FIFO.number", to be read and set.
+  /// For a kind with `maps`: any attribute, by owner and name ("FIFO.number"), to read and set.
   template <class T>
   [[nodiscard]] Attribute<T> mapped_attribute(const std::string& owner_and_name) {
     std::string why_not = kind_.maps ? "" : "its kind does not map attributes to headers";
@@ -205,42 +208,41 @@ class MicroParts {
 
   // ---- requests and replies ----
   [[nodiscard]] CallStyle style() const noexcept;
-  /// One that a micro-protocol has made goes down as if it had come from above: NUMBER counts it, ACK sends it again.
-  /// Called before it is inserted.
+  /// An item that a micro-protocol has made is treated as if it had come from above: NUMBER counts it, ACK retransmits
+  /// it. Call this before inserting it.
   static void mark_entered(const ItemRef& item) noexcept { item->entered_ = true; }
-  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers(). Called
-  /// before it is inserted.
+  /// Marks a message from below as a request: it goes up as one, and its reply comes back with Item::answers(). Call
+  /// this before inserting it.
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
-  /// Nobody waits for the answer to this request any more, or somebody does again: control::Wanted tells the protocol
-  /// above.
+  /// Says whether this request is an orphan: nobody waits for its answer. control::Wanted tells the protocol above.
   static void mark_orphan(const ItemRef& item, bool orphan) noexcept { item->orphan_ = orphan; }
-  /// In push style: a message that goes up is a reply of this call.
+  /// In push style: marks a message that goes up as a reply of this call.
   void mark_reply(const ItemRef& item, CallId call) noexcept { item->call_ = call; }
   [[nodiscard]] bool is_open(CallId call) noexcept;  ///< It has not ended.
-  /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.
+  /// The call ends with call_aborted after `limit` at the latest. False: there is no memory for that.
   [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
   /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
-  /// In push style: a call ends with the replies that are to go up now, and with nothing else. False: it has ended.
+  /// In push style: the caller sends the call's replies up now, and nothing else ends the call. False: it has ended.
   [[nodiscard]] bool settle_call(CallId call) noexcept;
-  /// The last reply of the call that was settled has gone up.
+  /// To be called when the last reply of a settled call has gone up: raises Call_Ended.
   void call_settled(CallId call) noexcept;
-  /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).
+  /// Reports the answers of a group's members to the caller, just before the call ends (Transaction::collated()).
   using Collate = std::function<void(CallId call, Transaction& user, const Message& reply)>;
   void collate(Collate tell);
   /// Whether a member's reply counts for the call, as Transaction::counts().
   [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
 
   // ---- for a kind that verifies ----
-  /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there
-  /// is no memory.
+  /// The item of a message that enters, with the attributes from its header. Takes the message, so call it once. Null:
+  /// the header is malformed, the message is for a group (see item_for()), or there is no memory.
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
   /// Of a request that enters: its call, and the group that it is for. Null: it is for the peer of its session.
   [[nodiscard]] static CallId call_of(const Entering& entering) noexcept { return entering.entry->call; }
   [[nodiscard]] static GroupSession* group_of(const Entering& entering) noexcept;
   /// An item with the request, to go through `session`. Null: there is no memory.
   [[nodiscard]] ItemRef item_for(const Entering& entering, const SessionRef& session) noexcept;
-  /// What who has pushed a request is told: that of items of item_for() is not.
+  /// Sets the outcome of the push or call of a request. The outcomes of item_for()'s items do not count.
   static void tell(const Entering& entering, Errc outcome) noexcept { entering.entry->told = outcome; }
 
  private:

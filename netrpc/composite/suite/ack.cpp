@@ -1,4 +1,4 @@
-// ACK: acknowledges what arrives, sends again what is not acknowledged, and suspects who does not answer (§3.5,
+// ACK: acknowledges what arrives, retransmits what is not acknowledged, and suspects peers that do not answer (§3.5,
 // Figure 4).
 #include "netrpc/composite/suite/unacknowledged.h"
 
@@ -28,7 +28,8 @@ class Ack final : public MicroProtocol {
 
  private:
   void handle(MicroParts& all) {
-    // What it has forgotten is not to come again. Half of that time is for what is delayed on its way.
+    // A message that the receiver's UNIQUE has forgotten must not arrive again. So it is retransmitted for half of
+    // UNIQUE's time; the other half is for delays on the way.
     if (const auto* const remembers = all.procedure(kRemembers)) sent_.repeat_for((*remembers)() / 2);
     const Numbers& numbers = numbers_.emplace(all);
     const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };
@@ -79,7 +80,7 @@ class Ack final : public MicroProtocol {
     if (!sent_.timed_out(sent)) parts_.events().raise(*suspect_, Raise::asynchronous, sent.flow.peer);
   }
 
-  /// A copy was, for a link has shrunk.
+  /// A retransmission was too long for the layer below, because a link now carries less.
   void too_long(const Sent& sent) noexcept {
     const ItemRef kept = sent_.kept(sent);
     if (!kept) return;
@@ -90,8 +91,9 @@ class Ack final : public MicroProtocol {
 
   // ---- who receives ----
 
-  /// Once: before it goes up, or when all have seen it. What somebody had no room for is to come again. With threads
-  /// that may not be known yet.
+  /// Acknowledges a message once: before it goes up, or when all handlers of its insertion have run. One that was
+  /// dropped for lack of room is not acknowledged, so that it is sent again. With threads, those handlers may not have
+  /// finished (is_new()): then a later event acknowledges it.
   void acknowledge(const ItemRef& item) noexcept {
     if (acknowledged_(*item) || item->is_new() || item->outcome() == Errc::limit_reached) return;
     acknowledged_.set(*item, true);

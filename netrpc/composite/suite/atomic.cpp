@@ -35,11 +35,11 @@ class Atomic final : public MicroProtocol {
  private:
   struct Request {
     ItemRef item;
-    bool asked = false;  ///< Nobody else holds it up.
+    bool asked = false;  ///< All other send bits are set.
   };
 
-  /// One host has its fair share of the places, and of the buffers in which requests wait. Another handler may have
-  /// deleted it already: with threads also between this one's guard and this.
+  /// One host has its fair share of the places and of the buffers in which requests wait. Another handler may have
+  /// deleted `item` already; with threads, even between this handler's guard and this call.
   void inserted(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     const HostKey client = Peer::of(parts_.host(), *item).key_of_host();
@@ -57,7 +57,7 @@ class Atomic final : public MicroProtocol {
     if (!shim::one_may_take(1, count, waiting_.size(), hold_) ||
         !shim::one_may_take(more, bytes, all_bytes, parts_.host().pool().limit() / kShareOfBuffers))
       return parts_.bag().erase(item, Errc::limit_reached);
-    waiting_.push_back({item});  // has its memory from the beginning
+    waiting_.push_back({item});  // its memory is reserved
   }
 
   void asked(const ItemRef& item) noexcept {
@@ -67,7 +67,8 @@ class Atomic final : public MicroProtocol {
     next();
   }
 
-  /// The protocol above has executed the running request. Its reply leaves only when that holds for good.
+  /// The protocol above has executed the running request. Its reply leaves only when the changes are permanent
+  /// (Commit).
   [[nodiscard]] bool commit(const ItemRef& reply) noexcept {
     settled_ = true;
     const Events::Outside outside(parts_.events());
@@ -81,7 +82,7 @@ class Atomic final : public MicroProtocol {
       return;
     }
     const ItemRef gone = std::exchange(running_, {});
-    if (!std::exchange(settled_, false) && gone->has_left()) {  // let go of without an answer
+    if (!std::exchange(settled_, false) && gone->has_left()) {  // dropped without an answer
       const Events::Outside outside(parts_.events());
       control::Request undone = control::Rollback{};
       (void)gone->session()->high().control(undone);
@@ -103,7 +104,7 @@ class Atomic final : public MicroProtocol {
   const std::size_t hold_;
   std::optional<PublicAttribute<CallType>> type_;
   ItemRef running_;
-  bool settled_ = false;  ///< What the running one has done is permanent, or was refused.
+  bool settled_ = false;  ///< The running request has been committed, or its commit was refused.
   std::vector<Request> waiting_;
 };
 

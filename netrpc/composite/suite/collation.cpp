@@ -44,8 +44,7 @@ void Collation::asked(CallId call) noexcept {
   heard(call);
 }
 
-/// Nobody waits for those that are known to have failed, where somebody else is left. They have been asked
-/// nevertheless.
+/// The call does not wait for members that are known to have failed, if others are left. All have been asked.
 void Collation::leave_out_failed(GroupCall& call) const noexcept {
   const auto left = [this](const GroupMember& one) {
     return one.failed == Errc::ok && !(*has_failed_)(Peer::of(parts_.host(), *one.session));
@@ -81,7 +80,7 @@ void Collation::suspected(const Peer& peer) noexcept {
         any = call.fails(&one, Errc::call_failed) || any;
     try {
       if (any) changed.push_back(id);
-    } catch (const std::bad_alloc&) {  // that one ends by its bound
+    } catch (const std::bad_alloc&) {  // the call ends by its bound
     }
   });
   for (const CallId call : changed) heard(call);
@@ -103,7 +102,7 @@ void Collation::decided(CallId call, Errc outcome) noexcept {
   if (may_end_ == nullptr || (*may_end_)(call)) conclude(call);
 }
 
-/// In call style the first reply ends the call. In push style all go up, each through its own session.
+/// In call style the first reply ends the call. In push style all replies go up, each through its own session.
 void Collation::conclude(CallId call) noexcept {
   GroupCall* const known = calls_.find(call);
   if (known == nullptr || std::exchange(known->concluded, true)) return;
@@ -117,7 +116,7 @@ void Collation::conclude(CallId call) noexcept {
     parts_.bag().insert(item);
   }
   calls_.give(std::move(done));
-  parts_.call_settled(call);  // last: then the next one's may go up
+  parts_.call_settled(call);  // last: only then may the next call's replies go up
 }
 
 void Collation::ended(CallId call) noexcept {

@@ -8,25 +8,25 @@
 
 namespace lrpc::netrpc::composite {
 
-/// The part of GRPC that no message shows. It raises Call_Begun and Member_Heard, and handles what others say of calls
-/// and of their members.
+/// The part of GRPC that handles no messages. It raises Call_Begun and Member_Heard, and handles the other
+/// micro-protocols' events about calls and their members.
 class Collation {
  public:
   explicit Collation(MicroParts& parts);
 
-  /// A call through `session`, to those to whom `members` lead. `group` null: to one server. False: it has ended
-  /// already, or there is no memory.
+  /// Begins a call through `session` to the hosts at the other ends of `members`. `group` null: to one server. False:
+  /// the call has ended already, or there is no memory.
   [[nodiscard]] bool begin(CallId call, const Session* session, const GroupSession* group,
                            std::span<const SessionRef> members) noexcept;
   /// The request to the member at `place` could not be sent.
   void not_asked(CallId call, std::size_t place, Errc why) noexcept;
-  /// All others have been asked.
+  /// All requests of the call have been sent, except those of not_asked().
   void asked(CallId call) noexcept;
-  /// Whether this reply tells something new of the call: then heard() is to follow.
+  /// Records a reply. True: it is new, call heard() next.
   [[nodiscard]] bool takes(CallId call, const ItemRef& reply) noexcept;
-  /// The same of one that is known not to answer: the member to whom `session` leads.
+  /// Records that the member at the other end of `session` will not answer. True: that is new, call heard() next.
   [[nodiscard]] bool fails(CallId call, const Session* session, Errc why) noexcept;
-  /// Tells who decides when enough have answered.
+  /// Raises Member_Heard, so that ONE_ACCEPT, ALL_ACCEPT or MAJORITY can decide.
   void heard(CallId call) noexcept;
 
  private:

@@ -10,8 +10,8 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-constexpr EventName<Flow> kNext{"Next"};          ///< Perhaps another one may leave.
-constexpr EventName<Flow> kPatience{"Patience"};  ///< Some have been held up for long.
+constexpr EventName<Flow> kNext{"Next"};          ///< Perhaps another message may leave.
+constexpr EventName<Flow> kPatience{"Patience"};  ///< Messages have been held for `patience`.
 
 class Fifo final : public MicroProtocol {
  public:
@@ -46,9 +46,9 @@ class Fifo final : public MicroProtocol {
   };
   struct Order {
     std::uint64_t next = 0;       ///< 0: none has come yet.
-    const Item* going = nullptr;  ///< It may leave, but has not come back from above yet, or another one holds it.
+    const Item* going = nullptr;  ///< Its bit is set; the protocol above has not returned, or another bit is missing.
     Events::TimerId timer = 0;
-    std::vector<Held> held{};  ///< By their numbers, none below `next`.
+    std::vector<Held> held{};  ///< Sorted by number, none below `next`.
     [[nodiscard]] bool busy() const noexcept { return going != nullptr || !held.empty(); }
   };
 
@@ -57,7 +57,7 @@ class Fifo final : public MicroProtocol {
     Order* const order = flows_.find_or_make(flow);
     if (order == nullptr || !held_.has_room(host_of(flow), bytes, parts_.host().pool().limit() / kShareOfBuffers))
       return parts_.bag().erase(item, Errc::limit_reached);
-    // One that begins late is one that this host has forgotten: nothing before it will come any more.
+    // If a flow begins with a high number, this host has forgotten it: nothing before that number will come any more.
     if (order->next == 0) order->next = number > hold_ ? number : 1;
     const auto at = std::ranges::lower_bound(order->held, number, {}, &Held::number);
     if (number < order->next || (at != order->held.end() && at->number == number)) return parts_.bag().erase(item);
@@ -71,7 +71,7 @@ class Fifo final : public MicroProtocol {
     full ? skip(flow) : advance(flow);
   }
 
-  /// What somebody had no room for comes again: it is missing until then.
+  /// A message that was dropped for lack of room comes again: until then it is missing.
   void gone(const Item& item, const Flow& flow, std::uint64_t number) noexcept {
     Order* const order = flows_.find(flow);
     if (order == nullptr) return;
@@ -84,7 +84,7 @@ class Fifo final : public MicroProtocol {
     if (!order->held.empty()) parts_.events().raise(*next_, Raise::asynchronous, flow);
   }
 
-  /// Lets go what may: one at a time.
+  /// Sets the bit of the next messages in order, one at a time.
   void advance(const Flow& flow) noexcept {
     for (;;) {
       Order* const order = flows_.find(flow);
@@ -109,7 +109,7 @@ class Fifo final : public MicroProtocol {
     }
   }
 
-  /// Does without those that are missing before the first that is held, and without waiting for the one that is going.
+  /// Skips the messages that are missing before the first held one, and does not wait for the one that is going.
   void skip(const Flow& flow) noexcept {
     Order* const order = flows_.find(flow);
     if (order == nullptr) return;

@@ -6,7 +6,7 @@
 
 namespace lrpc::netrpc::composite {
 
-/// Which numbers are under way: sent, and not acknowledged or given up. A busy one must stay (PeerTable).
+/// Which numbers are under way: sent, and not acknowledged or given up. A busy flight stays in its PeerTable.
 class Flight {
  public:
   [[nodiscard]] bool busy() const noexcept { return lowest_ != next_; }
@@ -18,7 +18,7 @@ class Flight {
     if (!busy()) lowest_ = number;
     next_ = std::max(next_, number + 1);
   }
-  /// Some are no longer under way. `is_under_way(number)`: asked of each from the first on, until one is.
+  /// To be called when some are no longer under way. Asks is_under_way(number) for each from the lowest, until one is.
   template <class IsUnderWay>
   void settle(IsUnderWay is_under_way) noexcept {
     while (busy() && !is_under_way(lowest_)) ++lowest_;

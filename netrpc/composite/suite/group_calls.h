@@ -21,33 +21,33 @@ struct GroupMember {
   Errc failed = Errc::ok;  ///< Why it will not answer, as far as is known.
 };
 
-/// One call.
 struct GroupCall {
   std::vector<GroupMember> members{};
   Tally tally{};
   ItemRef first{};  ///< The first reply.
   bool to_group = false;
   bool decided = false;    ///< Enough is known: what comes now does not count.
-  bool concluded = false;  ///< Its replies have gone up, or go.
+  bool concluded = false;  ///< Its replies have gone up, or are going up.
 
   [[nodiscard]] GroupMember* find(const Session* session) noexcept {
     const auto of_it = [session](const GroupMember& one) { return one.session.get() == session; };
     const auto member = std::ranges::find_if(members, of_it);
     return member != members.end() && session != nullptr ? &*member : nullptr;
   }
-  /// Null: nobody. False, of both: that was known.
+  /// Records that the member will not answer. False: `member` is null, or that is not new.
   bool fails(GroupMember* member, Errc why) noexcept {
     if (member == nullptr || member->reply || member->failed != Errc::ok) return false;
     member->failed = why;
     ++tally.failed;
     return true;
   }
-  /// Those who have failed, as far as is known, have because a message was too long for the way between the hosts.
+  /// At least one member has failed, and all that have did so because a message was too long for the path between the
+  /// hosts.
   [[nodiscard]] bool all_lost() const noexcept {
     const auto other = [](const GroupMember& one) { return one.failed != Errc::ok && one.failed != Errc::call_lost; };
     return tally.failed != 0 && std::ranges::none_of(members, other);
   }
-  /// A reply that does not count is kept all the same, to be collated.
+  /// Records a member's reply. One that does not count is kept, too, to be collated. False: as fails().
   bool answers(GroupMember* member, const ItemRef& reply, bool counts) noexcept {
     if (member == nullptr || member->reply) return false;
     if (!counts) {
@@ -62,7 +62,7 @@ struct GroupCall {
   }
 };
 
-/// What its members have said, and who has failed. `reply`: the first one's message, if that has ended the call.
+/// Reports each member's reply or failure to `user`. `reply`: the first reply, if that has ended the call.
 inline void collate(const GroupCall& call, Transaction& user, const Message& reply) noexcept {
   for (const GroupMember& one : call.members) {
     if (!one.reply && one.failed == Errc::ok) continue;
@@ -77,10 +77,11 @@ inline void collate(const GroupCall& call, Transaction& user, const Message& rep
   }
 }
 
-/// Calls by their names. Their memory is used again. Under the monitor.
+/// Calls by their names. The memory of ended calls is used again. Under the monitor.
 class GroupCalls {
  public:
-  /// `group` null: the one of `sessions` is to a server. Null: there is no memory. Valid until the call is taken.
+  /// `group` null: `sessions` is one session to a server. Returns null if there is no memory. Valid until the call is
+  /// taken.
   [[nodiscard]] GroupCall* begin(CallId call, const GroupSession* group,
                                  std::span<const SessionRef> sessions) noexcept {
     try {
@@ -104,7 +105,7 @@ class GroupCalls {
     std::unique_ptr<GroupCall>* const known = calls_.resolve(call);
     return known != nullptr ? known->get() : nullptr;
   }
-  /// Takes the call out: give() it back. Null: there is none.
+  /// Takes the call out; pass it to give() afterwards. Null: there is none.
   [[nodiscard]] std::unique_ptr<GroupCall> take(CallId call) noexcept {
     std::unique_ptr<GroupCall>* const known = calls_.resolve(call);
     if (known == nullptr) return nullptr;

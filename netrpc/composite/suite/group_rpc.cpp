@@ -36,7 +36,7 @@ class GroupRpc final : public MicroProtocol {
   }
 
  private:
-  // ---- what comes from above: who verifies it also makes several of one request ----
+  // ---- from above: one request to a group becomes one to each member ----
 
   void reply(const Entering& entering) noexcept {
     const ItemRef item = parts_.item_of(entering);
@@ -88,7 +88,7 @@ class GroupRpc final : public MicroProtocol {
     parts_.bag().insert(word);
   }
 
-  /// The word goes under the reply's own number: nobody waits for that in vain.
+  /// `lost` takes the reply's place and number, so that the receiver does not wait for that number in vain.
   void not_sent_again(const ItemRef& item) noexcept {
     if (type_(*item) == CallType::request) return parts_.events().raise(*request_lost_, Raise::asynchronous, item);
     if (type_(*item) != CallType::reply) return;
@@ -103,8 +103,8 @@ class GroupRpc final : public MicroProtocol {
 
   // ---- what comes from below ----
 
-  /// Everybody else lets the reply go upwards. It waits here until enough have come, not in the bag, where others that
-  /// come after it might have to wait for it.
+  /// All other micro-protocols have let the reply go upwards. It waits in the collation until enough have come. It does
+  /// not stay in the bag, where later messages might have to wait for it.
   void replied(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     const CallId call = call_(*item);

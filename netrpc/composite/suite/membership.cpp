@@ -35,7 +35,7 @@ class Membership final : public MicroProtocol {
     Time heard;
   };
 
-  /// A new one takes the place of one that has been silent, where there is no other.
+  /// If there are `most_` members, a new one replaces the one that was silent longest, if that was for `idle_`.
   void heard(const Peer& peer) noexcept {
     std::erase(failed_, peer);
     const Time now = parts_.host().now();
@@ -68,9 +68,9 @@ class Membership final : public MicroProtocol {
   const Raisable<Peer, MembershipChange>* const change_;
   const std::size_t most_;
   const Duration idle_;
-  // These have their memory from the beginning.
+  // The memory of these is reserved in the constructor.
   std::vector<Member> members_;
-  std::vector<Peer> failed_;  ///< The latest, those that failed first in front.
+  std::vector<Peer> failed_;  ///< The latest failures, the oldest first.
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ class Number final : public MicroProtocol {
     const auto numbered = [](const ItemRef& item) { return item->direction == Direction::down && item->has_entered(); };
     parts_.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { number(item); }, numbered);
-    // What has not been sent leaves no gap, for the receiver would wait for it.
+    // A message that was not sent leaves no gap in the numbers, for the receiver would wait for it.
     parts_.handle(
         kMessageDeletedFromBag,
         [this](const ItemRef& item) {

@@ -12,7 +12,7 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-/// When a client has begun, by its clock, in nanoseconds: its lives follow each other.
+/// When a client's life began, by its clock, in nanoseconds: a later life is greater.
 using Life = std::uint64_t;
 
 enum class Policy : std::uint8_t { avoid, terminate };
@@ -79,7 +79,7 @@ class Orphans final : public MicroProtocol {
     if (policy_ == Policy::terminate || !client->has_orphans()) parts_.bag().set_send_bit(bit_, item);
   }
 
-  /// Of lives before, what has not begun does not.
+  /// Deletes the requests of earlier lives that have not gone up, so that they never begin.
   void end_others(const Peer& peer, Life life) noexcept {
     for (std::size_t i = 0;;) {
       Client* const client = clients_.find(peer);
@@ -94,7 +94,7 @@ class Orphans final : public MicroProtocol {
     }
   }
 
-  /// Its requests are orphans, but for those of its present life while it is `there`. It may be suspected in vain.
+  /// Marks a client's requests as orphans; not those of its present life if it is `there`: a suspicion may be wrong.
   void mark(const Peer& peer, bool there) noexcept {
     const Client* const client = clients_.find(peer);
     if (client == nullptr) return;

@@ -1,5 +1,5 @@
-// What micro-protocols know of the peers of a composite protocol: a state for each, or for each flow of one, let go of
-// when idle, never more than a limit, and of those one host its fair share, because whoever sends a message makes one.
+// What micro-protocols know of peers: a state for each peer, or for each of its flows. An idle state is dropped. Any
+// sender of a message makes a state, so a table has a limit, and each host its fair share of that.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 
 namespace lrpc::netrpc::composite {
 
-/// Who is at the other end of an item's session, as one protocol above sees it.
+/// The peer at the other end of an item's session, for one protocol above.
 struct Peer {
-  std::uint64_t seed = 0;  ///< Host::hash_seed(): peers choose the rest.
+  std::uint64_t seed = 0;  ///< Host::hash_seed(), because peers choose the rest.
   HostAddress host;
   EthernetAddress ethernet;
   std::uint16_t port = 0;
@@ -34,7 +34,7 @@ struct Peer {
     for (const std::uint8_t byte : ethernet.bytes) rest = rest << 8 | byte;
     return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), rest);
   }
-  /// Also of one that is known by its Ethernet address only.
+  /// Also for a host that is known by its Ethernet address only.
   [[nodiscard]] HostKey key_of_host() const noexcept {
     if (host.known()) return {seed, host};
     std::uint64_t address = 0;
@@ -43,10 +43,11 @@ struct Peer {
   }
   friend bool operator==(const Peer&, const Peer&) = default;
 };
-/// What tables are kept by: a peer, or a flow of one.
+/// The host of a table's key, which is a Peer or a Flow.
 [[nodiscard]] inline HostKey host_of(const Peer& peer) noexcept { return peer.key_of_host(); }
 
-/// A peer's messages that are numbered together (NUMBER). One that has restarted, or has forgotten us, begins another.
+/// A peer's messages that NUMBER counts together. A peer that has restarted, or has forgotten this host, begins
+/// another.
 struct Flow {
   Peer peer;
   std::uint32_t stream = 0;
@@ -55,26 +56,26 @@ struct Flow {
 };
 [[nodiscard]] inline HostKey host_of(const Flow& flow) noexcept { return flow.peer.key_of_host(); }
 
-/// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the
+/// `State`: begins as State{}. While its `bool busy() const noexcept` is true, an idle one is kept, too. Under the
 /// monitor.
 template <class Key, class State>
 class PeerTable {
  public:
-  /// `idle`: a state that has not been asked for is let go of after between this time and twice as long.
+  /// `idle`: a state that is not used is dropped after this time at the earliest, after twice as long at the latest.
   PeerTable(Host& host, std::size_t most, Duration idle)
       : host_(host),
         most_(most),
         idle_(std::clamp<Duration>(idle, kLeastIdle, kMostIdle)),
         sweep_([this] { sweep(); }) {}
 
-  /// Null: there is none. Valid until the next state is made or let go of, so not behind what raises an event.
+  /// Null: there is none. Valid until the next state is made or dropped; so look it up again after raising an event.
   [[nodiscard]] State* find(const Key& peer) noexcept {
     Entry* const known = states_.resolve(peer);
     if (known == nullptr) return nullptr;
     known->used = true;
     return &known->state;
   }
-  /// Makes one, if there is none. Null: there are as many as may be, the host has its share of them, or no memory.
+  /// Makes a state if there is none. Null: the table is full, the host has its share, or there is no memory.
   [[nodiscard]] State* find_or_make(const Key& peer) noexcept {
     if (State* const known = find(peer)) return known;
     if (!shares_.has_room(host_of(peer), 1, most_) || host_.short_of_memory()) return nullptr;

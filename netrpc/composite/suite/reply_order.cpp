@@ -40,7 +40,7 @@ class ReplyOrder final : public MicroProtocol {
     return std::ranges::find(begun_.begin(), known, known->session, &Begun::session) == known;
   }
 
-  /// A failure does not wait, and nobody waits for it any more.
+  /// A failed call ends at once, and no other waits for it any more.
   void ended(CallId call) noexcept {
     const auto known = std::ranges::find(begun_, call, &Begun::call);
     if (known == begun_.end()) return;
@@ -53,7 +53,7 @@ class ReplyOrder final : public MicroProtocol {
 
   MicroParts parts_;
   const Raisable<CallId>* const may_end_;
-  std::vector<Begun> begun_;  ///< In that order.
+  std::vector<Begun> begun_;  ///< In the order in which they began.
 };
 
 }  // namespace

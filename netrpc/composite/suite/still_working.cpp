@@ -1,5 +1,5 @@
-// STILL_WORKING: servers say which requests they are at work on. One that does not has failed (§3.5: what the paper's
-// ACK says of slow servers).
+// STILL_WORKING: a server says which requests it works on. If it does not, it has failed (§3.5: what the paper's ACK
+// says of slow servers).
 #include <algorithm>
 #include <new>
 #include <vector>
@@ -37,8 +37,8 @@ class StillWorking final : public MicroProtocol {
     const auto is = [type](Direction way, CallType what) {
       return [=](const ItemRef& item) { return item->direction == way && type(*item) == what; };
     };
-    // The client's side. What is still worked on has the name of its call, and is no reply.
-    // What ACK sends again has entered once already.
+    // The client's side. A message about a request that is worked on has its call's name, and no type. What ACK
+    // retransmits is watched already: it has not entered.
     all.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { watch(*item); },
         [request = is(Direction::down, CallType::request)](const ItemRef& item) {
@@ -81,7 +81,7 @@ class StillWorking final : public MicroProtocol {
     tick();
   }
 
-  /// Only while there is something to say or to hear.
+  /// The timer runs only while a request is watched or worked on.
   void tick() noexcept {
     if (timer_ == 0) timer_ = parts_.events().set_timer(*tick_, interval_, Repeat::once);
   }

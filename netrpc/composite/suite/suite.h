@@ -13,58 +13,58 @@
 
 namespace lrpc::netrpc::composite {
 
-/// ACK's: a peer has not acknowledged a message, however often it was sent.
+/// Raised by ACK: a peer has not acknowledged a message in all its tries.
 inline constexpr EventName<Peer> kSuspectHostDead{"Suspect_Host_Dead"};
 
-/// ACK's, synchronously: what it sends again, this item, has become too long for the layer below. Who handles that may
-/// give it a shorter message, which goes in its place; else it is given up.
+/// Raised by ACK, synchronously: this item, which it sends again, has become too long for the layer below. A handler
+/// may give it a shorter message, which is sent instead; otherwise it is given up.
 inline constexpr EventName<ItemRef> kTooLongAgain{"Too_Long_Again"};
 
 enum class MembershipChange : std::uint8_t { joined, failed };
-/// MEMBERSHIP's.
+/// Raised by MEMBERSHIP.
 inline constexpr EventName<Peer, MembershipChange> kMembershipChange{"Membership_Change"};
-/// MEMBERSHIP's: who belongs to the group, in no order. Throws std::bad_alloc.
+/// Exported by MEMBERSHIP: who belongs to the group, in no order. Throws std::bad_alloc.
 inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
 
-/// UNIQUE's: for how long, at least, it knows a message again.
+/// Exported by UNIQUE: for how long, at least, it remembers a message.
 inline constexpr ProcedureName<Duration()> kRemembers{"Remembers"};
 
-/// MEMBERSHIP's: whether it has failed, and has not been heard of since.
+/// Exported by MEMBERSHIP: whether the peer has failed, and has not been heard of since.
 inline constexpr ProcedureName<bool(const Peer&)> kHasFailed{"Has_Failed"};
 
-/// GRPC's, synchronously: a call begins, through this session, one to a group perhaps. No request has left yet.
+/// Raised by GRPC, synchronously: a call begins through this session, perhaps to a group. No request has left yet.
 inline constexpr EventName<CallId, const Session*> kCallBegun{"Call_Begun"};
-/// How many members a call has gone to, and how many of them have answered, or have failed, until now. One that has
-/// failed may answer nevertheless.
+/// How many members a call was sent to, and how many of them have answered or failed so far. A member that has failed
+/// may still answer.
 struct Tally {
   std::size_t members = 0;
   std::size_t answered = 0;
   std::size_t failed = 0;
 };
-/// GRPC's: one more has answered or has failed.
+/// Raised by GRPC: one more member has answered or failed.
 inline constexpr EventName<CallId, Tally> kMemberHeard{"Member_Heard"};
-/// Of who decides when enough members have answered: the call ends, with the first reply or as a failure.
+/// Raised by ONE_ACCEPT, ALL_ACCEPT or MAJORITY: the call ends, with replies (ok) or as a failure.
 inline constexpr EventName<CallId, Errc> kCallDecided{"Call_Decided"};
-/// STILL_WORKING's: nothing has been heard of a call from the server that this session leads to.
+/// Raised by STILL_WORKING: nothing has been heard of a call from the server at the other end of this session.
 inline constexpr EventName<CallId, const Session*> kServerSilent{"Server_Silent"};
-/// REPLY_ORDER's: whether a call that has been decided may end; if not, when it may.
+/// Exported by REPLY_ORDER: whether a decided call may end. If not, Call_May_End is raised when it may.
 inline constexpr ProcedureName<bool(CallId)> kMayEnd{"May_End"};
 inline constexpr EventName<CallId> kCallMayEnd{"Call_May_End"};
-/// GRPC's public attribute, of each message: what it is. `lost`: the word that there will be no reply, in its place.
+/// GRPC's public attribute: the type of each message. `lost` is sent in place of a reply: there will be none.
 enum class CallType : std::uint8_t { none, request, reply, lost };
 inline constexpr const char* kCallType = "type";
 
-/// When a call ends: a pure function. Nothing: not yet.
+/// Decides from a tally whether a call ends, and with what; std::nullopt: not yet. A pure function.
 using Decision = std::optional<Errc> (*)(const Tally& tally);
 [[nodiscard]] std::optional<Errc> one_accepts(const Tally& tally);
 [[nodiscard]] std::optional<Errc> all_accept(const Tally& tally);
 [[nodiscard]] std::optional<Errc> majority_accepts(const Tally& tally);
 
-/// NUMBER's public attributes. Zero: the message has no number, for a micro-protocol has made it.
+/// NUMBER's public attributes. Zero: the message has no number, because a micro-protocol has made it.
 inline constexpr const char* kNumber = "number";  ///< std::uint64_t: from 1, for each peer and each stream.
-inline constexpr const char* kStream = "stream";  ///< std::uint32_t: names a count from 1.
+inline constexpr const char* kStream = "stream";  ///< std::uint32_t: the random name of that count.
 
-/// What NUMBER has said of messages. Made in MicroParts::later().
+/// Reads NUMBER's attributes of messages. Made in MicroParts::later().
 class Numbers {
  public:
   explicit Numbers(MicroParts& all)
@@ -103,20 +103,21 @@ class Numbers {
 [[nodiscard]] MicroKind avoid_interference_kind();
 [[nodiscard]] MicroKind terminate_orphans_kind();
 [[nodiscard]] MicroKind atomic_kind();
-/// Those that have nothing to do with calls; all of these.
+/// datagram_kinds(): those without calls; suite_kinds(): all.
 [[nodiscard]] std::vector<MicroKind> datagram_kinds();
 [[nodiscard]] std::vector<MicroKind> suite_kinds();
 
-/// What most of them have among their options.
+/// The options that most of them have, `peers` and `idle`, after `others`.
 [[nodiscard]] std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others = {});
-/// `times`: who receives remembers a flow for longer than its sender counts on, so that none goes on unknown.
+/// `times`: multiplies `idle`. A receiver remembers a flow for longer than its sender counts it, so that no flow goes
+/// on after its receiver has forgotten it.
 template <class Key, class State>
 [[nodiscard]] PeerTable<Key, State> peer_table(MicroParts& parts, int times = 1) {
   return {parts.host(), parts.options.number("peers", 4096),
           parts.options.duration("idle", std::chrono::seconds(60)) * times};
 }
 inline constexpr int kReceiversRemember = 4;
-/// At most an eighth of the host's buffers waits in one of them.
+/// What waits in one of them takes at most an eighth of the host's buffers.
 inline constexpr std::size_t kShareOfBuffers = 8;
 
 }  // namespace lrpc::netrpc::composite

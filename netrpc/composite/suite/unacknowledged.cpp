@@ -10,8 +10,8 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-/// From when a message is sent first until it is given up, if this host does not stand still: the pauses are 1, 2, 4, 8
-/// and 8 intervals, and so on.
+/// The time from a message's first transmission until it is given up, if this host does not stand still: the pauses are
+/// 1, 2, 4, 8, 8, ... intervals.
 Duration regular_time(Duration interval, std::uint64_t tries) noexcept {
   constexpr std::uint64_t kMany = 1U << 31;
   const auto pauses = static_cast<Duration::rep>(tries < 3 ? (1U << tries) - 1 : 8 * std::min(tries, kMany) - 17);

@@ -1,4 +1,4 @@
-// What has been sent and not been acknowledged: ACK's side of the sender.
+// ACK's sender: the messages that have been sent and not been acknowledged.
 #pragma once
 
 #include <cstddef>
@@ -18,40 +18,40 @@ struct Sent {
   friend bool operator==(const Sent&, const Sent&) = default;
 };
 
-/// Keeps each message until it is forgotten, and sends it again with growing pauses, at most `tries` times in all.
-/// Under the monitor. Work of each operation: constant, but for the numbers of the flow that have been settled.
+/// Keeps a copy of each message until it is forgotten, and retransmits it with growing pauses; `tries` transmissions at
+/// most. Under the monitor. Work of each operation: constant, plus the flow's numbers that are no longer under way.
 class Unacknowledged {
  public:
-  /// Of ACK's `parts`, with its options. `timeout`: raised when a message's time is over; timed_out() is to follow.
+  /// `parts`: ACK's, with its options. `timeout`: raised when a message's pause is over; its handler calls timed_out().
   Unacknowledged(MicroParts& parts, const Raisable<Sent>* timeout);
 
-  /// Each message for so long at most, however many tries are left.
+  /// Each message is retransmitted for at most this long, however many tries are left.
   void repeat_for(Duration most) noexcept { repeats_ = most; }
 
-  /// `item` leaves now: a copy of it is kept. False: there is no room, or no memory. A reply that is refused is lost,
-  /// so there is more room for those: there are no more of them than requests that the protocol above works on.
+  /// `item` leaves now: keeps a copy. False: there is no room, or no memory. A reply that is refused is lost, so
+  /// replies have more room; there are no more of them than requests in the protocol above.
   [[nodiscard]] bool keep(const ItemRef& item, const Sent& sent) noexcept;
-  /// The peer has acknowledged it. No effect if it is not kept: so also of the next two.
+  /// The peer has acknowledged the message. No effect if it is not kept; so also forget() and timed_out().
   void acknowledged(const Sent& sent) noexcept;
   void forget(const Sent& sent) noexcept;
-  /// What is kept of it. Null: nothing.
+  /// The copy. Null: it is not kept.
   [[nodiscard]] ItemRef kept(const Sent& sent) noexcept {
     Kept* const known = kept_.resolve(sent);
     return known != nullptr ? ItemRef(known->item.get()) : ItemRef();
   }
-  /// Sends it again. False: it has been sent often enough, and is forgotten.
+  /// Retransmits the message. False: its tries or its time are used up, or there is no memory; it is forgotten.
   [[nodiscard]] bool timed_out(const Sent& sent) noexcept;
 
  private:
   struct Kept {
-    ItemRef item;              ///< As it was when it left,
-    HostShares::Part bytes{};  ///< in buffers of so many.
+    ItemRef item;              ///< As it was when it left.
+    HostShares::Part bytes{};  ///< Of buffers that it takes.
     HostShares::Part place{};
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
-    Time until = Time::max();  ///< Then it is not sent again.
+    Time until = Time::max();  ///< No retransmission after that.
   };
-  /// Where it may have a place. Null: nowhere, for there are too many.
+  /// Where the message may take a place. Null: the places that it may take are full.
   [[nodiscard]] HostShares* room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept;
 
   MicroParts parts_;
@@ -62,10 +62,10 @@ class Unacknowledged {
   const std::uint64_t window_;
   const std::size_t memory_;
   Duration repeats_;  ///< For how long a message is sent again at most: its receiver remembers it for longer.
-  HostShares bytes_;  ///< Of what is kept. This and the next three outlive it.
-  // Places of what is kept. Hosts that acknowledge nothing leave some of each for the others.
+  HostShares bytes_;  ///< Of what is kept. This and the next three outlive `kept_`.
+  // Places of what is kept. A host that acknowledges nothing gets its fair share of each only.
   HostShares replies_;
-  HostShares to_known_;    ///< Of other messages, to peers that had acknowledged something,
+  HostShares to_known_;    ///< Of messages that are no replies, to peers that had acknowledged something,
   HostShares to_unknown_;  ///< and to those that never had.
   Map<Sent, Kept> kept_;
   PeerTable<Flow, Flight> flights_;

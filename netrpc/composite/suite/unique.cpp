@@ -1,4 +1,4 @@
-// UNIQUE: of a message that arrives several times, the first goes on.
+// UNIQUE: of a message that arrives several times, only the first copy goes on.
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/suite/window.h"
 
@@ -16,8 +16,8 @@ class Unique final : public MicroProtocol {
     parts_.exported_procedure(kRemembers, [remembers] { return remembers; });
     parts_.later([this](MicroParts& all) {
       const Numbers numbers(all);
-      // What somebody has no room for comes again. Of a repetition that says nothing of the first one, which may have
-      // gone up.
+      // A message that was dropped for lack of room comes again, so its number is forgotten; but not if a copy came
+      // before, which may have gone up.
       all.handle(
           kMessageDeletedFromBag,
           [this, numbers](const ItemRef& item) {
@@ -40,7 +40,7 @@ class Unique final : public MicroProtocol {
     [[nodiscard]] static bool busy() noexcept { return false; }
   };
 
-  /// Another handler may have deleted it already: with threads also between this one's guard and this.
+  /// Another handler may have deleted `item` already; with threads, even between this handler's guard and this call.
   void inserted(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
     if (!item->in_bag()) return;
     Seen* const seen = flows_.find_or_make(flow);
@@ -50,7 +50,7 @@ class Unique final : public MicroProtocol {
   }
 
   MicroParts parts_;
-  Attribute<bool> first_;  ///< That its number is in the window is this message's doing.
+  Attribute<bool> first_;  ///< This copy of the message has added its number to the window.
   PeerTable<Flow, Seen> flows_;
 };
 
