@@ -77,7 +77,7 @@ Claim::~Claim() {
 
 Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user, std::size_t paths) {
   if (options_.short_of_memory()) return Error{Errc::limit_reached, "this machine's network domain is short of memory"};
-  std::unique_ptr<Claim> claim;  // goes after the lock, should there be no memory
+  std::unique_ptr<Claim> claim;  // destroyed after the lock, if there is no memory
   const std::lock_guard lock(mutex_);
   std::erase_if(accounts_, [](const auto& one) { return one.second.expired(); });
   auto of_user = account_locked(std::nullopt, user);
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Claim>> Accounts::claim(std::uint64_t binding, uid_t user
     return Error{Errc::limit_reached, most < half(options_.max_paths)
                                           ? "this user has as many remote bindings as one may have beside others"
                                           : "this user has as many remote bindings as one user may have"};
-  // With the path its local binding ends: there cannot be two.
+  // A local binding ends with its path, so it has only one.
   if (claimed_.contains(binding))
     return Error{Errc::invalid_argument, "one remote binding for each binding to the network domain"};
   claim.reset(new Claim{*this, binding, user, std::move(of_user), std::move(share)});  // NOLINT: an aggregate

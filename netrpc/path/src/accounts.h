@@ -1,5 +1,5 @@
-// What users and hosts hold of the network domain, and the shares that count in it, so that none of them takes all from
-// the others. The words are those of a server's accounts (libserver/src/quota).
+// Quotas of users and hosts in the network domain, so that none of them takes everything from the others. The terms are
+// those of a server's accounts (libserver/src/quota).
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +25,9 @@ namespace lrpc::netpath {
 inline constexpr std::size_t kMaxEStacks = 1024;
 inline constexpr std::size_t kSpareEStacks = 64;
 
-/// Of what there is for all users, at most for one.
+/// The most that one user may hold of what there is for all.
 [[nodiscard]] constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
-/// The same for a user who has `has` and wants `more`, where all users have `in_use`.
+/// The same for a user who holds `has` and wants `more`, while all users hold `in_use`.
 [[nodiscard]] constexpr std::size_t most_of_user(std::size_t more, std::size_t has, std::size_t in_use,
                                                  std::size_t all) noexcept {
   return shim::quota_beside_others(half(all), more, has, in_use, all);
@@ -50,17 +50,17 @@ class Holding {
   std::atomic<std::size_t> has_{0};
 };
 
-/// Amounts that count in holdings, which outlive it, as long as it lives. If one is refused, none counts: whoever is
-/// refused all the time takes nothing from others. Move-only.
+/// Amounts that count in holdings as long as the share lives; the holdings outlive it. If one amount is refused, none
+/// counts, so that refused requests take nothing from others. Move-only.
 class Share {
  public:
   struct Part {
     Holding* of = nullptr;  ///< Null: no part.
     std::size_t amount = 0;
-    std::size_t most = 0;  ///< That the holding may come to.
+    std::size_t most = 0;  ///< Of the holding, with this part.
   };
-  /// At most four. `together`: where what one may come to depends on what others hold. Whoever makes it holds that
-  /// mutex, and so does whoever ends it; it outlives the share, too.
+  /// At most four parts. `together`: a mutex for limits that depend on what others hold; it outlives the share. The
+  /// caller holds it while making the share; giving the share back locks it.
   Share(std::initializer_list<Part> parts = {}, std::mutex* together = nullptr) noexcept;
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
@@ -79,14 +79,14 @@ class Share {
   std::mutex* together_ = nullptr;
 };
 
-/// Of all users' calls and imports under way, each a thread of the network domain's; one to a group counts once for
+/// All users' calls and imports under way. Each takes a thread of the network domain; one to a group counts once for
 /// each member.
 struct AllCalls {
   std::mutex mutex;
   Holding holding;
 };
 
-/// Of a user, of a host, or of a user at a host. All groups are one host.
+/// What a user, a host, or a user at a host holds. All groups together count as one host.
 struct Account {
   Holding paths;  ///< Of a user: remote bindings; one to a group counts once for each member.
   Holding calls;  ///< Under way. Of a user, one to a group counts once for each member.
@@ -99,11 +99,11 @@ struct CallAccounts {
   std::shared_ptr<Account> of_host;
   std::size_t max_calls_to_host = 0;
   AllCalls* all = nullptr;
-  std::size_t hosts = 1;  ///< That a call asks: each reply takes memory until the call ends.
+  std::size_t hosts = 1;  ///< How many a call asks: each reply takes memory until the call ends.
 
-  /// A call's: first of what is the user's, then of what is everybody's.
+  /// The share of one call: first in the user's accounts, then in everybody's.
   [[nodiscard]] Share call() const noexcept;
-  /// The share of a question to the host, by an import, which counts as the user's already.
+  /// The share of a question to the host by an import, which already counts for the user.
   [[nodiscard]] Share question() const noexcept;
 
  private:
@@ -112,14 +112,14 @@ struct CallAccounts {
 
 class Accounts;
 
-/// A local binding to the network domain, and its share of paths, from when a path is made for it until that ends.
+/// A local binding to the network domain and its share of paths, from when its path is made until the path ends.
 struct Claim {
   Accounts& accounts;
   const std::uint64_t binding;
   const uid_t user;
   const std::shared_ptr<Account> of_user;
   Share paths;
-  bool counted = false;  ///< Among those that are claimed.
+  bool counted = false;  ///< In Accounts::claimed_.
   ~Claim();
 };
 
@@ -128,16 +128,17 @@ class Accounts {
  public:
   explicit Accounts(const BrokerOptions& options) noexcept : options_(options) {}
 
-  /// `paths`: to how many hosts the path will lead. Errors: limit_reached, invalid_argument (`binding` has a claim).
+  /// `paths`: the number of hosts to which the path will lead. Errors: limit_reached, invalid_argument (`binding` has a
+  /// claim).
   [[nodiscard]] Result<std::unique_ptr<Claim>> claim(std::uint64_t binding, uid_t user, std::size_t paths);
-  /// The share of a user's import, which asks so many hosts at a time.
+  /// The share of a user's import that asks this many hosts at a time.
   [[nodiscard]] Share import(Account& of_user, std::size_t hosts) noexcept;
   [[nodiscard]] CallAccounts to_host(HostAddress host, const Claim& claim);
   [[nodiscard]] CallAccounts to_group(std::size_t members, const Claim& claim);
 
  private:
   friend Claim;
-  /// No host, no user: of all of them.
+  /// nullopt: of all hosts, of all users.
   [[nodiscard]] std::shared_ptr<Account> account_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
 
   const BrokerOptions& options_;

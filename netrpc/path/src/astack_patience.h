@@ -5,7 +5,7 @@
 
 namespace lrpc::netpath {
 
-/// 5 s. No constant, so that a test of what comes then need not take so long. Set while there is no broker.
+/// 5 s. Not a constant, so that tests can shorten it. Set it only while there is no broker.
 extern std::chrono::milliseconds astack_patience;
 
 }  // namespace lrpc::netpath

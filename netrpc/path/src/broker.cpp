@@ -22,7 +22,7 @@ struct RemoteBroker::Parts {
                              .kept_estacks = options.kept_threads,
                              .max_bindings = options.max_paths}) {
     paths.on_work = [this] {
-      { const std::lock_guard lock(mutex); }  // not between the keeper's look and its sleep
+      { const std::lock_guard lock(mutex); }  // not between a thread's check and its sleep
       wake.notify_all();
     };
     paths.on_ended = [this](std::uint64_t binding) { server.end_binding(binding); };
@@ -37,7 +37,7 @@ struct RemoteBroker::Parts {
       if (thread->joinable()) thread->join();
   }
 
-  /// Tells other hosts what nobody uses any more. Apart from keep(), which waits for hosts that are silent.
+  /// Sends UNBINDs. It has a thread of its own, because keep() waits for silent hosts.
   void tell() {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -49,7 +49,7 @@ struct RemoteBroker::Parts {
     }
   }
 
-  /// Whatever else waits for other hosts and nobody waits for; and the sweep.
+  /// Everything else that waits for other hosts while no client waits for it; and the sweep.
   void keep() {
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
     std::unique_lock lock(mutex);
@@ -82,7 +82,7 @@ struct RemoteBroker::Parts {
   bool stopping = false;
   std::thread keeper;
   std::thread teller;
-  Server server;  ///< The last, so that it goes first: what runs in it uses the others.
+  Server server;  ///< The last member, so that it is destroyed first: its threads use the others.
 };
 
 RemoteBroker::RemoteBroker(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
@@ -96,7 +96,7 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
   // A host that is not asked in time has nothing to answer, and would count as silent though it lives.
   if (!(options.silence == kNoLimit) && options.keepalive >= options.silence)
     return Error{Errc::invalid_argument, "BrokerOptions::keepalive must be less than silence, unless that is kNoLimit"};
-  // The clock can tell no more than some centuries.
+  // The clock's range is some centuries.
   for (std::chrono::milliseconds* const span : {&options.keepalive, &options.silence, &options.forget})
     *span = std::min<std::chrono::milliseconds>(*span, std::chrono::hours(24 * 365));
   auto parts = std::make_unique<Parts>(transport, std::move(options));

@@ -15,7 +15,7 @@ namespace {
 using server::failed;
 using std::chrono::milliseconds;
 
-/// Between two looks at whether a server is there that is waited for.
+/// The pause between two attempts to bind to a server that is not there yet.
 constexpr milliseconds kForeignPause{250};
 
 }  // namespace

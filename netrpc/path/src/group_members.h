@@ -15,20 +15,20 @@
 
 namespace lrpc::netpath {
 
-/// A path of its own leads to each member, so that keepalives, silence and UNBINDs are those of hosts. The calls go to
-/// all at once, by one GROUP_CALL with the keys of all these paths.
+/// Each member has a path of its own, so that keepalives, silence and UNBINDs are the same as for single hosts. A call
+/// goes to all members at once, as one GROUP_CALL with the keys of all these paths.
 class PathService::Members {
  public:
   struct Member {
     HostAddress host = 0;
     std::shared_ptr<Path> path{};  ///< Null, or ended: it is not bound at present.
-    Clock::time_point tried{};     ///< When it was bound last, or that was tried.
+    Clock::time_point tried{};     ///< When this host last tried to bind it.
     bool lost = false;             ///< It has answered that it knows no such binding.
-    std::string why{};             ///< It was not bound then; printable. Empty: it was, or nobody has tried.
+    std::string why{};             ///< Why that failed; printable. Empty: it did not fail, or was not tried.
     [[nodiscard]] bool bound() const noexcept {
       return path != nullptr && !path->ended.load(std::memory_order_acquire);
     }
-    /// Of the binding that it has at present, if any.
+    /// The key of its present binding; all zero if there is none.
     [[nodiscard]] BindingKey key() const noexcept { return bound() ? path->key() : BindingKey(); }
   };
 
@@ -37,20 +37,21 @@ class PathService::Members {
     for (const HostAddress host : hosts) all.push_back({host});
   }
 
-  /// `error` about the member that it calls `at`, for whoever looks at the group. It may be another host's text.
+  /// The text of `error` for group_bindings(): printable, cut, without `at`, which names the member. May be another
+  /// host's.
   [[nodiscard]] static std::string why_not(const Error& error, std::string_view at);
 
   const std::string name;  ///< The group's.
   const Needed needed;
-  const BindMessage message;  ///< Does not wait.
+  const BindMessage message;  ///< Its wait_ms is 0.
   std::mutex mutex;
-  std::vector<Member> all;  ///< As many as ever; under the mutex.
+  std::vector<Member> all;  ///< Their number never changes. Under the mutex.
 };
 
-/// What the members have said to one call. Under the transport's own lock, then by who has called.
+/// The members' answers to one call. Used under the transport's own lock, and by the caller when the call has returned.
 class PathService::Answers final : public Collation {
  public:
-  /// `room`: where CallAll's replies go, as they fit; empty: they are not wanted.
+  /// `room`: for CallAll's replies, as many as fit; empty: they are not wanted.
   explicit Answers(Members& members, std::span<std::byte> room = {}) noexcept : members_(members), room_(room) {}
   /// Results and errors that the procedure raises are answers. Any other error is none: there is no such binding, no
   /// server, or the procedure says by it that it could not do what was asked.
@@ -65,7 +66,7 @@ class PathService::Answers final : public Collation {
   /// Bytes of `room` that are filled.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool any_ended() const noexcept { return ended_.any(); }
-  /// Of a member that has answered an error; 0: none has. And its text.
+  /// The status of the first error that a member has answered, and its text; 0: there is none.
   [[nodiscard]] std::uint16_t failure() const noexcept { return failure_; }
   [[nodiscard]] std::span<const std::byte> text() const noexcept { return std::span(text_).first(text_size_); }
 
@@ -79,7 +80,7 @@ class PathService::Answers final : public Collation {
   std::array<std::byte, shim::kMostTold> text_{};
   std::size_t text_size_ = 0;
   std::array<BindingKey, kMaxMembers> keys_{};
-  std::bitset<kMaxMembers> ended_;  ///< Members that know nothing of their key.
+  std::bitset<kMaxMembers> ended_;  ///< Members that do not know their key.
 };
 
 }  // namespace lrpc::netpath

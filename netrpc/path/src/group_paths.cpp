@@ -19,9 +19,10 @@ namespace {
 using server::failed;
 using std::chrono::milliseconds;
 
-/// Between two attempts to bind where there was nothing to bind to, at least.
+/// The shortest pause between two attempts to bind at a member.
 constexpr milliseconds kRebindPause{250};
-/// With each member, in the broker's own thread; and when a group is bound, if most are not there at once.
+/// How long to wait for each member: in the broker's own thread, and in a second attempt while a group is bound, if
+/// most members did not answer within kFirstPatience.
 constexpr milliseconds kRebindPatience{2'000};
 constexpr milliseconds kFirstPatience{500};
 
@@ -38,7 +39,7 @@ Status PathService::bind_members(const CallContext& context, const std::shared_p
     return Error{Errc::invalid_argument, called +
                                              " includes this machine, which cannot call itself over the network: "
                                              "call it from a host that is no member"};
-  // A GROUP_CALL has more in front of its image than a CALL, with which fits() counts.
+  // A GROUP_CALL has a longer prologue than a CALL, with which fits() counts.
   const std::size_t more = group_prologue(group.members.size()) - kPrologue;
   group.sizes.request -= std::min(group.sizes.request, more);
   if (Status small = fits(needed, group.sizes, "to " + called); !small) return small;
@@ -53,7 +54,7 @@ Status PathService::bind_members(const CallContext& context, const std::shared_p
       });
       return static_cast<std::size_t>(std::ranges::count_if(bound, &Status::operator bool));
     };
-    // Nobody waits long for members that may be dead, where most are there.
+    // If most members are there, the client does not wait long for the others, which may be dead.
     std::size_t there = bind(kFirstPatience);
     if (there <= bound.size() / 2) there = bind(kRebindPatience);
     if (there != 0) {
@@ -64,7 +65,7 @@ Status PathService::bind_members(const CallContext& context, const std::shared_p
       if (there != bound.size()) seek_unbound(*path->members);
       return {};
     }
-    // None: why not tells whoever imports most where somebody was there to ask.
+    // None is bound. The reason of a member that could be asked tells more than that of one that could not be reached.
     const auto told =
         std::ranges::find_if(bound, [](const Status& one) { return one.code() != Errc::remote_unavailable; });
     const Status& why = told != bound.end() ? *told : bound.front();
@@ -98,8 +99,8 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
   auto made = std::make_shared<Path>(*this, host, CallAccounts(), path.hash, nullptr);
   const auto key = bind_at(nullptr, host, at, members.message, patience);
   if (!key) return key.error();
-  // What a member is called with, the others of its group see. One of them could give it out as its own, to have the
-  // first one execute a call in another client's binding.
+  // The members of a group see each other's keys. One could give out another's key as its own, so that that member
+  // executes a call in another client's binding.
   made->bound(*key);
   if (!bound_as_member(made)) return Error{Errc::bad_message, at + " has the boot id of another one"};
   std::lock_guard lock(members.mutex);
@@ -108,8 +109,8 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
   return {};
 }
 
-/// As bound_at(), unless a path of some group leads to another host with the same boot id. Both are one step, because
-/// two members may answer at the same moment.
+/// As bound_at(), unless a path of some group leads to another host with the same boot id. The check and the listing
+/// are one step, because two members may answer at the same moment.
 bool PathService::bound_as_member(const std::shared_ptr<Path>& path) {
   std::lock_guard lock(mutex_);
   const bool of_another = std::any_of(paths_.begin(), first_of(paths_, 1), [&](const auto& one) {
@@ -125,7 +126,7 @@ void PathService::rebind(bool all) {
   using Seat = std::pair<std::shared_ptr<Path>, std::size_t>;
   std::map<HostAddress, std::vector<Seat>> by_host;
   std::vector<const std::vector<Seat>*> hosts;
-  std::vector<std::shared_ptr<Path>> groups;  // let go of after the locks
+  std::vector<std::shared_ptr<Path>> groups;  // released after the locks
   try {
     {
       std::lock_guard lock(mutex_);
@@ -145,7 +146,8 @@ void PathService::rebind(bool all) {
   }
   const milliseconds limit = patience(kRebindPatience, options_.keepalive, hosts.size());
   for_each_host(hosts.size(), [&](std::size_t i) {
-    // Where nobody is, only one of them waits for an answer. What a host is too slow for waits for the next keepalive.
+    // If a host cannot be reached, only the first bind to it waits. What a host is too slow for waits for the next
+    // keepalive.
     const Turn turn(limit);
     for (const auto& [path, member] : *hosts[i])
       if (bind_member(*path, member, limit).code() == Errc::remote_unavailable || turn.over()) return;
@@ -170,7 +172,7 @@ void PathService::Answers::said(HostAddress member, Errc outcome, std::span<cons
     std::ranges::copy(answer->image.first(text_size_), text_.begin());
   }
   if (!answer->ended) return;
-  // Who is a member does not change, so that this needs no lock.
+  // The list of hosts does not change, so this needs no lock.
   const auto& all = members_.all;
   const auto who = std::ranges::find(all, member, &Members::Member::host);
   if (who != all.end()) ended_.set(static_cast<std::size_t>(who - all.begin()));
@@ -211,7 +213,7 @@ std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::
   return failed(wanting(sent) ? what_wants(sent) : Errc::call_failed);
 }
 
-/// The broker's thread goes on to bind those that are not bound.
+/// Has the broker's own thread bind the members that are not bound.
 void PathService::seek_unbound(Members& members) {
   {
     std::lock_guard lock(members.mutex);
@@ -225,7 +227,8 @@ void PathService::want_rebind() {
   if (on_work) on_work();
 }
 
-/// Members that have answered that they know nothing of the binding are bound anew at once, but not all the time.
+/// Members that have answered that they do not know the binding are bound again at once, but not more often than each
+/// kRebindPause.
 void PathService::note_lost(Members& members, const Answers& answers) {
   bool any = false;
   {
@@ -247,7 +250,7 @@ NetworkPath::CallResults PathService::call_first(Path& path, const CallPrologue&
   std::size_t size = 0;
   Answers answers(*path.members);
   if (const std::uint16_t status = call_members(path, prologue, image, reply, size, answers); status != 0) {
-    // Too few have answered: what one of them has said tells more than that.
+    // Too few members have answered: the error of one of them tells more than that.
     if (status != failed(Errc::call_failed) || answers.failure() == 0) return {.status = status, .ended = false};
     (void)results.assign(answers.text());
     return {.status = answers.failure(), .ended = false};

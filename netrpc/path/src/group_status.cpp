@@ -19,7 +19,7 @@ void append_text(std::string& to, std::string_view text) {
   to += text;
 }
 
-/// As Groups has it (libclient/network_path.lrpc). The largest, with 64 members, fits in its results.
+/// In the format of Groups (libclient/network_path.lrpc). The largest binding, with 64 members, fits in the results.
 std::string encode(const GroupBinding& binding) {
   std::string bytes;
   shim::append_number(bytes, binding.number);
@@ -51,7 +51,7 @@ std::string PathService::Members::why_not(const Error& error, std::string_view a
 
 std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user, std::uint64_t after,
                                                       std::size_t most) const {
-  std::vector<std::shared_ptr<Path>> found;  // let go of after the lock
+  std::vector<std::shared_ptr<Path>> found;  // released after the lock
   {
     std::lock_guard lock(mutex_);
     found.reserve(groups_.size());
@@ -79,7 +79,7 @@ std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user,
 
 void PathService::Groups(CallContext& context, std::uint64_t after, Buffer& bindings) {
   const uid_t user = context.caller().uid;
-  constexpr std::size_t kAtOnce = 64;  // no more of them are worth the time of a call
+  constexpr std::size_t kAtOnce = 64;  // bounds the time of a call
   std::string all;
   for (const GroupBinding& one : group_bindings(user != kRoot ? std::optional(user) : std::nullopt, after, kAtOnce)) {
     const std::string bytes = encode(one);

@@ -59,7 +59,7 @@ class Reader : public shim::ByteReader {
     nonce(key.nonce);
     return key;
   }
-  /// `message`, of which these bytes are to be all.
+  /// `message`, if these bytes were exactly one.
   template <class Message>
   [[nodiscard]] std::optional<Message> whole(Message message) const noexcept {
     return done() ? std::optional(std::move(message)) : std::nullopt;

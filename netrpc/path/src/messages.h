@@ -42,7 +42,7 @@ enum class Command : std::uint16_t { bind = 1, call = 2, unbind = 3, ping = 4, g
 
 inline constexpr std::size_t kPrologue = 56;
 inline constexpr std::size_t kReplyPrologue = 8;
-/// Of the image parameters of NetworkPath.
+/// The longest image, as in NetworkPath.
 inline constexpr std::size_t kMaxImage = 16 * 1024;
 /// A whole CALL, or its reply, at most.
 inline constexpr std::size_t kMaxCallMessage = kPrologue + kMaxImage;
@@ -102,20 +102,20 @@ struct PingAnswer {
 [[nodiscard]] std::string encode(const PingMessage& message);
 [[nodiscard]] std::string encode(const PingAnswer& message);
 [[nodiscard]] std::string encode_unbind(const BindingKey& key);
-/// Of a CALL with an image of `size` bytes, which the caller puts behind it.
+/// The prologue of a CALL with an image of `size` bytes, which the caller appends.
 void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<std::byte, kPrologue> to) noexcept;
-/// Of a GROUP_CALL with these keys, at most kMaxMembers; that of `prologue` does not go along. Has group_prologue()
-/// bytes.
+/// The prologue of a GROUP_CALL with these keys, at most kMaxMembers; the key of `prologue` is not sent. Writes
+/// group_prologue() bytes.
 void encode_group_prologue(const CallPrologue& prologue, std::span<const BindingKey> keys, std::size_t size,
                            std::span<std::byte> to) noexcept;
 void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
                            std::span<std::byte, kReplyPrologue> to) noexcept;
 
-// The reverse, over hostile bytes in private memory. nullopt: not such a message, to the last byte.
+// The reverse, over hostile bytes in private memory. nullopt: the bytes are not exactly one such message.
 [[nodiscard]] std::optional<BindMessage> decode_bind(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<BindAnswer> decode_bind_answer(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<CallMessage> decode_call(std::span<const std::byte> bytes) noexcept;
-/// As one to the member with this boot id; where none of the keys is meant for it, the key has the boot id 0.
+/// As a CALL to the member with this boot id. If no key has this boot id, the key of the result has boot id 0.
 [[nodiscard]] std::optional<CallMessage> decode_group_call(std::span<const std::byte> bytes,
                                                            std::uint64_t boot) noexcept;
 [[nodiscard]] std::optional<CallAnswer> decode_call_answer(std::span<const std::byte> bytes) noexcept;

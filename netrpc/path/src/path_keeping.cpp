@@ -1,4 +1,4 @@
-// What the broker's own threads do for the client's half: keepalives, and news of ended paths for other hosts.
+// What the broker's own threads do for the client's half: keepalives and UNBINDs.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -60,9 +60,10 @@ void PathService::send_unbinds() {
     } catch (const std::bad_alloc&) {
       in_vain = true;
     }
-    // Not now, then: not to be waited for again before the next keepalive. Unless the host only takes its time.
+    // If the host did not answer, its UNBINDs wait for the next keepalive. If it is only slow, the next round sends
+    // them.
     std::lock_guard lock(mutex_);
-    // What is left is older than what has come meanwhile.
+    // These are older than those that have come meanwhile.
     Unbinds& rest = in_vain ? unsent_ : unbinds_;
     rest.splice(rest.begin(), unbinds, one, unbinds.end());
   });
@@ -95,7 +96,7 @@ void PathService::bound_unbinds_locked() noexcept {
 
 void PathService::retry_unbinds(Clock::time_point now) {
   std::unique_lock lock(mutex_);
-  std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
+  std::set<HostAddress> in_use;  // there our keepalives keep also unused bindings alive
   for (const auto& [place, weak] : paths_) in_use.insert(place.second->host);
   for (Unbinds* const left : {&unsent_, &unbinds_}) {
     std::erase_if(*left, [&](const Unbind& one) {
@@ -112,11 +113,11 @@ void PathService::ping() {
   using Paths = std::vector<std::shared_ptr<Path>>;
   std::map<HostAddress, Paths> sorted;
   std::vector<std::pair<HostAddress, Paths>> by_host;
-  std::shared_ptr<Path> held;  // not let go of under the lock, whatever happens
+  std::shared_ptr<Path> held;  // so that it is never released under the lock
   {
     std::lock_guard lock(mutex_);
     for (const auto& [place, weak] : paths_) {
-      // One of a group's that has ended is rebind()'s.
+      // The path to a group's member that has ended is for rebind().
       if (place.first == 0 && place.second->ended.load(std::memory_order_acquire)) continue;
       held = weak.lock();
       if (held != nullptr) sorted[held->host].push_back(std::move(held));
@@ -140,7 +141,7 @@ void PathService::ping() {
 void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, milliseconds usual) {
   std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
   if (const std::size_t most = std::clamp<std::size_t>(options_.named, 1, kMaxPinged); paths.size() > most) {
-    // The others are kept alive by these, and asked about next: whose turn has not been for longest comes first.
+    // This PING keeps the others alive, too, and a later one names them: those named longest ago come first.
     const auto end = paths.begin() + static_cast<std::ptrdiff_t>(most);
     std::ranges::nth_element(paths, end, {}, [](const auto& path) { return path->asked_; });
     paths.erase(end, paths.end());
@@ -161,7 +162,7 @@ void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>>
       transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit, {});
   {
     std::lock_guard lock(mutex_);
-    // It was not asked, or may not have been: neither a sign of life nor a silence, but soon to be asked.
+    // The host was not asked, or perhaps not: no sign of life, and no silence; but it is asked again soon.
     if (unsent(sent) || sent == Errc::call_lost) {
       silence_.missed(host);
       return;

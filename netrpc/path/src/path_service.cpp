@@ -21,18 +21,18 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = PathService::Clock;
 
-/// Beyond the time that the other host itself may take for a BIND.
+/// Longer than the other host itself may take for a BIND.
 constexpr milliseconds kBindPatience{30'000};
-/// Between two BINDs for a name that is waited for, at least.
+/// The shortest pause between two BINDs for a name that a client waits for.
 constexpr milliseconds kBindPause{250};
-/// Of the first words with a host, while a binding is made.
+/// For the first command to a host, before a binding is made.
 constexpr milliseconds kAgreePatience{5'000};
 /// Until a host to which there is no way is tried again.
 constexpr milliseconds kNoWayPause{100};
 
 using server::failed;
 
-/// What a command to `at` has come to, while binding.
+/// The outcome of a command to `at`, while binding.
 Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::ok) return {};
   if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
@@ -120,7 +120,7 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
     vain_.answered(user, *address);
   }
   if (!met) return raise(refusal(met.error()));
-  // Before the other host binds: where there is no memory for it afterwards, that host is told.
+  // The path exists before the other host binds: if memory runs out afterwards, the path's end tells that host.
   auto path = make_path(*address);
   const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience, &path->accounts);
   if (!key) return raise(refusal(key.error()));
@@ -132,7 +132,7 @@ Status PathService::agree_with(HostAddress host, const std::string& at, const Ne
   MessageSizes carried;
   Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
   if (met == Errc::timed_out || met == Errc::host_unreachable || met == Errc::call_lost)
-    met = Errc::peer_gone;  // it has nothing to wait for
+    met = Errc::peer_gone;  // all mean the same here
   if (unsent(met)) return reached(met, at).error();
   if (met != Errc::ok)
     return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};
@@ -150,7 +150,7 @@ void PathService::list_locked(const std::shared_ptr<Path>& path) {
   paths_.emplace(place_of(*path), path);
 }
 
-/// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
+/// The other host waits for a name for some seconds only: for a client that waits longer, this repeats the BIND.
 Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress host, const std::string& at,
                                         BindMessage message, milliseconds patience, const CallAccounts* counted) {
   const auto began = Clock::now();
@@ -175,18 +175,18 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
     if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};
     if (answer->code == Errc::ok) return answer->key;
-    // Nobody is to wait for a name for a client that has gone.
+    // Nobody waits for a name for a client that has gone.
     const bool waits = caller != nullptr && !caller->abandoned();
     if (answer->code != Errc::name_unknown || message.wait_ms == 0 || !waits)
       return Error{answer->code, at + ": " + answer->text};
-    // A host where as many wait already as may answers at once.
+    // A host that has as many waiting BINDs as it may have answers at once.
     if (Clock::now() - asked < kBindPause)
       std::this_thread::sleep_for(std::min(kBindPause, milliseconds(message.wait_ms)));
   }
 }
 
-/// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time
-/// is over, or the path's, or `caller` (null: nobody) does not wait any more.
+/// Makes a CALL. While there is no way to the host, nothing has been executed: repeats the CALL until its time is over,
+/// the path ends, or `caller` (null: nobody) no longer waits.
 Errc PathService::deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                           std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const milliseconds limit(prologue.remaining_ms);
@@ -236,7 +236,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (!answer || !results.assign(answer->image)) {
-    // Whether it was executed nobody knows; that no later one is, is certain.
+    // Nobody knows whether the call was executed; no later one is.
     path.ended.store(true, std::memory_order_release);
     return Results{.status = failed(Errc::call_failed), .ended = true};
   }
@@ -253,7 +253,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   const Share share = path.accounts.call();
   if (path.ended.load(std::memory_order_acquire) || !share.granted()) return;
   std::array<std::byte, 64> reply;
-  // Its deadline is all that it has of its sender, who does not wait.
+  // The sender does not wait: only the deadline limits the call.
   std::uint32_t left_ms = 0;
   if (const auto left = context.remaining()) {
     const auto rounded = std::chrono::ceil<milliseconds>(*left).count();
@@ -276,7 +276,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
                             std::span(request).first(kPrologue + image.size()), reply, size);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
-  if (sent == Errc::timed_out && left_ms != 0) return;  // lost, as one-way calls may be whose deadline is over
+  if (sent == Errc::timed_out && left_ms != 0) return;  // lost: a one-way call may be, once its deadline is over
   if (wanting(sent) || sent == Errc::call_lost) return;
   if (!answer || answer->ended) path.ended.store(true, std::memory_order_release);
 }
@@ -294,14 +294,14 @@ PathService::Path::Path(PathService& service, HostAddress at, CallAccounts count
 PathService::Path::~Path() { service_.let_go(*this); }
 
 void PathService::let_go(Path& path) noexcept {
-  path.claim_.reset();  // whoever sees that there is a path less may bind another one
+  path.claim_.reset();  // first: a client that sees one path less may bind another
   {
     std::lock_guard lock(mutex_);
     paths_.erase(place_of(path));
     groups_.erase(place_of(path));
     if (path.foreign) --foreign_;
     if (path.key() == BindingKey()) return;
-    // Also if it has ended for us: the other host may not know.
+    // Even if the path has ended here: the other host may not know.
     path.unbind_.front().since = options_.now();
     unbinds_.splice(unbinds_.end(), path.unbind_);
   }
@@ -315,7 +315,7 @@ void PathService::client_gone(std::uint64_t binding) noexcept {
     unbinds.push_back({path.host, path.key(), options_.now()});
   };
   try {
-    std::shared_ptr<Path> group;  // goes after the lock
+    std::shared_ptr<Path> group;  // released after the lock
     std::unique_lock lock(mutex_);
     for (Listed* const listed : {&paths_, &groups_})
       for (auto one = first_of(*listed, binding); one != first_of(*listed, binding + 1); ++one)

@@ -31,7 +31,7 @@ class PathService {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// What another host is to be told.
+  /// A binding that nobody uses any more, of which its server's host must be told.
   struct Unbind {
     HostAddress host;
     BindingKey key;
@@ -43,22 +43,22 @@ class PathService {
   /// The object behind a client's handle: one binding at a server's host, or a binding to a group.
   class Path {
    public:
-    /// `claim` null: it is a path of a group's.
+    /// `claim` null: it is the path to a group's member.
     Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of, std::unique_ptr<Claim> claim);
     Path(const Path&) = delete;
     Path& operator=(const Path&) = delete;
-    /// The client has closed it, or has gone: the other host is told, later and by another thread.
+    /// The client has closed it, or has gone. Another thread tells the other host later.
     ~Path();
-    /// The other host has bound it. Before anybody else knows of it.
+    /// The other host has bound it. Called before any other thread knows of the path.
     void bound(const BindingKey& given) noexcept { unbind_.front().key = given; }
     [[nodiscard]] const BindingKey& key() const noexcept { return unbind_.front().key; }
-    /// Whose it is, unless it is a path of a group's.
+    /// The client's user. Not for the path to a group's member.
     [[nodiscard]] uid_t user() const noexcept { return claim_->user; }
 
     const HostAddress host;       ///< Or a group's address.
-    const CallAccounts accounts;  ///< Empty, if it is a path of a group's.
+    const CallAccounts accounts;  ///< Empty for the path to a group's member.
     const std::uint64_t hash;
-    const std::uint64_t local_binding;        ///< Of the client, with which this ends. 0: it is a path of a group's.
+    const std::uint64_t local_binding;        ///< The client's; the path ends with it. 0: to a group's member.
     std::unique_ptr<Members> members;         ///< Of a group. Null: it is a path to one host.
     std::unique_ptr<ForeignBinding> foreign;  ///< To a server that speaks another protocol; then there is no key.
     std::atomic<bool> ended{false};           ///< No call on it reaches its server any more.
@@ -70,7 +70,7 @@ class PathService {
     PathService& service_;
     std::unique_ptr<Claim> claim_;
     std::uint64_t asked_ = 0;  ///< The last round of ping() that has asked about it.
-    Unbinds unbind_;           ///< One, made with the path, so that its end needs no memory.
+    Unbinds unbind_;           ///< One element, made with the path, so that the path's end needs no memory.
   };
 
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
@@ -95,10 +95,9 @@ class PathService {
 
   // For the broker's own threads: send_unbinds() for one, the others for another one.
 
-  /// Asks every host to which paths lead whether they still do.
+  /// Asks every host to which paths lead whether the bindings still exist.
   void ping();
-  /// Binds anew at members of groups where there is no path at present: at all of them, or at those that have answered
-  /// that they know nothing of it.
+  /// Binds again those members of groups that are not bound: all of them, or only those that are marked as lost.
   void rebind(bool all);
   [[nodiscard]] bool any_lost() const noexcept { return lost_.load(std::memory_order_acquire); }
   /// Tells hosts which of their bindings nobody uses any more.
@@ -106,19 +105,19 @@ class PathService {
   /// Has send_unbinds() try again what did not get through; what its host has dropped by itself by `now` is forgotten.
   void retry_unbinds(Clock::time_point now);
   [[nodiscard]] bool any_unbinds() const;
-  /// Until the next ping().
+  /// How long to wait for the next ping().
   [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::size_t paths() const;
-  /// Those of `user` (none: of everybody) whose numbers are over `after`, by their numbers; at most `most` of them.
+  /// The bindings to groups of `user` (nullopt: of all users) with numbers above `after`, by number; at most `most`.
   [[nodiscard]] std::vector<GroupBinding> group_bindings(std::optional<uid_t> user, std::uint64_t after = 0,
                                                          std::size_t most = ~std::size_t{}) const;
 
   /// Called, on any thread, when there is something for send_unbinds() or rebind().
   std::function<void()> on_work;
-  /// Called, on any thread, with the local binding of a path that leads nowhere any more: it is to be ended.
+  /// Called, on any thread, with the local binding of a path that has ended: the binding must end, too.
   std::function<void(std::uint64_t binding)> on_ended;
-  /// The client with this local binding has gone. If calls of it are under way the other hosts are told now, and not
-  /// when these have returned: their procedures may wait for just that.
+  /// The client with this local binding has gone. Tells the other hosts now, although calls may be under way: their
+  /// procedures may wait for just that.
   void client_gone(std::uint64_t binding) noexcept;
 
  private:
@@ -137,16 +136,16 @@ class PathService {
   };
   /// Errors: message_too_long, which names the procedure and says by how much. `way`: "to ...", for its text.
   [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
-  /// All that is needed before a BIND: the other host is there, and messages fit. `at`: "host 'NAME'".
+  /// Checks what a BIND needs: the other host is there, and messages fit. `at`: "host 'NAME'".
   [[nodiscard]] Status agree_with(HostAddress host, const std::string& at, const Needed& needed,
                                   std::chrono::milliseconds patience);
-  /// `caller` null: nobody waits for it. Each question to the host counts in `counted`; null: in nobody's.
+  /// `caller` null: no client waits. Each question to the host counts in `counted`; null: in no account.
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext* caller, HostAddress host, const std::string& at,
                                            BindMessage message, std::chrono::milliseconds patience,
                                            const CallAccounts* counted = nullptr);
-  /// It has been bound: from now on it is kept alive, and asked about.
+  /// The path has been bound: from now on keepalives name it.
   void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
-  /// No more of them than there may be paths: of the host with the most, the oldest go.
+  /// Drops UNBINDs beyond max_paths: the oldest ones, of the hosts with the most.
   void bound_unbinds_locked() noexcept;
   void list_locked(const std::shared_ptr<Path>& path);
 
@@ -155,19 +154,19 @@ class PathService {
   /// Errors: those of ForeignServers::bind(), limit_reached.
   [[nodiscard]] Result<std::unique_ptr<ForeignBinding>> bind_foreign(ForeignServers::Wanted& wanted,
                                                                      const CallAccounts& accounts);
-  /// `caller` null: nobody waits for it.
+  /// `caller` null: no client waits.
   [[nodiscard]] static NetworkPath::CallResults call_foreign(const CallContext* caller, const Path& path,
                                                              std::uint16_t number, std::chrono::milliseconds limit,
                                                              std::span<const std::byte> image, Buffer* results);
 
   // Of groups (group_paths.cpp).
 
-  /// At all members that are there; an error if there is none.
+  /// Binds at all members that are there; an error if there is none.
   [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
                                     Group group, const Needed& needed, BindMessage message);
   /// False: it is not bound, because another host has its boot id.
   [[nodiscard]] bool bound_as_member(const std::shared_ptr<Path>& path);
-  /// What it comes to is said of the member from then on.
+  /// Keeps the outcome in the member's `why`.
   [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
   [[nodiscard]] Status bind_member_at(Path& path, std::size_t member, HostAddress host, const std::string& at,
                                       std::chrono::milliseconds patience);
@@ -177,10 +176,11 @@ class PathService {
   void note_lost(Members& members, const Answers& answers);
   [[nodiscard]] NetworkPath::CallResults call_first(Path& path, const CallPrologue& prologue,
                                                     std::span<const std::byte> image, Buffer& results);
-  /// `status`: of the whole call.
+  /// Returns the status of the whole call.
   [[nodiscard]] std::uint16_t call_members(Path& path, CallPrologue prologue, std::span<const std::byte> image,
                                            std::span<std::byte> reply, std::size_t& size, Answers& answers);
-  /// For calls on `path`: its client has gone, and the host, which is told so, has had `silence` since to end them.
+  /// For calls on `path`: whether its client has gone more than `silence` ago. The host has been told, and had that
+  /// time to end them.
   [[nodiscard]] Gone gone(const Path& path) const {
     return [this, &path] { return options_.now() - path.left.load() > options_.silence; };
   }
@@ -192,9 +192,9 @@ class PathService {
   [[nodiscard]] static bool unsent(Errc sent) noexcept {
     return sent == Errc::system_error || sent == Errc::message_too_long;
   }
-  /// Whether a command was not served for want of something, there or here.
+  /// Whether a command was not served because something was lacking on either host, or because it was too long.
   [[nodiscard]] static bool wanting(Errc sent) noexcept { return sent == Errc::limit_reached || unsent(sent); }
-  /// What its caller is told then.
+  /// The error for the caller then.
   [[nodiscard]] static Errc what_wants(Errc sent) noexcept {
     return sent == Errc::message_too_long ? sent : Errc::limit_reached;
   }
@@ -205,21 +205,21 @@ class PathService {
   const std::uint64_t boot_;
   Accounts accounts_;
   mutable std::mutex mutex_;
-  /// By their local bindings; one has several for a moment, while another path takes the place of the last one. Those
-  /// that are listed exist: a path leaves the list, under the lock, before it ends.
+  /// By local binding. A binding has several paths for a moment, while a new path replaces the last one. Listed paths
+  /// exist: a path leaves the list, under the lock, before it ends.
   using Listed = std::map<std::pair<std::uint64_t, const Path*>, std::weak_ptr<Path>>;
   [[nodiscard]] static Listed::key_type place_of(const Path& path) noexcept { return {path.local_binding, &path}; }
   [[nodiscard]] static Listed::iterator first_of(Listed& listed, std::uint64_t binding) noexcept {
     return listed.lower_bound({binding, nullptr});
   }
   Listed paths_;
-  Listed groups_;                  ///< Those of `paths_` are to hosts alone.
+  Listed groups_;                  ///< Paths to groups; those in `paths_` lead to single hosts.
   std::size_t foreign_ = 0;        ///< How many paths lead to foreign servers.
   std::atomic<bool> lost_{false};  ///< There is something for rebind().
   PeerSilence silence_;            ///< Of the hosts to which paths lead.
-  VainHosts vain_;                 ///< That imports have asked.
+  VainHosts vain_;                 ///< Hosts that imports have asked.
   Unbinds unbinds_;
-  Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.
+  Unbinds unsent_;  ///< UNBINDs that wait for the next keepalive.
 };
 
 }  // namespace lrpc::netpath

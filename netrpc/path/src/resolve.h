@@ -7,9 +7,9 @@
 
 namespace lrpc::netpath {
 
-/// Of an IPv4 address in numbers, or of a name, which getaddrinfo(3) looks up. May block as long as that does. Errors:
-/// invalid_argument (an IPv6 address, or a multicast address, which is a group's), remote_unavailable (no address is
-/// known).
+/// The address of `host`: an IPv4 address in numbers, or a name, which getaddrinfo(3) looks up. May block as long as
+/// that does. Errors: invalid_argument (an IPv6 address, or a multicast address, which is a group's),
+/// remote_unavailable (no address is known).
 [[nodiscard]] Result<HostAddress> resolve(const std::string& host);
 
 }  // namespace lrpc::netpath

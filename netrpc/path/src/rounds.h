@@ -12,12 +12,12 @@
 
 namespace lrpc::netpath {
 
-/// Hosts that are spoken to at once by one of the broker's own threads and its helpers.
+/// Hosts to which one of the broker's own threads and its helpers speak at once.
 inline constexpr std::size_t kHostsAtOnce = 16;
 inline constexpr std::chrono::milliseconds kLeastPatience{200};
 
-/// Runs `one` for every number below `count`, some at a time: a host that does not answer does not hold up the others.
-/// One for which there is no memory is left out, this time.
+/// Runs one(i) for every number below `count`, several at a time, so that a host that does not answer does not delay
+/// the others. One for which there is no memory is left out.
 template <class F>
 void for_each_host(std::size_t count, const F& one) {
   std::atomic<std::size_t> next{0};
@@ -37,7 +37,7 @@ void for_each_host(std::size_t count, const F& one) {
   work();
 }
 
-/// How long one host may keep a round waiting, with all that it is told or asked, although it answers each time, and
+/// Limits how long one host delays a round, with everything that it is told or asked, if it answers each time, but
 /// late.
 class Turn {
  public:
@@ -48,7 +48,8 @@ class Turn {
   const std::chrono::steady_clock::time_point until_;
 };
 
-/// So that a round over that many hosts takes no longer than a keepalive, even if none of them answers.
+/// How long to wait for a host's answer, at most `most`. A round over that many hosts takes no longer than a keepalive,
+/// even if none of them answers.
 inline std::chrono::milliseconds patience(std::chrono::milliseconds most, std::chrono::milliseconds keepalive,
                                           std::size_t hosts) {
   const auto rounds = static_cast<std::chrono::milliseconds::rep>(hosts / kHostsAtOnce + 1);

@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The longest that one BIND waits for a name here; who is ready to wait longer asks again.
+/// The longest that one BIND waits for a name here; for a client that waits longer, its host repeats the BIND.
 constexpr milliseconds kLongestWait{10'000};
-/// Between two looks for an A-stack whose earlier caller has gone on without its result: at first, and at most. A call
-/// without a limit counts its pauses: a machine that stood still meanwhile has let nobody finish.
+/// The first and the longest pause between two attempts to take an A-stack, while abandoned calls hold them. A call
+/// without a limit counts its pauses: no call finishes while the machine stands still.
 constexpr milliseconds kAStackPause{1};
 constexpr milliseconds kLongestAStackPause{20};
 
@@ -35,8 +35,8 @@ std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
   return message.size();
 }
 
-/// What another host may read of an error: a clerk's word and what does not fit are meant for it; the rest tells of
-/// this machine's paths and processes, and its code is enough.
+/// The part of an error that another host may read. A clerk's refusal and a mismatch of interfaces are meant for it;
+/// other texts tell of this machine's paths and processes, so it gets their codes only.
 Error for_strangers(Error error) {
   const bool meant = error.code == Errc::not_permitted || error.code == Errc::interface_mismatch ||
                      error.code == Errc::version_mismatch || error.code == Errc::hash_mismatch;
@@ -63,15 +63,15 @@ class ServedHosts::Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
   ~Served() {
-    // Who was refused is not counted, so nothing keeps the host for it: it may have gone since.
+    // A refused command is not counted, so it does not keep the host, which may have gone since.
     if (!share_.granted()) return;
     std::lock_guard lock(hosts_.mutex_);
-    // It is there: no host with commands under way is swept away.
+    // The host is there: sweep() removes none with commands under way.
     share_.give();
     if (unused()) hosts_.hosts_.erase(at_);
   }
   [[nodiscard]] bool granted() const noexcept { return share_.granted(); }
-  /// If granted.
+  /// Precondition: granted().
   [[nodiscard]] Host& host() const noexcept { return at_->second; }
 
  private:
@@ -82,7 +82,7 @@ class ServedHosts::Served {
   Share share_;
 };
 
-/// Nobody else comes by them any more but who is in a call.
+/// Only calls under way still refer to these bindings; they end.
 ServedHosts::Gone::~Gone() {
   for (const auto& [id, remote] : bindings)
     if (remote.use_count() > 1) remote->binding.end();
@@ -93,7 +93,7 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
   const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
   size = 0;
   if (static_cast<Command>(command) == Command::unbind) {
-    // Not counted: where all that the host may have are calls, their end is to come through.
+    // Not counted, so that it is served even if calls take all commands that the host may have.
     const auto key = decode_unbind(request);
     if (!key) return refused(Errc::bad_message);
     return unbind(from, *key), std::uint16_t{0};
@@ -122,8 +122,8 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
   return refused(Errc::bad_message);
 }
 
-/// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the
-/// caller. False: it is an earlier life that speaks, and its command is served late.
+/// A host that has another boot id than before has forgotten its bindings: they move to `gone`, which the caller
+/// destroys outside of the lock. False: the command is of an earlier life, and late.
 bool ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Gone& gone) {
   if (host.boot == boot) return true;
   if (arrived < host.since) return false;
@@ -139,7 +139,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   const auto refused = [&](const Error& error) {
     return put(encode(BindAnswer{error.code, {}, error.message()}), reply);
   };
-  // What is not exported to the network is not there for it, whatever this machine has.
+  // A name that is not exported to the network is unknown to it, whatever this machine has.
   if (!shim::valid_name(message.name) || message.name == shim::kNetworkName || !options_.exported ||
       !options_.exported(message.name))
     return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
@@ -148,8 +148,8 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   auto gone = std::make_optional<Gone>();
   Share binds;
   Share binding_of_all;
-  // A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
-  // choice: only so many wait, of one host no more than its share.
+  // A BIND that waits for a name holds a thread and a connection to the nameserver, and the other host chooses the
+  // names: so the number of waiting BINDs is limited, and each host has its share.
   Share waits;
   {
     std::lock_guard lock(mutex_);
@@ -175,7 +175,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
   auto binding = client::RawBinding::import(message.name, message.interface.view(), from, import);
 
   if (!binding) return refused(for_strangers(binding.error()));
-  std::shared_ptr<Remote> remote;  // goes after the lock
+  std::shared_ptr<Remote> remote;  // destroyed after the lock
   std::lock_guard lock(mutex_);
   if (host.boot != message.client_boot) return refused(restarted);
   const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
@@ -209,7 +209,7 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
   if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
   const auto procedures = remote->binding.procedures();
   const bool handles = prologue.procedure < procedures.size() && procedures[prologue.procedure].handles;
-  if (to_group && handles) {  // the caller's library refuses such calls, and need not be ours
+  if (to_group && handles) {  // the other host's library may not refuse such calls
     const std::size_t size = put(kNoHandles, reply.subspan(kReplyPrologue));
     const std::uint16_t status = failed(Errc::not_supported);
     return answer(size == 0 ? status : static_cast<std::uint16_t>(status | shim::call_status::kTold), false, size);
@@ -217,7 +217,7 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
 
   const bool limited = prologue.remaining_ms != 0;
   milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;
-  std::optional<Clock::time_point> until;  // the clock is looked at when there is something to wait for
+  std::optional<Clock::time_point> until;  // set when there is something to wait for
   milliseconds patience = astack_patience;
   const auto room = reply.subspan(kReplyPrologue);
   std::size_t size = 0;
@@ -279,10 +279,11 @@ std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& me
 }
 
 void ServedHosts::forget(HostAddress address, Arrival last) {
-  Gone gone;  // their numbers are unlike, so all go over
+  Gone gone;  // binding ids are unique, so merge() moves all
   std::lock_guard lock(mutex_);
   for (auto host = hosts_.begin(); host != hosts_.end();) {
-    // A life whose first command came after that is the new one: what the life before had went then.
+    // If the first command of its present life came after `last`, that is the new life: the former one's bindings went
+    // then.
     const bool meant = std::get<HostAddress>(host->first) == address && host->second.since <= last;
     if (meant) {
       gone.bindings.merge(host->second.bindings);
@@ -304,8 +305,8 @@ void ServedHosts::sweep(Clock::time_point now) {
       const bool unknown = host->second.names_all && now - at->second->named > options_.forget;
       if (silent || unknown || at->second->binding.revoked()) gone.bindings.insert(bindings.extract(at));
     }
-    // A command that is being served keeps the host, and not its bindings. Who has neither is not remembered, however
-    // long silent ones are.
+    // A command that is being served keeps the host, but not its bindings. A host with neither is not remembered,
+    // whatever `forget` is.
     host = bindings.empty() && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
   }
 }

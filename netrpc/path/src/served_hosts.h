@@ -16,7 +16,8 @@
 
 namespace lrpc::netpath {
 
-/// Thread-safe. One local binding a remote one, so that handles and their rundown stay each client's own.
+/// Thread-safe. Each remote binding has a local binding of its own, so that each client has its own handles and
+/// rundown.
 class ServedHosts {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,10 +27,10 @@ class ServedHosts {
   /// As RemoteService::serve().
   std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command, std::span<const std::byte> request,
                       std::span<std::byte> reply, std::size_t& size);
-  /// As RemoteService::peer_rebooted(): what the host's new life has meanwhile stays.
+  /// As RemoteService::peer_rebooted(): bindings of the host's new life stay.
   void forget(HostAddress host, Arrival last);
   /// Drops the bindings of hosts that have been silent, those whose servers are gone, and those that their host does
-  /// not name, because the answer to its BIND was lost.
+  /// not name in its PINGs, because the answer to its BIND was lost.
   void sweep(Clock::time_point now);
   void count(BrokerStatistics& statistics) const;
   /// Hosts of which something is remembered.
@@ -39,20 +40,20 @@ class ServedHosts {
   struct Remote {
     Remote(client::RawBinding imported, BindingKey given, std::uint64_t of, Share one) noexcept
         : counted(std::move(one)), binding(std::move(imported)), key(given), hash(of) {}
-    const Share counted;  ///< Among the bindings of all hosts, until its descriptors are closed.
+    const Share counted;  ///< In `bindings_`, until the descriptors of `binding` are closed.
     client::RawBinding binding;
     const BindingKey key;
     const std::uint64_t hash;
-    Clock::time_point named;  ///< By the host, last: it has the binding.
+    Clock::time_point named;  ///< When the host last named the binding, which shows that it has it.
   };
-  /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to
-  /// end.
+  /// A peer that has shown a host's key and a peer that only has its address are two hosts: neither can end the other's
+  /// bindings.
   using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
-  /// Found without memory.
+  /// To find a host without allocating.
   [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
   struct Host {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
-    Arrival since = 0;       ///< What arrived before is of earlier lives, unless it says `boot`.
+    Arrival since = 0;       ///< Commands that arrived before are of earlier lives, unless they say `boot`.
     Clock::time_point heard;
     bool names_all = false;  ///< A PING of its present life has named all bindings that it has.
     Holding commands;        ///< Being served.
@@ -61,8 +62,8 @@ class ServedHosts {
     std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
   };
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
-  /// Bindings that are nobody's any more; they are taken over by node, which needs no memory, and let go of at the end
-  /// of the scope. Outside of the lock: that may wait for the library's watcher. Calls in them that are under way end.
+  /// Bindings that no host has any more. Map nodes move in, which needs no memory. Destroyed outside of the lock, at
+  /// the end of a scope: that may wait for the library's watcher. Calls in them that are under way end.
   struct Gone {
     Bindings bindings{};
     Gone() = default;
@@ -71,14 +72,14 @@ class ServedHosts {
     ~Gone();
   };
   using Hosts = std::map<HostKey, Host, std::less<>>;
-  /// A command that is being served: counted in its host, which stays, from here to the end of the scope.
+  /// A command that is being served: it counts in its host, which stays as long as this lives.
   class Served;
 
   std::size_t bind(const Principal& from, Host& host, Arrival arrived, const BindMessage& message,
                    std::span<std::byte> reply);
   /// `to_group`: it came as a GROUP_CALL.
   std::size_t call(Host& host, const CallMessage& message, bool to_group, std::span<std::byte> reply);
-  /// If it is still the host's.
+  /// Drops the binding, if the host still has it.
   void drop(Host& host, const Remote& remote);
   void unbind(const Principal& from, const BindingKey& key);
   std::size_t ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply);

@@ -68,7 +68,7 @@ struct BrokerOptions {
   /// `silence` of that host, so that no binding ends here that the client still has. kNoLimit: never.
   std::chrono::milliseconds forget{90'000};
   /// Bindings that a keepalive names at most; those to one host take turns. Less than the default is for tests only:
-  /// the other host takes fewer names for all, and drops a binding that it has not been named for `forget`.
+  /// the other host takes a keepalive with fewer names as complete, and drops a binding not named for `forget`.
   std::size_t named = 1024;
   /// The time. For tests.
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;
@@ -114,7 +114,7 @@ class RemoteBroker final : public RemoteService {
 
   [[nodiscard]] std::uint64_t boot_id() const noexcept;
   [[nodiscard]] BrokerStatistics statistics() const;
-  /// All of them, by their numbers: at most max_paths members. Does not block for long.
+  /// All of them, by number: at most max_paths members. Does not block for long.
   [[nodiscard]] std::vector<GroupBinding> group_bindings() const;
 
  private:
