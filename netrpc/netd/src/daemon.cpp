@@ -22,15 +22,15 @@ namespace lrpc::netd {
 namespace {
 using netrpc::Shepherd;
 
-/// Callers' threads that have a ring of their own, in the sandbox, where no more rings can be made: they stay, since a
-/// thread that ends takes its ring along.
+/// Callers' threads that have a ring of their own in the sandbox, where no more rings can be made. They stay, because a
+/// thread's ring ends with it.
 constexpr std::size_t kCallers = 60;
 
 /// Buffers of each size, 730 KiB in all, so that some calls can go on when there is no memory.
 constexpr std::size_t kStock = 32;
 
-/// The kernel closes io_uring's sockets a little after the end of their process: an lrpc-netd that is started again at
-/// once finds the port of the one before in use, and tries so often to get it, at these intervals.
+/// The kernel closes io_uring's sockets a little after their process ends. So an lrpc-netd that is restarted at once
+/// finds its port in use, and tries to get it this often, at this interval.
 constexpr int kTries = 100;
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
@@ -43,8 +43,8 @@ void limit_to_descriptors(netpath::BrokerOptions& broker) {
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
 std::size_t most_sun_bindings() { return std::min<std::size_t>(shim::descriptor_limit() / 8, 4096); }
-/// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER:
-/// eight bindings are for those that come when it goes, and for those that are refused. No user has more than half.
+/// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER;
+/// eight bindings leave room for those that follow it, and for those that are refused. No user has more than half.
 ServerOptions options_for_users(std::size_t users) {
   ServerOptions options;
   options.max_bindings = std::clamp<std::size_t>(users * 8, 2, std::max<std::size_t>(shim::descriptor_limit() / 16, 2));
@@ -101,14 +101,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
     daemon->broker_ = std::move(brokered).value();
     daemon->service_->serve_with(*daemon->broker_);
     if (daemon->sun_) daemon->sun_->serve();
-    // Receives from here on, as this machine's only lrpc-netd: of two, which Ethernet and IP do not keep apart, each
-    // would answer what is said to the other.
+    // Receives only from here on, when this is the machine's only lrpc-netd: Ethernet and IP do not keep two apart, and
+    // each would answer messages for the other.
     if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started;
     daemon->serve_users();
     return {};
   });
   if (!serves) return serves.error();
-  daemon->register_programs();  // which must be taken back: not while a signal may end the process at once
+  daemon->register_programs();  // not above: a signal may end the process there, and these must be withdrawn
   return daemon;
 }
 
@@ -182,11 +182,11 @@ void Daemon::register_programs() {
         continue;
       }
       notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
-      if (made.code() == Errc::no_nameserver || made.code() == Errc::timed_out) return;  // nor of the others
+      if (made.code() == Errc::no_nameserver || made.code() == Errc::timed_out) return;  // the others would fail, too
     }
 }
 
-/// All sockets are open, no thread is started: from here on the daemon can get hold of little.
+/// All sockets are open, and no thread is started.
 Status Daemon::shut_itself_in() {
   if (!options_.sandbox) return sandbox::drop_capabilities(std::uint64_t{1} << CAP_NET_RAW);
   (void)engine_->prepare_rings(options_.threads + kCallers);
@@ -227,7 +227,7 @@ Daemon::~Daemon() {
   if (host_) decompose();
 }
 
-/// Whatever the patterns say, names of lrpc's own are this machine's.
+/// Names with lrpc's own prefix are never exported, whatever the patterns say.
 bool Daemon::is_exported(std::string_view name) const {
   if (name.starts_with(shim::kOwnPrefix)) return false;
   const std::string text(name);
@@ -238,7 +238,7 @@ bool Daemon::is_exported(std::string_view name) const {
 
 std::string Daemon::address() const { return to_string(host_->address()); }
 
-/// Inside the monitor, where nobody may wait for a log that is not read: the thread that has time for it is told.
+/// Called inside the monitor, where nothing may block on the log: another thread writes the text.
 void Daemon::notice(std::string text) {
   {
     const std::lock_guard lock(notices_mutex_);

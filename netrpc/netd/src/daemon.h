@@ -35,25 +35,25 @@ struct DaemonOptions {
       authorise{};                       ///< Who of this machine may call other hosts.
   std::vector<SunExport> sun{};          ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
   std::vector<SunImport> sun_imports{};  ///< Sun RPC programs that this machine's clients import.
-  std::uint16_t sun_port = 0;            ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
-  netrpc::HostAddress sun_address{};     ///< The same; not known: at all addresses of this machine.
+  std::uint16_t sun_port = 0;            ///< Port of `sun`, which rpcbind tells clients. 0: rpcbind is told nothing.
+  netrpc::HostAddress sun_address{};     ///< Address of `sun`; not known: all addresses of this machine.
   unsigned threads = 4;                  ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
-  bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
-  bool sandbox_required = false;  ///< Fails where that is not whole.
-  std::string state_file{};       ///< Stays writable; is there already. Empty: none.
-  /// Whether there is so little memory that nothing new is to be begun, for anybody. Called on any thread.
+  bool sandbox = true;            ///< Enters the sandbox; else it keeps CAP_NET_RAW, and nothing more.
+  bool sandbox_required = false;  ///< Fails if the sandbox is not complete.
+  std::string state_file{};       ///< An existing file that stays writable. Empty: none.
+  /// Whether memory is so short that nothing new may begin, for anybody. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
-  /// Called when there is something to be taken by take_notices(), on any thread, which it must not hold up.
+  /// Called, on any thread, when take_notices() has something. Must not block.
   std::function<void()> noticed = [] {};
-  /// A port is in use, as the error says, and is tried again after `pause`: waits so long. False: the daemon is to end.
+  /// A port is in use, as the error says: waits for `pause`, then start() tries again. False: the daemon is to end.
   /// Called in the thread that calls start().
   std::function<bool(const Error& taken, std::chrono::milliseconds pause)> waits_for_port = [](const Error&, auto) {
     return false;
   };
 };
 
-/// What the daemon's graph is to have for Sun RPC.
+/// What the daemon's graph needs for Sun RPC.
 [[nodiscard]] SunUse sun_use(const DaemonOptions& options);
 
 /// What the daemon's graph may name: every kind that there is, and USER. TRACE writes where the log goes.
@@ -61,25 +61,25 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  /// Composes the graph, gives up privileges, shuts itself in, starts. In the thread in which the process began,
-  /// before it has others. Errors: those of the graph (with the file's name in front) and of the export of
-  /// NetworkPath; call_cancelled: it was to end while it waited for a port.
+  /// Composes the graph, drops privileges, enters the sandbox, starts. Called in the first thread of the process,
+  /// before it has others. Errors: those of the graph (with the file's name in front) and of the export of NetworkPath;
+  /// call_cancelled: it was told to end while it waited for a port.
   static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
-  /// Ends what is under way. Procedures of this machine's servers that were called for others are waited for.
+  /// Ends calls under way. Waits for the procedures of this machine's servers that other hosts have called.
   ~Daemon();
 
   /// The calling thread is inside the graph's monitor: it carries messages through protocols, where nothing may throw.
   [[nodiscard]] bool is_carrying() const noexcept { return host_->monitor().held(); }
   /// What is going on, in lines of text.
   [[nodiscard]] std::string state();
-  /// What has become of the network that whoever runs this should know, in lines for the log. Any thread.
+  /// What the administrator should know of the network, in lines for the log. Any thread.
   [[nodiscard]] std::vector<std::string> take_notices();
   /// Reads the files of keys again. Returns what happened, for the log; nothing if no layer reads keys.
   [[nodiscard]] Result<std::string> reread_keys();
   [[nodiscard]] std::string address() const;
-  /// What of the sandbox holds; none: it is off.
+  /// The parts of the sandbox that are in force; nullopt: it is off.
   [[nodiscard]] const std::optional<sandbox::Report>& shut_in() const noexcept { return shut_in_; }
   /// The graph has a layer that knows other hosts by keys.
   [[nodiscard]] bool authenticates() const noexcept { return !keyed_.empty(); }
@@ -94,12 +94,12 @@ class Daemon {
   /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
   void register_programs();
   Status shut_itself_in();
-  /// Makes what Sun RPC needs. Inside the monitor, the graph is composed.
+  /// Makes what Sun RPC needs. Inside the monitor, when the graph is composed.
   Status prepare_sun(const GraphTops& tops);
   void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;
 
-  static constexpr std::size_t kNotices = 64;  ///< That wait to be logged; the rest is lost.
+  static constexpr std::size_t kNotices = 64;  ///< So many wait to be logged; further ones are lost.
 
   const DaemonOptions options_;
   std::mutex notices_mutex_;
@@ -109,7 +109,7 @@ class Daemon {
   std::unique_ptr<netrpc::Host> host_;
   std::unique_ptr<netrpc::Graph> graph_;
   std::unique_ptr<netrpc::AddressWatch> address_watch_;  ///< Null: the graph has an ETH, or there can be none.
-  std::vector<netrpc::Protocol*> keyed_;                 ///< That read keys.
+  std::vector<netrpc::Protocol*> keyed_;                 ///< Those that read keys.
   std::vector<std::string> key_files_;
   std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;

@@ -40,15 +40,15 @@ std::string default_graph(const DefaultGraph& choice) {
     text += fmt::format("auth     = AUTH(keys = {}) over {};\n", quoted(choice.keys), top);
     top = "auth";
   }
-  // As many channels as the broker has calls under way to one host, and some for what it says for itself.
-  // A call ends for the silence of its host when an idle binding does; and until then its reply is kept.
+  // As many channels as the broker has calls under way to one host, and some for its own commands. A call ends by the
+  // silence of its host at the same time as an idle binding, and replies are kept for longer than that.
   const auto silence = netpath::BrokerOptions::kSilence.count();
   text += fmt::format(
       "channel  = CHANNEL(give_up = {}s, reply_life = {}s) over {};\n"
       "select   = SELECT(channels = 288) over channel;\n",
       silence, silence + 10, top);
-  // Anybody's clients and servers: they have no keys, and clients name whom they like. As many calls to one server as
-  // the broker has under way.
+  // Sun RPC's clients and servers are anybody's: they have no keys, and clients can claim any identity. As many calls
+  // to one server as the broker has under way.
   if (choice.sun_port != 0 || choice.calls_sun) {
     const bool serves = choice.sun_port != 0;
     const std::string at =

@@ -45,7 +45,7 @@ const InstanceDescription& find(const std::vector<InstanceDescription>& instance
   return *std::ranges::find(instances, name, &InstanceDescription::name);
 }
 
-/// Members that can be one group's, and SELECT over a composition, each of whose calls ends.
+/// Checks that the members can form a group, and that it stands on a composition, or SELECT over one, whose calls end.
 Status fit_for_groups(const std::vector<InstanceDescription>& instances, const InstanceDescription& group) {
   if (const auto members = netrpc::group_members(group.options); !members)
     return wrong(fmt::format("{}: {}: {}", group.line, group.name, members.error().message()));  // as compose() has it
@@ -64,7 +64,7 @@ Status fit_for_groups(const std::vector<InstanceDescription>& instances, const I
   return fit_for_calls(group);
 }
 
-/// The layers that say who has sent a message to an instance.
+/// The AUTHs below an instance: they tell who has sent it a message.
 std::set<std::string> auths_below(const std::vector<InstanceDescription>& instances, const InstanceDescription& top) {
   std::set<std::string> auths;
   for (const std::string& name : all_below(instances, top))
@@ -72,7 +72,7 @@ std::set<std::string> auths_below(const std::vector<InstanceDescription>& instan
   return auths;
 }
 
-/// USERs that can be made, each exported under a name of its own.
+/// Checks that all USERs can be made, each exported under a name of its own.
 Status fit_for_users(const std::vector<InstanceDescription>& instances) {
   std::set<std::string> names;
   for (const InstanceDescription& one : instances) {
@@ -85,7 +85,7 @@ Status fit_for_users(const std::vector<InstanceDescription>& instances) {
   return {};
 }
 
-/// `tops.sun` is there, the last of the graph first.
+/// `tops.sun` is filled, the last of the graph first.
 Status choose_for_sun(GraphTops& tops, const SunUse& sun) {
   if (sun.served && tops.sun.empty())
     return wrong("no instance is a SUN_SELECT, which Sun RPC programs could be served through");
@@ -120,7 +120,7 @@ Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string
     of_sun.insert(one->name);
     of_sun.insert(below.begin(), below.end());
   }
-  // What a GROUP stands on is for groups, if there is anything else.
+  // Calls to single hosts go through what a GROUP stands on only if there is nothing else.
   std::set<std::string, std::less<>> of_groups;
   for (const InstanceDescription& one : instances) {
     if (one.kind != "GROUP") continue;
@@ -140,7 +140,7 @@ Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string
     return wrong(fmt::format("no instance{} gives a transaction service, such as SELECT, which calls could go through",
                              tops.calls.empty() ? "" : " '" + tops.calls + "'"));
   if (Status fit = fit_for_calls(*found); !fit) return fit.error();
-  // A member knows the bindings of a client by who has bound them.
+  // A member finds a client's bindings by the principal that has bound them.
   for (const std::string& group : tops.groups)
     if (auths_below(instances, find(instances, group)) != auths_below(instances, *found))
       return wrong(fmt::format("'{}' and '{}' do not stand on the same AUTH: members would take the client for two",

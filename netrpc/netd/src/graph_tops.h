@@ -9,7 +9,7 @@
 
 namespace lrpc::netd {
 
-/// What Sun RPC is for.
+/// How the daemon uses Sun RPC.
 struct SunUse {
   bool served = false;  ///< Programs of this machine.
   bool by_udp = false;  ///< Programs of other hosts are called over UDP,
@@ -19,25 +19,25 @@ struct SunUse {
 
 struct SunTop {
   std::string name;
-  bool udp = false;    ///< It stands on such a device, directly or through others,
-  bool tcp = false;    ///< or on such a one.
-  bool calls = false;  ///< It has peers at any port, as the servers of Sun RPC have.
+  bool udp = false;    ///< Stands on UDP, directly or through others.
+  bool tcp = false;    ///< Stands on TCP, likewise.
+  bool calls = false;  ///< Its peers may have any port, as Sun RPC's servers do.
 };
 
 struct GraphTops {
-  std::string calls;                ///< Between lrpc-netds.
+  std::string calls;                ///< The instance for calls between lrpc-netds.
   std::vector<std::string> groups;  ///< The instances of GROUP: names that clients can import from.
   std::vector<SunTop> sun;          ///< Sun RPC programs are served through all of them, if any are.
-  std::string sun_udp;              ///< Those of other hosts are called through this one; empty: none is over UDP,
-  std::string sun_tcp;              ///< or over TCP.
+  std::string sun_udp;              ///< Programs of other hosts are called over UDP through this one; empty: none are.
+  std::string sun_tcp;              ///< The same over TCP.
 };
 
-/// `service`: the instance for calls; empty: the last that gives a transaction service, other than Sun RPC's and what
-/// those stand on. `sun`: programs are served through every SUN_SELECT, and called through the last that can. Errors:
-/// invalid_argument (there is none; or calls through it, or through a GROUP, are not at most once, or not with one peer
-/// a host; or a GROUP stands on what cannot call groups, on what may wait for ever, or on another AUTH; or its members
-/// cannot be a group's; or a USER's options are wrong, or its name another USER's). The text may begin with the number
-/// of a line, as those of GraphDescription::parse(). A pure function.
+/// `service`: the instance for calls; empty: the last that gives a transaction service and is not for Sun RPC or, if
+/// there is another, for groups. `sun`: programs are served through every SUN_SELECT, and called through the last that
+/// can. Errors: invalid_argument (there is none; or calls through it, or through a GROUP, are not at most once, or not
+/// with one peer a host; or a GROUP stands on what cannot call groups, on what may wait for ever, or on another AUTH;
+/// or its members cannot be a group's; or a USER's options are wrong, or its name another USER's). The text may begin
+/// with the number of a line, as those of GraphDescription::parse(). A pure function.
 [[nodiscard]] Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service,
                                             const SunUse& sun);
 

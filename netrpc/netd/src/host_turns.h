@@ -11,8 +11,8 @@
 
 namespace lrpc::netd {
 
-/// A command to be served. A `session` that it has may be copied, assigned and destroyed only inside the host's
-/// monitor; moved anywhere. One without it, as after a move, may be assigned and destroyed anywhere, too.
+/// A command to be served. With a `session`, it may be copied, assigned and destroyed only inside the host's monitor,
+/// and moved anywhere. Without one, as after a move, it may be assigned and destroyed anywhere, too.
 struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;
@@ -22,30 +22,29 @@ struct Command {
   std::chrono::steady_clock::time_point since{};  ///< When it arrived here.
 };
 
-/// Each host has a queue of its own. The host with the fewest threads is served first, in turn with those that have as
-/// few. Work by the number of hosts that wait or are being served. Allocates nothing in the steady state. Not
-/// thread-safe.
+/// Each host has a queue of its own. The hosts with the fewest threads are served first, in turn. Work: proportional to
+/// the number of hosts that wait or are being served. Allocates nothing in the steady state. Not thread-safe.
 class HostTurns {
  public:
-  /// `threads`: one host has its part of so many at a time (most_of_one()); kNoLimit: all that there are. `waiting`:
-  /// the most commands that wait, of which one host has its part, too.
+  /// `threads`: how many there are, of which one host has its share (most_of_one()); kNoLimit: one host may have all.
+  /// `waiting`: the most commands that wait, of which one host has its share, too.
   HostTurns(std::size_t threads, std::size_t waiting) noexcept : threads_(threads), most_waiting_(waiting) {}
 
-  /// False: too many wait; the command is unchanged. Throws std::bad_alloc, likewise.
+  /// False: too many wait; the command is unchanged. Throws std::bad_alloc; then it is unchanged, too.
   [[nodiscard]] bool add(Command& command);
   /// Whether a command waits that may be served now.
   [[nodiscard]] bool any() noexcept { return next_host() != hosts_.end(); }
-  /// The next one, whose host has a thread more from here to done(). If any().
+  /// Takes the next command. Its host has one more thread from here to done(). Precondition: any().
   [[nodiscard]] Command next() noexcept;
   void done(netpath::HostAddress host) noexcept;
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
-  /// All that wait; they do so no more.
+  /// Removes all commands that wait, and returns them.
   [[nodiscard]] std::list<Command> take_all() noexcept;
 
  private:
   struct Host {
     netpath::HostAddress address = 0;
-    std::size_t served = 0;  ///< Threads.
+    std::size_t served = 0;  ///< How many threads serve its commands.
     std::list<Command> waiting;
   };
   using Hosts = std::list<Host>;
@@ -55,10 +54,10 @@ class HostTurns {
 
   const std::size_t threads_;
   const std::size_t most_waiting_;
-  Hosts hosts_;  ///< That have commands here; those that were served last are the last.
+  Hosts hosts_;  ///< Those that have commands here; a host moves to the end when it is served.
   std::size_t waiting_ = 0;
   std::size_t served_ = 0;
-  Hosts spare_hosts_;  ///< To be used again, as the next.
+  Hosts spare_hosts_;  ///< For reuse, as `spare_`.
   std::list<Command> spare_;
 };
 

@@ -41,7 +41,7 @@ Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const
       return Error{Errc::invalid_argument, "--allow-group: there is no group '" + name + "'"};
     made.groups_.insert(found != nullptr ? found->gr_gid : *number);
     if (found == nullptr) continue;
-    std::vector<std::string> members;  // first, for the next look-up may use the same memory
+    std::vector<std::string> members;  // copied first: the next look-up may use the same memory
     for (char** member = found->gr_mem; *member != nullptr; ++member) members.emplace_back(*member);
     for (const std::string& member : members)
       if (const passwd* const user = ::getpwnam(member.c_str()); user != nullptr) made.users_.insert(user->pw_uid);

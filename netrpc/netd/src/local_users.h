@@ -1,4 +1,4 @@
-// Which users of this machine may reach other hosts: whoever may speaks there with this host's key.
+// Which users of this machine may reach other hosts: there they act with this host's key.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@ namespace lrpc::netd {
 /// Immutable; may be asked in any thread.
 class LocalUsers {
  public:
-  /// Root and this process's user; besides, the users and the members of the groups named, by name or number: who is
-  /// one by the group database, which is looked up here and not again, and whose process has the group. Errors:
+  /// Allows root, this process's user, `users`, and the members of `groups`, by name or number. A member is a user whom
+  /// the group database lists, which is read here and not again, or whose process has the group. Errors:
   /// invalid_argument (there is no such user or group).
   static Result<LocalUsers> make(const std::vector<std::string>& users, const std::vector<std::string>& groups);
 
-  /// not_permitted, and what to do about it. Does not block.
+  /// Errors: not_permitted, which says what to do about it. Does not block.
   [[nodiscard]] Status may_call(const shim::ClientCredentials& client) const;
 
  private:

@@ -65,7 +65,7 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpc-netd " LRPC_VERSION);
-  // An empty value is most often that of a variable that is not set: no default is to be taken instead.
+  // An empty value is most often that of a variable that is not set: it is an error, so that no default replaces it.
   const auto graph =
       program.option("--graph", line.graph_file, "The protocol graph (default: one for Ethernet and IP, or UDP)")
           .help_text("FILE")
@@ -131,7 +131,7 @@ int complain(const std::string& what) {
   return 1;
 }
 
-/// Why two of an option cannot both be; empty: they can.
+/// Why two values of one option exclude each other; empty: they do not.
 std::string clash(const lrpc::netd::SunExport& a, const lrpc::netd::SunExport& b) {
   if (a.program != b.program || a.version != b.version) return {};
   return fmt::format("'{}' and '{}' are one program", a.name, b.name);
@@ -160,7 +160,7 @@ lrpc::Status read_sun_programs(CommandLine& line) {
   return read_each("--sun-import", line.sun_imports, lrpc::netd::parse_sun_import, line.daemon.sun_imports);
 }
 
-/// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
+/// Chooses the graph's text, and its name in errors. Errors: those of reading it, and of finding the interface.
 lrpc::Status choose_graph(CommandLine& line) {
   DaemonOptions& daemon = line.daemon;
   if (auto read = read_sun_programs(line); !read) return read;
@@ -204,11 +204,11 @@ lrpc::Status choose_graph(CommandLine& line) {
   return {};
 }
 
-/// What lrpc-netd asks of a graph before it composes it, and what it reads for it.
+/// Checks what lrpc-netd needs of a graph beyond its own rules, and the keys that its AUTHs read.
 lrpc::Status check_rules(const CommandLine& line, const netrpc::GraphDescription& graph) {
   const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, lrpc::netd::sun_use(line.daemon));
   if (!tops) return tops.error();
-  if (line.graph_file.empty() && line.keys.empty()) return {};  // only to see the built-in graph
+  if (line.graph_file.empty() && line.keys.empty()) return {};  // the built-in graph is only to be shown
   for (const netrpc::InstanceDescription& one : graph.instances()) {
     if (one.kind != "AUTH") continue;
     if (const lrpc::Status can = netrpc::check_auth(one.options); !can)
@@ -241,7 +241,7 @@ int check(CommandLine& line) {
   return 0;
 }
 
-/// The last of the reserve is for threads that carry messages, until the end of the scope. The daemon outlives it.
+/// While this lives, the last of the reserve is for threads that carry messages. The daemon outlives it.
 class LastOfReserve {
  public:
   explicit LastOfReserve(const Daemon& daemon) noexcept {
@@ -262,7 +262,7 @@ class LastOfReserve {
   static inline std::atomic<const Daemon*> carrying{nullptr};
 };
 
-/// O_NONBLOCK: if it is a FIFO, nobody may read it.
+/// O_NONBLOCK: it may be a FIFO that nobody reads.
 lrpc::UniqueFd open_state_file(const std::string& file, int more) {
   return lrpc::UniqueFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more, 0666));
 }
@@ -289,13 +289,13 @@ void reread_keys(Daemon& daemon) {
   spdlog::info("{}", keys->empty() ? "no layer reads keys" : *keys);
 }
 
-/// In the sandbox only a file that is there can be written. Empty name: nothing to do.
+/// In the sandbox only an existing file can be written. Empty name: nothing to do.
 bool make_state_file(const std::string& file) {
   if (file.empty()) return true;
   return static_cast<bool>(open_state_file(file, 0));
 }
 
-/// False: a signal that ends the daemon has come, or has come meanwhile.
+/// False: a signal that ends the daemon has come, before or meanwhile.
 bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
   static bool told = false;
   if (!std::exchange(told, true)) spdlog::warn("waits for a port of another process: {}", taken.message());

@@ -18,7 +18,7 @@ using netrpc::SessionRef;
 using netrpc::Shepherd;
 using netrpc::Time;
 
-/// For so long a host's path is not asked for its MTU again, and an import waits for an answer so long.
+/// A host's path is asked for its MTU at most once in kAskAgain. An import waits for the answer between the other two.
 constexpr netrpc::Duration kAskAgain = std::chrono::seconds(10);
 constexpr std::chrono::milliseconds kShortestAnswer(10);
 constexpr std::chrono::milliseconds kLongestAnswer(200);
@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kLongestAnswer(200);
 constexpr std::size_t kAgreeRequest = 4;
 constexpr std::size_t kAgreeReply = 8;
 
-/// Of the link by which `host` is reached, and by which its packets come; 0: nobody knows.
+/// The MTU of the link to and from `host`; 0: not known.
 std::uint32_t mtu_towards(netrpc::HostAddress host) noexcept {
   return host.known() ? static_cast<std::uint32_t>(netrpc::path_mtu(host)) : 0;
 }
@@ -43,7 +43,7 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
   const std::uint32_t mtu = mtu_towards({to});
   const netrpc::BootId life = life_of({to});
   Errc outcome = agree_on(mtu, to, sizes, timeout);
-  // It has restarted since it was last heard: the question was meant for the life before, and may be put twice.
+  // The host has restarted since it was last heard: the question was meant for its earlier life, and may be repeated.
   // If the new life does not answer either, the first answer says more about the host (its key may be another one).
   if (outcome == Errc::peer_gone && life_of({to}) != life && left().count() > 0)
     if (const Errc again = agree_on(mtu, to, sizes, left()); again != Errc::host_unreachable) outcome = again;
@@ -57,7 +57,8 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
     sizes = smaller;
     return Errc::ok;
   }
-  // The other host does not know it, and routers cut what it sends: what was agreed on holds, less what is known here.
+  // The other host does not know the smaller MTU, and routers fragment what it sends: the agreed sizes hold, as far as
+  // they are not larger than what is known here.
   outcome = take_mtu(learnt, to, sizes.request);
   if (outcome == Errc::ok) sizes.reply = std::min(sizes.reply, sizes.request);
   return outcome;
@@ -68,8 +69,8 @@ netrpc::BootId NetworkService::life_of(netrpc::HostAddress host) noexcept {
   return this->host().peers().boot_id(host);
 }
 
-/// Only of a host that has answered, and has shown its key if the graph has AUTH: it knows that somebody speaks to it.
-/// An answer takes a round trip, and `round_trip` was one at least.
+/// Only for a host that has answered, and has shown its key if the graph has AUTH: it knows already that somebody
+/// speaks to it. An answer takes a round trip, and `round_trip` was one at least.
 void NetworkService::ask_path(netpath::HostAddress to, std::chrono::milliseconds round_trip,
                               std::chrono::milliseconds left) noexcept {
   if (!may_ask_path({to})) return;
@@ -78,7 +79,7 @@ void NetworkService::ask_path(netpath::HostAddress to, std::chrono::milliseconds
   if (question && left.count() > 0) netrpc::wait_for_answer(question, std::min(patience, left));
 }
 
-/// Once in kAskAgain of each host, and of as many hosts as asked_ has places.
+/// True once in kAskAgain for each host, and for as many hosts as asked_ has places.
 bool NetworkService::may_ask_path(netrpc::HostAddress to) noexcept {
   const Shepherd inside(host().monitor());
   const Time now = host().now();

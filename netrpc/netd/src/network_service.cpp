@@ -22,7 +22,7 @@ using netrpc::Shepherd;
 using netrpc::Time;
 
 constexpr netrpc::Duration kForget = std::chrono::seconds(60);
-/// How often to look which callers have gone.
+/// How often to check which callers have gone.
 constexpr netrpc::Duration kLook = std::chrono::seconds(5);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
@@ -144,7 +144,7 @@ Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint1
   return Errc::limit_reached;
 }
 
-/// Those that nobody waits on: opening one again costs little.
+/// Drops the sessions on which no call waits: opening one again costs little.
 void NetworkService::forget_unused() noexcept {
   sessions_.unbind_if([](const Called&, const SessionRef& session) { return session->references() == 1; });
   if (!sessions_.empty()) host().events().schedule(forget_, kForget);
@@ -167,12 +167,13 @@ std::optional<netpath::Group> NetworkService::group(std::string_view name) {
   group.address = members.group.value;
   for (const netrpc::HostAddress member : members.hosts) group.members.push_back(member.value);
   const auto opened = session_to(members.group, kAgree);
-  // Where no member can be reached as yet, binding to them says why not.
+  // If no member can be reached yet, the import's BIND says why.
   group.sizes.request = group.sizes.reply = opened ? longest(**opened) : max_message_;
   return group;
 }
 
-/// The thread's own transaction; with a collation it hears of each member of a group. Listed as long as it lives.
+/// The calling thread's transaction. With a collation, passes on the answer of each member of a group. In the list of
+/// calls under way as long as it lives.
 class NetworkService::Waiting final : public netrpc::AwaitedReply {
  public:
   Waiting(NetworkService& service, netpath::Collation* collation, const netpath::Gone& gone) noexcept
@@ -201,7 +202,7 @@ class NetworkService::Waiting final : public netrpc::AwaitedReply {
     if (outcome == Errc::ok && !reply.flatten()) outcome = Errc::limit_reached;
     collation_->said(member.value, outcome, outcome == Errc::ok ? reply.bytes() : std::span<const std::byte>());
   }
-  /// Takes off what NetworkService has put in front of a reply: the refusal, if it is one.
+  /// Removes NetworkService's header from a reply. Returns the refusal that it holds, or ok.
   [[nodiscard]] static Errc served(Message& reply) noexcept {
     Message::Header<kRefusal> code;
     reply.pop(code);
@@ -219,7 +220,7 @@ class NetworkService::Waiting final : public netrpc::AwaitedReply {
   Waiting* next_;
 };
 
-/// Calls whose callers have gone end: a host may say for ever that it is still at work.
+/// Ends calls whose callers have gone: a host may report for ever that it is still at work.
 void NetworkService::look_who_has_gone() noexcept {
   if (waiting_ == nullptr) return;
   for (Waiting* one = waiting_; one != nullptr;) one = one->look();
@@ -292,9 +293,9 @@ std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
   if (keyed && shares.no_cipher)
     return "has no cipher in common with this host: compare the option cipher of AUTH in both graphs";
   if (!keyed) return std::string(kSilent);
-  if (shares.shown)  // before; whether its key is still that one is not known
+  if (shares.shown)  // shown before; its present key is not known
     return "does not answer any more: it has no key or another one for this host now, or it " + std::string(kSilent);
-  // It says nothing to those without the key, and so not that this is why.
+  // A host does not answer those without its key, so it does not tell that reason either.
   std::string text = "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
                      std::string(kSilent);
   host().notice([&] { return "host " + to_string(netrpc::HostAddress{to}) + " " + text; });

@@ -5,7 +5,7 @@
 //
 // One command is its own: kAgree, by which two hosts tell each other the MTU of the link by which each receives. The
 // request is {u32 MTU}, the reply {u32 MTU, u32 longest reply to you}, in network order; an MTU of 0 is not known. It
-// is shorter than any packet, and comes before messages that are not.
+// fits in any packet, and is sent before messages that may not.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct NetworkStatistics {
 class NetworkService final : public netrpc::Protocol, public netpath::Transport {
  public:
   /// `below`: a transaction service with commands (SELECT). `groups`: instances of GROUP. `receivers`: threads that
-  /// receive when nobody else does; one of them must not be kept by what it serves. Inside the monitor.
+  /// receive when no caller does; all but one may serve commands, so that one can always receive. Inside the monitor.
   NetworkService(netrpc::Host& host, netrpc::Protocol& below, std::vector<netrpc::Protocol*> groups,
                  unsigned receivers);
   ~NetworkService() override;
@@ -81,7 +81,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   };
   static constexpr std::size_t kRefusal = 2;
   static constexpr std::uint16_t kAgree = 0x100;  ///< No command of the broker's.
-  /// More than the broker serves commands: some are always left, for those that it refuses.
+  /// More than the commands that the broker serves, so that some are left for those that it refuses.
   static constexpr std::size_t kWorkers = netpath::BrokerOptions::kMaxCommands + 16;
 
   class Waiting;
@@ -92,19 +92,19 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   /// What `host` is called through; null: no such group.
   [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
-  /// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other
-  /// one refuses stands in its reply.
+  /// Translates the graph's outcome into Transport's. A limit that is reached in the graph is this host's: a refusal of
+  /// the other host is in its reply.
   [[nodiscard]] static Errc transport_outcome(Errc outcome) noexcept;
-  /// Of the messages through a session to, or from, another host.
+  /// The longest message through a session to, or from, another host, in bytes.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
-  /// The one that was heard last; 0: none.
+  /// The host's boot id that was heard last; 0: none.
   [[nodiscard]] netrpc::BootId life_of(netrpc::HostAddress host) noexcept;
-  /// As agree(), having said that packets of `own_mtu` bytes come through.
+  /// As agree(), and tells the other host that packets of `own_mtu` bytes reach this one.
   [[nodiscard]] Errc agree_on(std::uint32_t own_mtu, netpath::HostAddress to, netpath::MessageSizes& sizes,
                               std::chrono::milliseconds timeout) noexcept;
-  /// From now on packets to `host` have at most `mtu` bytes; 0: as before. `longest_request` is as of agree().
+  /// From now on packets to the host have at most `mtu` bytes; 0: as before. `longest_request`: MessageSizes::request.
   [[nodiscard]] Errc take_mtu(std::uint32_t mtu, netpath::HostAddress to, std::size_t& longest_request) noexcept;
-  /// Has the routers on the way say whether they carry less, and waits for that, at most `left`.
+  /// Asks the routers on the path whether they carry less, and waits for the answer, at most `left`.
   void ask_path(netpath::HostAddress to, std::chrono::milliseconds round_trip, std::chrono::milliseconds left) noexcept;
   [[nodiscard]] bool may_ask_path(netrpc::HostAddress to) noexcept;
   void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;

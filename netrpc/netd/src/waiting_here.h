@@ -1,5 +1,5 @@
-// Which threads wait for another host's answer. The engine lets them receive meanwhile: they must not be kept by what
-// they receive.
+// Which threads wait for another host's answer. The engine lets them receive meanwhile: a command that they receive
+// must not run in them, for it could delay their return.
 #pragma once
 
 namespace lrpc::netd {

@@ -30,7 +30,7 @@ void Workers::put_rebooted(Rebooted host) noexcept {
     known->last = host.last;
     return;
   }
-  // Beyond the limit somebody makes hosts up, whose bindings end by their silence.
+  // Somebody invents so many hosts: their bindings end by their silence.
   if (hosts_.size() >= kRebooted) return;
   try {
     hosts_.push_back(host);
@@ -45,14 +45,14 @@ void Workers::one_more_locked() noexcept {
   if (idle_ < turns_.waiting() + hosts_.size() && threads_.size() < limit_) {
     try {
       threads_.emplace_back([this] { work(); });
-    } catch (...) {  // those there are will do it, later
+    } catch (...) {  // the threads that there are do it later
     }
   }
   wake_.notify_one();
 }
 
 void Workers::work() noexcept {
-  ::pthread_setname_np(::pthread_self(), "lrpc-worker");  // not the one of the thread that has made this one
+  ::pthread_setname_np(::pthread_self(), "lrpc-worker");  // else it has the name of its creator
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
@@ -67,7 +67,7 @@ void Workers::work() noexcept {
     } else {
       Command command = turns_.next();
       const netpath::HostAddress from = command.from.host;
-      one_more_locked();  // what is done may have let more than one go on
+      one_more_locked();  // a command that has ended may let more than one begin
       lock.unlock();
       serve_(std::move(command));
       lock.lock();

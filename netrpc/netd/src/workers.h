@@ -22,8 +22,8 @@ struct Rebooted {
 /// Threads come as they are needed, up to a limit, and stay. Thread-safe.
 class Workers {
  public:
-  /// `shared`: of so many threads one host has its part, as HostTurns says. `serve`: what a thread does with a command;
-  /// `rebooted`: with a host that has rebooted.
+  /// `shared`: `threads` of HostTurns. `serve`: what a thread does with a command; `rebooted`: what it does with a host
+  /// that has rebooted.
   Workers(std::size_t limit, std::size_t shared, std::function<void(Command&&)> serve,
           std::function<void(Rebooted)> rebooted)
       : limit_(limit), serve_(std::move(serve)), rebooted_(std::move(rebooted)), turns_(shared, kWaiting) {}
@@ -31,12 +31,13 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { stop(); }
 
-  /// Inside the monitor. False: too many wait already, of its host or in all, or it ends; the command is unchanged.
+  /// Inside the monitor. False: too many wait, of this host or in all, it stops, or has no thread; the command is
+  /// unchanged.
   [[nodiscard]] bool put(Command& command) noexcept;
   void put_rebooted(Rebooted host) noexcept;
-  /// Waits for those that are being served; who waits is not served any more. Not inside the monitor.
+  /// Waits for the commands that are being served. Those that wait are not served any more. Not inside the monitor.
   void stop() noexcept;
-  /// What nobody has served; to be destroyed inside the monitor. After stop().
+  /// The commands that were not served; to be destroyed inside the monitor. After stop().
   [[nodiscard]] std::list<Command> left() noexcept { return turns_.take_all(); }
 
  private:

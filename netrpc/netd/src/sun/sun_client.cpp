@@ -22,11 +22,11 @@ using netrpc::Message;
 using netrpc::Shepherd;
 using std::chrono::milliseconds;
 
-/// Of an import, for the answers of rpcbind and of the program.
+/// How long an import waits for the answers of rpcbind and of the program.
 constexpr Duration kPatience = std::chrono::seconds(5);
-/// So often somebody is looked at who waits for another one's question and may have gone.
+/// How often a thread that waits for another one's question checks whether its caller has gone.
 constexpr Duration kLook = milliseconds(250);
-/// Of the host's buffers, for requests under way; one user gets half of it.
+/// One part in so many of the host's buffers is for requests under way; one user gets half of it.
 constexpr std::size_t kPartOfBuffers = 8;
 
 }  // namespace
@@ -73,13 +73,13 @@ class SunClient::Binding final : public netpath::ForeignBinding {
   }
 
  private:
-  /// Keeps nothing but `arguments`: the call may wait long. False: as sun::unpack_arguments() has it.
+  /// Frees everything but `arguments`, as the call may wait long. False: as sun::unpack_arguments().
   [[nodiscard]] static bool write_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> image,
                                             netrpc::XdrWriter& arguments) {
     sun::Scratch scratch;
     return sun::unpack_arguments(procedure, image, scratch, arguments);
   }
-  /// A server that was started again may have another port.
+  /// Asks rpcbind if the port is not known: a server that was started again may have another port.
   [[nodiscard]] Status find_port(Place& place, const Asker& asker) {
     place.port = port_;
     if (place.port != 0) return {};
@@ -101,9 +101,9 @@ class SunClient::Binding final : public netpath::ForeignBinding {
   SunClient& client_;
   const uid_t user_;
   const Place place_;
-  const bool asks_;  ///< rpcbind, for the port.
+  const bool asks_;  ///< Asks rpcbind for the port.
   const std::string at_;
-  std::atomic<std::uint16_t> port_;  ///< 0: it is to be asked for.
+  std::atomic<std::uint16_t> port_;  ///< 0: not known, ask for it.
   const std::shared_ptr<const stubgen::Interface> interface_;
 };
 
@@ -144,7 +144,7 @@ Result<std::unique_ptr<netpath::ForeignBinding>> SunClient::bind(Wanted& wanted)
   const SunImport& import = *find(wanted.name, wanted.host);
   auto declared = declarations_.compiled(wanted.user, wanted.declaration);
   if (!declared) return declared.error();
-  wanted.kept = *declared;  // as long as somebody has it, it is not compiled again
+  wanted.kept = *declared;  // as long as somebody refers to it, it is not compiled again
   const stubgen::Interface& interface = **declared;
   if (import.version != 0 && import.version != interface.major)
     return Error{Errc::version_mismatch,
@@ -167,7 +167,7 @@ SunClient::Asker SunClient::patient(const Asker& asker) const {
   return {asker.user, asker.caller, std::min(asker.until, host().now() + kPatience)};
 }
 
-/// A question to rpcbind: others who have the same one wait for its end.
+/// A question to rpcbind. Others with the same question wait for its end.
 class SunClient::Asking {
  public:
   using Question = std::pair<sun::FoundPorts::Program, std::uint32_t>;
@@ -180,8 +180,8 @@ class SunClient::Asking {
     client_.asking_.erase(question_);
     client_.host().engine().wake(client_.host());
   }
-  /// Blocks while the same is asked already. The answer, unless this one has begun. Errors: call_aborted (the
-  /// deadline), call_cancelled.
+  /// Blocks while another one asks the same. Returns the answer to that, or begins the question: see begun(). Errors:
+  /// call_aborted (the deadline), call_cancelled.
   [[nodiscard]] Result<std::uint16_t> begin(const Asker& asker) {
     netrpc::Host& host = client_.host();
     const Shepherd inside(host.monitor());

@@ -33,10 +33,10 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
     netrpc::Protocol* udp = nullptr;
     netrpc::Protocol* tcp = nullptr;
   };
-  /// `imports`: no two of them one name at one host. Inside the monitor.
+  /// `imports`: no two of them have the same name and host. Inside the monitor.
   SunClient(netrpc::Host& host, Below below, std::vector<SunImport> imports);
 
-  /// Has UDP's socket made, while there still can be sockets. Inside the monitor. Errors: those of open().
+  /// Makes UDP's socket, before the sandbox forbids that. Inside the monitor. Errors: those of open().
   Status open_sockets();
   /// Calls under way end with call_failed, and all later ones. Not inside the monitor.
   void stop_calling() noexcept;
@@ -54,7 +54,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
     std::uint32_t version = 0;
     netrpc::SunTransport transport = netrpc::SunTransport::udp;
   };
-  /// For whom another host is asked, null: for nobody who could go; and until when.
+  /// For whom another host is asked, and until when. `caller` null: for nobody who could go.
   struct Asker {
     uid_t user = 0;
     const CallContext* caller = nullptr;
@@ -67,7 +67,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   [[nodiscard]] netrpc::Protocol& below(netrpc::SunTransport transport) const noexcept {
     return transport == netrpc::SunTransport::tcp ? *below_.tcp : *below_.udp;
   }
-  /// The answers are shared by all who ask. Errors have a text for whoever imports. `at`: "host 'NAME'".
+  /// All who ask share the answers. Errors have a text for the importing program. `at`: "host 'NAME'".
   [[nodiscard]] Result<std::uint16_t> ask_rpcbind(const Place& place, const std::string& at, const Asker& asker);
   [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
   [[nodiscard]] Status ping(const Place& place, const std::string& at, uid_t user);
@@ -77,7 +77,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   /// call_cancelled.
   [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
                           std::vector<std::byte>& reply);
-  /// At most kPatience from now.
+  /// `asker`, with a deadline at most kPatience from now.
   [[nodiscard]] Asker patient(const Asker& asker) const;
   /// Whether nobody waits for the answer. Inside the monitor.
   [[nodiscard]] bool gone(const Asker& asker) const { return !calling_ || (asker.caller && asker.caller->abandoned()); }
@@ -90,7 +90,7 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   shim::UserShares buffers_;  ///< Bytes of the requests under way.
   sun::FoundPorts ports_;
   std::set<std::pair<sun::FoundPorts::Program, std::uint32_t>>
-      asking_;  ///< Programs and versions: rpcbind is asked now.
+      asking_;  ///< Programs and versions that rpcbind is being asked for.
 };
 
 }  // namespace lrpc::netd

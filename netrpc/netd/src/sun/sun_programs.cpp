@@ -18,7 +18,7 @@ std::optional<std::uint32_t> number_in(std::string_view text) {
   return number;
 }
 
-/// Takes off `text` what stands behind the last `mark`, and the mark. Nothing: there is none.
+/// Removes the last `mark` and what follows from `text`. Returns what follows; nullopt: there is no mark.
 std::optional<std::string_view> take_behind(std::string_view& text, char mark) {
   const std::size_t at = text.rfind(mark);
   if (at == std::string_view::npos) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<std::string_view> take_behind(std::string_view& text, char mark) {
 
 bool may_be_named(std::string_view name) { return shim::valid_name(name) && !name.starts_with(shim::kOwnPrefix); }
 
-/// "PROGRAM[/VERSION]"; without it `version` stays. False: it is none.
+/// "PROGRAM[/VERSION]"; without a version `version` stays as it is. False: malformed.
 bool read_program(std::string_view text, std::uint32_t& program, std::uint32_t& version) {
   const auto behind = take_behind(text, '/');
   const auto given = behind ? number_in(*behind) : version;
@@ -64,7 +64,7 @@ Result<SunImport> parse_sun_import(const std::string& text) {
   auto host = take_behind(name, '@');
   const bool versioned = program->find('/') != std::string_view::npos;
   if (!host || !may_be_named(name) || !read_program(*program, parsed.program, parsed.version)) return wrong;
-  if (versioned && parsed.version == 0) return wrong;  // 0 would stand for none
+  if (versioned && parsed.version == 0) return wrong;  // 0 means none
   if (const auto port = take_behind(*host, ':')) {
     const auto number = number_in(*port);
     if (!number || *number == 0 || *number > 0xffff) return wrong;

@@ -9,7 +9,7 @@
 
 namespace lrpc::netd {
 
-/// A name of this machine as a version of a Sun RPC program.
+/// A name of this machine that is offered as a version of a Sun RPC program.
 struct SunExport {
   std::string name;
   std::uint32_t program = 0;
@@ -18,7 +18,7 @@ struct SunExport {
 /// "NAME=PROGRAM" or "NAME=PROGRAM/VERSION", numbers decimal or, after 0x, hexadecimal. Errors: invalid_argument.
 [[nodiscard]] Result<SunExport> parse_sun_export(const std::string& text);
 
-/// A Sun RPC program of another host, or of this one, as what clients of this machine import as NAME@HOST.
+/// A Sun RPC program of another host, or of this one, that clients of this machine import as NAME@HOST.
 struct SunImport {
   std::string name;
   std::string host;  ///< As clients write it.

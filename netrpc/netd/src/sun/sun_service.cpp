@@ -19,12 +19,12 @@ using netrpc::Shepherd;
 using Clock = sun::ServedProgram::Clock;
 
 constexpr netrpc::Duration kSweepEvery = std::chrono::seconds(30);
-/// A call ends so long after it has arrived: by then its client has given up.
+/// A call ends this long after its arrival: by then its client has given up.
 constexpr std::chrono::seconds kLimit{25};
-/// Threads of all programs together; one has so many at least.
+/// Threads of all programs together, and the fewest of one program.
 constexpr std::size_t kWorkers = 128;
 constexpr std::size_t kFewest = 16;
-/// Of the host's buffers, for requests that are waiting or being served.
+/// One part in so many of the host's buffers is for requests that are waiting or being served.
 constexpr std::size_t kPartOfPool = 8;
 
 void refuse(Session& session, Errc why) noexcept {
@@ -51,7 +51,7 @@ SunService::Served::Served(const SunExport& export_as, sun::ServedOptions option
 bool SunService::Served::take(const netrpc::HostKey& host, std::size_t bytes, std::size_t share) {
   std::size_t* known = footprint_of.resolve(host);
   const std::size_t has = known == nullptr ? 0 : *known;
-  // One request is served however large it is.
+  // A single request is served, however large it is.
   if (footprint != 0 && !shim::one_may_take(bytes, has, footprint, share)) return false;
   if (known == nullptr) known = &footprint_of.bind(host, 0);
   *known += bytes;
@@ -119,7 +119,7 @@ void SunService::stop_serving() noexcept {
   drop_left();
 }
 
-/// Bindings end in a worker, for that takes a while.
+/// Has a worker end unused bindings, for that takes a while.
 void SunService::sweep_later() noexcept {
   for (const auto& one : served_) {
     Command nothing;
@@ -176,7 +176,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
-  if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // threads without work keep no reserve
+  if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // idle threads keep no memory then
   served.give(host_of(command), command.request.footprint());
   command.request.clear();
   command.session = {};

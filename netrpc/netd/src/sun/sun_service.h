@@ -20,7 +20,7 @@ namespace lrpc::netd {
 class SunService final : public netrpc::Protocol {
  public:
   struct Options {
-    std::vector<SunExport> exports;             ///< No two of them one version of one program.
+    std::vector<SunExport> exports;             ///< No two of them have the same program and version.
     std::string nameserver;                     ///< As DaemonOptions has it.
     std::size_t max_bindings = 1024;            ///< Of all of them together, at one time.
     std::function<void(std::string)> notice{};  ///< For the log. Any thread.
@@ -31,7 +31,7 @@ class SunService final : public netrpc::Protocol {
 
   /// Opens whatever lies below; requests are refused until serve(). Inside the monitor. Errors: those of open_enable().
   Status enable();
-  /// From here on this process may call in the name of other hosts. Not inside the monitor.
+  /// Begins to serve: from here on this process may call in the name of other hosts. Not inside the monitor.
   void serve();
   /// No request is being served when this returns, and none will be. Not inside the monitor.
   void stop_serving() noexcept;
@@ -39,7 +39,8 @@ class SunService final : public netrpc::Protocol {
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
 
  private:
-  /// A program of this machine. What it does with its threads and its share of the buffers is no other one's loss.
+  /// A program of this machine, with threads and a share of the buffers of its own, so that it takes none from the
+  /// others.
   struct Served {
     SunExport what;
     sun::ServedProgram program;
