@@ -11,13 +11,13 @@ namespace lrpc::netrpc {
 
 namespace {
 constexpr Duration kIdleTime = std::chrono::seconds(10);
-/// Sessions at one time: beyond it those that nobody uses are dropped, and if that does not help, new ones are refused.
-/// A quarter of them is kept for those that are opened here, as on a real wire.
+/// The most sessions at a time. Beyond that, unused ones are dropped; if that does not help, new ones are refused. A
+/// quarter is reserved for sessions that this host opens, as on a real wire.
 constexpr std::size_t kMaxSessions = 65536;
 constexpr std::size_t kMaxOfPeers = kMaxSessions - kMaxSessions / 4;
 }  // namespace
 
-// ---- both ----
+// ---- what they have in common ----
 
 SimDevice::SimDevice(SimHost& machine, std::string name, Medium medium)
     : Protocol(machine.host(), std::move(name)), machine_(machine), medium_(medium), idle_([this] { sweep(); }) {
@@ -183,7 +183,7 @@ void SimEthernet::receive(const std::byte* bytes, std::size_t size) noexcept {
   reader.get(to.bytes, from.bytes);
   const unsigned number = static_cast<unsigned>(reader.get<std::uint16_t>()) - types_;
   if ((to != machine().ethernet_address() && to != kEthernetBroadcast) || number == 0 || number > 255) {
-    ++counted.malformed;  // a wire that corrupts
+    ++counted.malformed;  // the wire has corrupted it
     return;
   }
   ParticipantSet participants{number, {}, {}};
@@ -227,7 +227,7 @@ void SimIp::receive(const std::byte* bytes, std::size_t size) noexcept {
   participants.remote.host = reader.get_host();
   Key key{0, number};
   if (reader.get_host() != host().address() || complete(participants, key.remote) != Errc::ok) {
-    ++counted.malformed;  // a wire that corrupts
+    ++counted.malformed;  // the wire has corrupted it
     return;
   }
   arrived(key, participants, bytes + kHeader, size - kHeader);
@@ -237,7 +237,7 @@ void SimIp::receive(const std::byte* bytes, std::size_t size) noexcept {
 
 namespace {
 
-/// At the place of IP's checksum, of all that is behind it and of the addresses and ports before it.
+/// The offset of the check, in the place of UDP's length and checksum. It covers all that is before and after it.
 constexpr std::size_t kCheckAt = 24;
 
 std::uint32_t check_of(const std::byte* bytes, std::size_t size) noexcept {
@@ -247,7 +247,7 @@ std::uint32_t check_of(const std::byte* bytes, std::size_t size) noexcept {
   return sum;
 }
 
-/// Machines give free ports from here on, so many to each of their devices.
+/// A device without given ports gets kNumbers of them, from here on; so does each further one on the machine.
 constexpr std::uint32_t kFreePorts = 32768;
 constexpr std::uint32_t kNumbers = 256;
 

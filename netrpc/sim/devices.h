@@ -1,4 +1,4 @@
-// SIM_ETH, SIM_IP and SIM_UDP: the devices of simulated hosts, with the interface and the manners of ETH, IP and UDP.
+// SIM_ETH, SIM_IP and SIM_UDP: the devices of simulated hosts, with the interface and the behaviour of ETH, IP and UDP.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lrpc::netrpc {
 
 class SimDeviceSession;
 
-/// What the two have in common: sessions by peer and protocol number, and the enabled protocols.
+/// What the devices have in common: sessions by peer and protocol number, and the enabled protocols.
 class SimDevice : public Protocol {
  public:
   SimDevice(SimHost& machine, std::string name, Medium medium);
@@ -38,16 +38,16 @@ class SimDevice : public Protocol {
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(mix(0, remote), protocol); }
     friend bool operator==(const Key&, const Key&) = default;
   };
-  /// Fills in what follows from what is given, and the key of `remote`. host_unreachable, invalid_argument.
+  /// Completes `participants`, and sets the `remote` of the key. Errors: host_unreachable, invalid_argument.
   [[nodiscard]] virtual Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept = 0;
-  /// Copies `size` bytes into a message of this host and hands it to the session of the peer, which is made if need be.
+  /// Copies `size` bytes into a message of this host, and hands it up through the peer's session, made if need be.
   void arrived(const Key& key, const ParticipantSet& participants, const std::byte* data, std::size_t size) noexcept;
   /// Copies a message into a packet, behind `header` free bytes and filled up with zeros to `least` bytes.
   [[nodiscard]] Packet& packet_of(const Message& message, std::size_t header, std::size_t least);
   void transmit(Packet& packet, SimHost& to, std::size_t fragments);
   [[nodiscard]] SimHost& machine() const noexcept { return machine_; }
   [[nodiscard]] SimWorld& world() const noexcept { return machine_.world(); }
-  /// The one of the same medium that was made on this machine before; null: there is none.
+  /// The device of the same medium that was made on this machine before; null: there is none.
   [[nodiscard]] SimDevice* before() const noexcept { return before_; }
 
  private:
@@ -72,19 +72,18 @@ class SimDeviceSession final : public Session {
 };
 
 /// SIM_ETH: reaches the hosts of its segment (by host address, by Ethernet address, or all by kEthernetBroadcast).
-/// Frames are of
-/// 60 to 1514 bytes: what is shorter is padded, and arrives longer than it was sent. A protocol number (up to 255) is
-/// sent as the ethertype `types` + number.
+/// Frames have 60 to 1514 bytes: a shorter one is padded, and arrives longer than it was sent. A protocol number (up to
+/// 255) is sent as the ethertype `types` + number.
 class SimEthernet final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 14;
   static constexpr std::size_t kMaximum = 1500;
   static constexpr std::size_t kLeast = 60;  ///< The shortest frame, without its check sequence.
 
-  /// `reverse`: whether the host that has an Ethernet address is known. On a real wire it is not while ARP has not
-  /// heard of it.
+  /// `reverse`: whether ResolveReverse finds the host of an Ethernet address. On a real wire it does not before ARP has
+  /// heard of that host.
   explicit SimEthernet(SimHost& machine, std::string name = "eth", std::uint16_t types = 0xa700, bool reverse = true);
-  /// From now on.
+  /// Sets `reverse` from now on.
   void set_reverse(bool reverse) noexcept { reverse_ = reverse; }
   /// The longest message from now on; kMaximum to begin with.
   void set_mtu(std::size_t mtu) noexcept { mtu_ = mtu; }
@@ -101,8 +100,8 @@ class SimEthernet final : public SimDevice {
   std::size_t mtu_ = kMaximum;
 };
 
-/// SIM_IP: reaches every host of the world. Messages of more than 1480 bytes are cut and put together again by IP: one
-/// is lost when any of its parts is.
+/// SIM_IP: reaches every host of the world. IP fragments and reassembles messages of more than 1480 bytes: one is lost
+/// if any of its fragments is.
 class SimIp final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 20;
@@ -119,9 +118,9 @@ class SimIp final : public SimDevice {
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
 };
 
-/// SIM_UDP: reaches every host of the world, at a port. Messages are cut and put together as SIM_IP's are. A datagram
-/// whose bits the wire has flipped is dropped, as by UDP's checksum. A machine may have several, each with ports of its
-/// own: they stand for programs.
+/// SIM_UDP: reaches every host of the world, at a port. Messages are fragmented as SIM_IP's are. A datagram whose bits
+/// the wire has flipped is dropped, as by UDP's checksum. A machine may have several of these devices, each with ports
+/// of its own: they stand for programs.
 class SimUdp final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 28;
@@ -136,7 +135,7 @@ class SimUdp final : public SimDevice {
 
  private:
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
-  /// Whether `number` may have the port: where there is one for all, it is the first user's.
+  /// Whether protocol `number` may use the port: a single port (UdpPorts::only) is for the first protocol that asks.
   [[nodiscard]] bool takes_port(ProtocolNumber number) noexcept;
 
   UdpPorts ports_;

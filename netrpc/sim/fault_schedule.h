@@ -8,14 +8,14 @@
 
 namespace lrpc::netrpc {
 
-/// How often, on the average of the whole world (zero: never), and for how long: from a hundredth of the longest time
-/// to the longest, evenly distributed.
+/// The average time between two faults in the whole world (zero: none), and the longest that one lasts. How long each
+/// lasts is evenly distributed from a hundredth of that to all of it.
 struct FaultOptions {
   Duration crash_every{};  ///< A host that is up crashes, and boots again some time later.
   Duration longest_down = std::chrono::milliseconds(200);
   Duration pause_every{};  ///< A host stands still for a while.
   Duration longest_pause = std::chrono::milliseconds(50);
-  Duration partition_every{};  ///< The hosts fall into two or three groups, until it heals.
+  Duration partition_every{};  ///< The hosts are split into two or three groups, until that heals.
   Duration longest_partition = std::chrono::milliseconds(300);
   Duration drift_every{};            ///< A host's clock changes its pace.
   std::int32_t largest_drift = 500;  ///< Parts per million, either way.

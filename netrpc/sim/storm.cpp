@@ -24,7 +24,7 @@ control::Statistics statistics_of(Protocol& protocol) {
   return protocol.control(request) == Errc::ok ? std::get<control::Statistics>(request) : control::Statistics{};
 }
 
-/// After the idle time nothing may be left, and after DropIdle in any case.
+/// Reports what is left after the idle time and DropIdle.
 void find_remains(SimHost& host, Present& present, Ledger& ledger) {
   const Shepherd inside(host.monitor());
   for (Protocol* protocol : present.stack) {
@@ -72,8 +72,7 @@ StormReport run_storm(const StormOptions& options, const ComposeStack& compose) 
 
   FaultSchedule faults(world, options.faults);
   faults.start();
-  // As long as calls remain to be made, every one of them ends within its timeout or when the peer is given up; the
-  // patience is for the last ones.
+  // Waits for `patience` again and again, as long as calls end meanwhile.
   std::uint64_t ended_before = 0;
   const auto ended = [&report] {
     return report.answered + report.failed + report.aborted + report.not_executed + report.abandoned;
@@ -106,7 +105,7 @@ StormReport run_storm(const StormOptions& options, const ComposeStack& compose) 
   report.partitions = faults.partitions();
   report.pauses = faults.pauses();
   report.wires = world.counters();
-  StormReport finished = report;  // what the end of the world abandons does not count
+  StormReport finished = report;  // copied first: the calls that the crashes below abandon do not count
   for (std::uint32_t i = 0; i < options.hosts; ++i) world.host(i).crash();
   finished.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return finished;

@@ -1,4 +1,4 @@
-// The storm: hundreds of hosts call each other over a stack of protocols while the network does its worst, and
+// The storm: hundreds of hosts call each other over a stack of protocols while packets and hosts fail in many ways, and
 // everything that a call promises is checked:
 //   - no call is executed more than once, by all lives of its server together;
 //   - every call ends: with the right answer, or with an error that is true (a call that is said not to have been
@@ -23,22 +23,22 @@ struct StormOptions {
   std::uint64_t seed = 1;
   std::uint64_t calls = 20'000;  ///< At most 2^32.
   std::uint32_t hosts = 200;     ///< Each calls, and is called.
-  std::uint32_t segments = 4;    ///< Ethernets that the hosts are dealt out to.
+  std::uint32_t segments = 4;    ///< Ethernets, over which the hosts are distributed.
   std::uint32_t peers = 8;       ///< How many servers a host calls.
   std::uint32_t at_once = 4;     ///< Calls that each host has under way.
   SimLink link;                  ///< Every wire's.
   FaultOptions faults;
   bool repeats = false;  ///< The stack may execute a call several times (REQUEST_REPLY), and that alone is not checked.
   bool finds_corruption =
-      false;           ///< The stack drops what has flipped bits (AUTH): everything is checked in spite of them.
+      false;  ///< The stack drops messages with flipped bits (AUTH), so that everything is checked all the same.
   double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.
   std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
   Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
-  /// Times that the stack sends a request, and its reply, within the timeout, at least, while nobody answers
+  /// How often the stack sends a request, and its reply, within the timeout, at least, while nobody answers
   /// (tries_of()).
   unsigned tries = 5;
-  Duration idle = std::chrono::minutes(10);  ///< After that long a quiet time no state may be left.
-  /// Calls are said to hang if they take this long in the end.
+  Duration idle = std::chrono::minutes(10);  ///< After this long without calls no state may be left.
+  /// If no call ends for this long, those under way have hung.
   Duration patience = std::chrono::minutes(10);
   std::function<void(std::string_view)> trace;  ///< A line for everything that happens, if given.
 };
@@ -46,11 +46,11 @@ struct StormOptions {
 struct StormReport {
   std::uint64_t calls = 0;
   std::uint64_t answered = 0;
-  std::uint64_t failed = 0;        ///< call_failed,
-  std::uint64_t aborted = 0;       ///< call_aborted,
+  std::uint64_t failed = 0;        ///< call_failed, call_lost.
+  std::uint64_t aborted = 0;       ///< call_aborted.
   std::uint64_t not_executed = 0;  ///< host_unreachable, limit_reached.
   std::uint64_t abandoned = 0;     ///< The caller crashed.
-  double most_failing = 0;         ///< The share of the calls that the faults explain, see storm_bound.h.
+  double most_failing = 0;         ///< The largest share of calls that may fail, see storm_bound.h.
   std::uint64_t executed = 0;
   std::uint64_t crashes = 0;
   std::uint64_t partitions = 0;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kRequestSalt = 1;
 constexpr std::uint64_t kReplySalt = 2;
 constexpr std::size_t kViolationsKept = 10;
 
-/// The eight bytes at place `i` of what belongs to a call.
+/// The eight bytes at offset `i` of a call's data.
 std::uint64_t pattern(std::uint64_t call, std::uint64_t salt, std::size_t i) noexcept {
   return (call * 2 + salt) * 0x9e3779b97f4a7c15ULL + i * 0xd6e8feb86659fd93ULL;
 }
@@ -27,9 +27,9 @@ void fill(std::byte* to, std::size_t size, std::uint64_t call, std::uint64_t sal
     std::memcpy(to + i, &word, std::min<std::size_t>(8, size - i));
   }
 }
-/// `message` ends with the bytes that belong to the call, from `from` on. They may be in several slices.
+/// Whether `message` is the call's data. It may have several slices.
 bool filled(Message& message, std::uint64_t call, std::uint64_t salt) noexcept {
-  if (!message.flatten()) return true;  // no memory: nothing can be said
+  if (!message.flatten()) return true;  // no memory to check it
   const std::span<const std::byte> bytes = message.bytes();
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
@@ -70,7 +70,7 @@ bool Ledger::begin(std::uint16_t client, std::uint16_t server, std::uint64_t& ca
 
 void Ledger::executed(std::uint64_t call, std::uint16_t server, bool right_request) {
   ++report_.executed;
-  if (corrupts()) return;  // then nothing in a message can be relied on
+  if (corrupts()) return;  // then no bytes of a message are reliable
   if (call == 0 || call > begun_) return violation(fmt::format("a call {} was executed that nobody has made", call));
   CallRecord& record = records_[call];
   if (record.executions < 255) ++record.executions;
@@ -107,7 +107,7 @@ void Ledger::ended(std::uint64_t call, Errc outcome, bool right_reply) {
         violation(fmt::format("{} was executed, but its client is told: {}", name(call), describe(outcome)));
       return;
     default:
-      if (corrupts()) {  // whatever the flipped bits asked for
+      if (corrupts()) {  // flipped bits can cause any outcome
         ++report_.failed;
         return;
       }
@@ -206,7 +206,7 @@ Message StormApplication::make_message(std::uint64_t call, std::uint32_t reply_s
   return message;
 }
 
-/// Calls until one does not end at once.
+/// Makes calls until one does not end at once.
 void StormApplication::next(Caller& caller) {
   for (;;) {
     const std::size_t place = host().random() % peers_.size();
@@ -229,7 +229,7 @@ void StormApplication::next(Caller& caller) {
     caller.session = sessions_[place];
     const std::size_t size = std::min(draw_size(), largest_ - kRequestHeader);
     caller.reply_size = draw_size();
-    // One server in twenty takes its time: longer than it takes to send again.
+    // One reply in twenty is late, by up to 20 ms, so that the request may be retransmitted.
     const std::uint32_t delay =
         host().random() % 20 == 0 ? static_cast<std::uint32_t>(host().random() % 20'000'000) : 0;
     Message request =
@@ -251,7 +251,7 @@ void StormApplication::completed(Caller& caller, Errc outcome, Message reply) no
   caller.session = {};
   caller.ended = true;
   ledger_.ended(caller.call, outcome, right);
-  if (outcome != Errc::ok) {  // not at once again against what just did not work
+  if (outcome != Errc::ok) {  // a pause, as the next call may well fail in the same way
     host().events().schedule(caller.again, Duration(1 + host().random() % 10'000'000));
   } else if (!caller.starting) {
     next(caller);

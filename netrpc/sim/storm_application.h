@@ -15,7 +15,7 @@ struct CallRecord {
   enum class State : std::uint8_t { none, under_way, ended, abandoned };
   State state = State::none;
   std::uint8_t executions = 0;
-  bool must_not_execute = false;  ///< The client was told that it has not been.
+  bool must_not_execute = false;  ///< The client was told that it was not executed.
   std::uint16_t client = 0;
   std::uint16_t server = 0;
   Time must_end = Time::max();  ///< Its timeout, and some time more.
@@ -26,17 +26,17 @@ class Ledger {
  public:
   Ledger(SimWorld& world, const StormOptions& options, StormReport& report);
 
-  /// The number of a new call; nothing if all have been made.
+  /// `call`: the number of a new call. False: all have been made.
   [[nodiscard]] bool begin(std::uint16_t client, std::uint16_t server, std::uint64_t& call);
-  /// It is given this timeout.
+  /// The call has this timeout.
   void limited(std::uint64_t call, Duration timeout);
   void executed(std::uint64_t call, std::uint16_t server, bool right_request);
   void ended(std::uint64_t call, Errc outcome, bool right_reply);
   void abandoned(std::uint64_t call);
   [[nodiscard]] bool all_ended() const noexcept { return begun_ == options_.calls && under_way_ == 0; }
-  /// Those that are still under way have hung; and if not all have been made, callers have stopped.
+  /// Reports the calls that are still under way as hung, and callers that have stopped before all calls were made.
   void find_hung();
-  /// Too many have ended without an answer.
+  /// Reports a violation if too many calls have ended without an answer.
   void count_failed(std::uint64_t crashes);
   void violation(std::string text);
   [[nodiscard]] std::string name(std::uint64_t call) const;
@@ -64,7 +64,7 @@ class StormApplication final : public Protocol {
 
   /// Begins to call.
   void start();
-  /// Lets go of all sessions; no call may be under way.
+  /// Releases all sessions; no call may be under way.
   void close();
   void call_demux(Session& lower, Message request) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;

@@ -1,4 +1,4 @@
-// How many of a storm's calls may fail: what makes "every call ends" more than "every call fails". Policy alone.
+// How many of a storm's calls may fail, so that a storm in which every call fails does not pass. Policy alone.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 namespace lrpc::netrpc::storm {
 
 /// The share of the calls that may end without an answer (those whose caller has crashed are not counted), from 0 to 1.
-/// At 1 the setting says nothing. Three parts:
+/// At 1 nothing is checked. Three parts:
 ///   - The network. A call fails when each of its tries is lost, of which the stack makes `tries`. A try crosses one
-///     wire each way, or three between segments. Lost is also what is cut off by a partition, or comes too late to be
-///     of use.
+///     wire each way, or three between segments. What is cut off by a partition, or comes too late to be of use, is
+///     lost, too.
 ///   - Large messages. A protocol that cannot ask for single packets sends six of them at each try, on the average. One
 ///     call in seven has such a message, if they may be that large.
-///   - Crashes. One fails the calls that are under way to that host: `at_once` of each host that calls it, of which
+///   - Crashes. A crash fails the calls that are under way to that host: `at_once` of each host that calls it, of which
 ///     there are `peers` on the average. No more: a caller that waits for a host that is down calls no other meanwhile.
-/// Three standard deviations are added, for the draws.
+/// Three standard deviations are added, for chance.
 [[nodiscard]] inline double most_failing(const StormOptions& options, std::uint64_t crashes) noexcept {
   constexpr double kPackets = 6;
   constexpr std::size_t kOnePacket = 1400;

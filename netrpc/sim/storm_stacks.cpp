@@ -73,7 +73,7 @@ channel  = CHANNEL over fragment;
 call     = SUN_CALL over channel;
 sun      = SUN_SELECT(program = 0x20000001) over call;
 )"},
-      // The parts alone, to find out whose fault it is.
+      // Parts alone, to find the one at fault.
       {"select-channel-ip", R"(
 ip      = IP;
 channel = CHANNEL over ip;
@@ -114,16 +114,16 @@ bool repeats_calls(std::string_view name_or_text) {
 
 namespace {
 
-/// When a protocol sends its request again.
+/// When a protocol retransmits its request.
 struct Repeats {
-  Duration first{};            ///< The pause after the first copy, before it has measured any,
-  Duration longest{};          ///< which is doubled up to this,
-  unsigned step = 1;           ///< with every second copy, or with each: 2.
-  Duration give_up{};          ///< No copy after this time, and
-  std::uint64_t most = 1'000;  ///< no more copies than this.
+  Duration first{};            ///< The pause after the first copy, before it has measured a round trip.
+  Duration longest{};          ///< The pause is doubled up to this.
+  unsigned step = 1;           ///< 1: doubled with every second copy; 2: with each.
+  Duration give_up{};          ///< No copy after this time.
+  std::uint64_t most = 1'000;  ///< No more copies than this.
 };
 
-/// Nothing: it leaves that to a layer below.
+/// nullopt: the protocol leaves that to a layer below.
 std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
   const Options& given = instance.options;
   if (instance.kind == "CHANNEL") {
@@ -139,7 +139,7 @@ std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
                    .give_up = given.duration("give_up", mrpc::Settings().give_up)};
   if (instance.kind == "PAIRED") {
     const PairedOptions paired;
-    // The reply, too, must get there, and a short one is sent again more seldom.
+    // The reply must arrive, too, and a short one is retransmitted less often.
     return Repeats{.first = std::max(given.duration("initial_timeout", paired.initial_timeout),
                                      given.duration("reply_timeout", paired.reply_timeout)),
                    .longest = given.duration("longest_timeout", paired.longest_timeout),

@@ -20,8 +20,8 @@ struct NamedStack {
 /// Whether the stack of that name or text may execute a call several times, as StormOptions::repeats says.
 [[nodiscard]] bool repeats_calls(std::string_view name_or_text);
 
-/// Times that the stack of that name or text sends a request that nobody answers, within `timeout`: by the times of its
-/// protocol, before it has measured any. Afterwards it sends more often.
+/// How often the stack of that name or text sends a request that nobody answers, within `timeout`, before its protocol
+/// has measured any round trip. Afterwards it sends more often.
 [[nodiscard]] unsigned tries_of(std::string_view name_or_text, Duration timeout);
 
 /// Every kind of protocol that can stand on simulated wires; ETH, IP and UDP are the simulated ones.

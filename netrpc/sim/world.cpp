@@ -184,7 +184,7 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
 
 void SimWorld::deliver(Packet& packet) {
   SimHost& to = *hosts_[packet.to];
-  if (to.paused_until_ > now_)  // it waits in the device, behind those that have come before it
+  if (to.paused_until_ > now_)  // it waits in the device, behind earlier packets
     return queue_.put(packet, to.paused_until_);
   SimDevice* const device = to.up() ? to.life_->devices[packet.medium] : nullptr;
   if (hosts_[packet.from]->group_ != to.group_) {
@@ -209,7 +209,7 @@ void SimWorld::note(std::string_view text) {
 }
 
 void SimWorld::note_packet(std::string_view what, Packet& packet) {
-  // What lies behind the device's own header: the headers of our protocols.
+  // What follows the device's own header: the headers of our protocols.
   static constexpr std::size_t kHeaders[kMediums] = {SimEthernet::kHeader, SimIp::kHeader, SimUdp::kHeader};
   static constexpr std::string_view kNames[kMediums] = {"eth", "ip", "udp"};
   const std::size_t header = kHeaders[packet.medium];

@@ -48,13 +48,13 @@ struct SimOptions {
 struct SimHostOptions {
   std::string name;           ///< Empty: "h1", "h2", ... in the order of making.
   HostAddress address;        ///< Not known: 10.0.0.1, 10.0.0.2, ... in the order of making.
-  std::uint32_t segment = 0;  ///< The Ethernet it is on. Segments come to be by being named.
+  std::uint32_t segment = 0;  ///< The Ethernet it is on. A segment exists once it is named.
   Duration clock_offset{};    ///< Its clock's start is this far from the world's.
   std::int32_t drift = 0;     ///< Parts per million by which its clock runs faster.
   std::size_t buffer_limit = std::size_t{64} << 20;
 };
 
-/// The networks that a host is on: by which devices. UDP's packets go the way of IP's.
+/// The kinds of devices of a host. UDP's packets take the same way as IP's.
 enum class Medium : std::uint8_t { ethernet, ip, udp };
 inline constexpr std::size_t kMediums = 3;
 
@@ -82,7 +82,7 @@ class SimHost {
     own(std::move(made));
     return protocol;
   }
-  /// Keeps anything as long as this life (a Graph, what a client remembers): let go of in the reverse order, inside the
+  /// Keeps anything as long as this life (a Graph, what a client remembers). Released in the reverse order, inside the
   /// monitor.
   void own(std::shared_ptr<void> thing) { life_->owned.push_back(std::move(thing)); }
 
@@ -93,7 +93,7 @@ class SimHost {
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   [[nodiscard]] HostAddress address() const noexcept { return options_.address; }
   [[nodiscard]] EthernetAddress ethernet_address() const noexcept;
-  /// From now on it has another one, which ARP knows at once. What is sent to the one before is lost.
+  /// Gives the machine another Ethernet address, which ARP knows at once. What is sent to the old one is lost.
   void change_ethernet_address() noexcept { ++card_; }
   [[nodiscard]] std::uint32_t segment() const noexcept { return options_.segment; }
   /// The notices of its lives (HostOptions::notice).
@@ -101,12 +101,12 @@ class SimHost {
   /// How often it has booted.
   [[nodiscard]] std::uint32_t lives() const noexcept { return lives_; }
 
-  /// What composes the protocols: called at once, if the host is up, and at each boot from now on, inside the monitor.
+  /// What composes the protocols. Called at once, if the host is up, and at each boot from now on, inside the monitor.
   void on_boot(std::function<void(SimHost&)> compose);
   /// A new life, with a new boot identifier and empty memory; no effect if up().
   void boot();
-  /// Everything the life had is destroyed at once, without a word to anybody. What is under way to it is lost if it
-  /// arrives before the next boot. Not from inside the host itself, nor while a thread waits in it.
+  /// Destroys everything that the life had at once, without telling anybody. Packets under way to it are lost if they
+  /// arrive before the next boot. Not from inside the host itself, nor while a thread waits in it.
   void crash();
   /// It is up and no thread waits in it.
   [[nodiscard]] bool can_crash() const noexcept { return up() && life_->waiting == 0; }
@@ -119,7 +119,7 @@ class SimHost {
   friend class SimWorld;
   friend class SimDevice;
 
-  /// The host's own idea of time.
+  /// The host's own clock.
   class HostClock final : public Clock {
    public:
     explicit HostClock(const SimHost& host) : host_(host) {}
@@ -169,7 +169,7 @@ struct SimCounters {
   std::uint64_t reordered = 0;
   std::uint64_t corrupted = 0;
   std::uint64_t cut = 0;        ///< Lost because of a partition.
-  std::uint64_t host_down = 0;  ///< Lost because nobody was there.
+  std::uint64_t host_down = 0;  ///< Lost because the host was down.
   std::uint64_t events = 0;     ///< Procedures of hosts' events that were called.
 };
 
@@ -197,10 +197,10 @@ class SimWorld final : public Engine {
   bool run_until(const std::function<bool()>& done, Duration limit = std::chrono::hours(1));
   /// Runs until no packet is under way and no host's event waits, or `limit` has passed.
   void run_until_idle(Duration limit = std::chrono::hours(1));
-  /// Does the next thing, if there is one until `until`; otherwise lets time pass until then and returns false.
+  /// Runs the next event or packet that is due by `until`. If there is none, lets time pass until then; returns false.
   bool step(Time until);
-  /// Lets `procedure` run once, `delay` from now, outside every monitor. The event is the caller's and must not outlive
-  /// the world.
+  /// Runs the event's procedure once, `delay` from now, outside every monitor. The event is the caller's and must not
+  /// outlive the world.
   void schedule(Event& event, Duration delay) { events_.schedule(event, delay); }
   void cancel(Event& event) noexcept { events_.cancel(event); }
   [[nodiscard]] std::uint64_t random() noexcept;
@@ -215,7 +215,7 @@ class SimWorld final : public Engine {
   void set_group(SimHost& host, std::uint32_t group) noexcept { host.group_ = group; }
   void heal() noexcept;
   [[nodiscard]] const SimCounters& counters() const noexcept { return counters_; }
-  /// Each thing that happens on the wires and to the hosts, as a line of text. Empty: nobody wants to know.
+  /// Each thing that happens on the wires and to the hosts, as a line of text. Empty: no trace.
   void trace(std::function<void(std::string_view)> line) { trace_ = std::move(line); }
   [[nodiscard]] bool traced() const noexcept { return static_cast<bool>(trace_); }
   /// Adds a line, with the time in front.

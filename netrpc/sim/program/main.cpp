@@ -1,5 +1,5 @@
-// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols while the network does its
-// worst. What it finds wrong can be made to happen again: one seed, one run.
+// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols on a faulty network. A
+// failure can be repeated: the same seed gives the same run.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -50,7 +50,7 @@ std::string replay(const Arguments& arguments) {
       storm.link.corrupt, arguments.crash_ms, arguments.partition_ms, arguments.pause_ms, arguments.drift_ms, stack);
 }
 
-/// The line speaks of one of the hosts that are asked for.
+/// Whether a line of the trace names one of the hosts `only`, or the whole network.
 bool wanted(const std::vector<std::string>& only, std::string_view line) {
   if (only.empty()) return true;
   for (const std::string& name : only) {
