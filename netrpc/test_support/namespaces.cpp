@@ -46,7 +46,7 @@ int run_program(const char* program, const std::string& arguments) {
 
 int run_ip(const std::string& arguments) { return run_program("ip", arguments); }
 
-/// The outcome of `probe` in a namespace that nobody needs.
+/// The outcome of `probe` in a temporary namespace.
 std::optional<std::string> why_not(const std::function<std::optional<std::string>()>& probe) {
   std::optional<std::string> why;
   std::thread([&] {
@@ -59,15 +59,15 @@ std::optional<std::string> why_not(const std::function<std::optional<std::string
   return why;
 }
 
-/// `ip`'s words for a new pair. Where both ends have one index, the kernel takes them for one link, and lets up to a
-/// second pass before it uses a link that has just come up: so they have different ones.
+/// Arguments of `ip` for a new veth pair whose ends have different indexes. If both had the same index, the kernel
+/// would take them for one link, and wait up to a second before it uses a link that has just come up.
 std::string pair_of_links(const std::string& name, const std::string& peer) {
   static std::atomic<int> last{1000};
   const auto index = [] { return " index " + std::to_string(++last); };
   return "link add " + name + index() + " type veth peer name " + peer + index();
 }
 
-/// The kernel starts to use a link some time after it is there.
+/// Waits until the kernel uses a new link; at most 4 minutes.
 void wait_until_running(const Namespace& where, const std::string& name) {
   where.run([&] {
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -84,7 +84,7 @@ void wait_until_running(const Namespace& where, const std::string& name) {
 }  // namespace
 
 Namespace::Namespace() {
-  // In a thread of its own, so that the caller stays where it is.
+  // In a thread of its own, so that the caller stays in its namespace.
   int error = 0;
   std::thread([&] {
     if (::unshare(CLONE_NEWNET) == 0) fd_ = ::open(kOwn, O_RDONLY | O_CLOEXEC);

@@ -20,16 +20,15 @@ class Namespace {
   ~Namespace();
 
   /// Runs `procedure` in the calling thread, inside the namespace: sockets that it makes belong there, and so do
-  /// threads that it starts.
-  /// `back`: false for a thread that will not be able to go back, or need not.
+  /// threads that it starts. `back`: false for a thread that cannot return to its namespace afterwards, or need not.
   void run(const std::function<void()>& procedure, bool back = true) const;
   /// Runs a command of iproute2 inside: ip("link add ..."). Throws std::runtime_error if the command fails.
   void ip(const std::string& arguments) const;
-  /// More changes than the kernel keeps news of for a socket: each is ip(what + a digit), the last one ip(last).
+  /// Makes more changes than the kernel keeps notices of for a socket: 2,000 times ip(what + a digit), then ip(last).
   void ip_often(const std::string& what, const std::string& last = {}) const;
-  /// The same for its `tc`.
+  /// As ip(), for iproute2's `tc`.
   void tc(const std::string& arguments) const;
-  /// The same with nftables' `nft`.
+  /// As ip(), for nftables' `nft`.
   void nft(const std::string& arguments) const;
   /// From now on packets for others are forwarded: the namespace is a router. Throws std::runtime_error.
   void forward() const;

@@ -69,8 +69,8 @@ class RealHost {
     }
     return keep(std::move(protocol).value());
   }
-  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. If it holds only
-  /// then, the thread that changed it has not woken this one: a failure.
+  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. If it is found true only
+  /// at the deadline, the thread that changed it has not woken this one: a failure.
   bool wait(const std::function<bool()>& done, Duration patience = std::chrono::minutes(4)) {
     const Shepherd held(host_->monitor());
     const Time deadline = host_->now() + patience;
@@ -78,7 +78,7 @@ class RealHost {
     EXPECT_TRUE(!found || host_->now() < deadline) << "nobody has woken who waits";
     return found;
   }
-  /// Whether `done`, which is evaluated inside, comes true by what is received, here if nobody else does.
+  /// Whether `done`, which is evaluated inside, becomes true as messages come. This thread receives if no other does.
   bool becomes(const std::function<bool()>& done) {
     return testing_lrpc::eventually([&] {
       wait([] { return false; }, std::chrono::milliseconds(10));
@@ -96,8 +96,8 @@ class RealHost {
   std::vector<std::unique_ptr<Protocol>> protocols_;
 };
 
-/// The highest protocol of a test: echoes what arrives, or collects it. Whatever it counts a test may wait for, so it
-/// wakes the waiting thread: a service thread may be the one that receives.
+/// The highest protocol of a test: echoes what arrives, or collects it. A test may wait for anything that it counts, so
+/// it wakes the waiting thread: a service thread may be the one that receives.
 class Talker final : public Protocol {
  public:
   Talker(Host& host, bool echoes) : Protocol(host, "talker"), echoes_(echoes) {}
