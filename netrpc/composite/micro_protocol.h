@@ -221,7 +221,7 @@ class MicroParts {
   [[nodiscard]] bool is_open(CallId call) noexcept;  ///< It has not ended.
   /// The call ends with call_aborted after `limit` at the latest. False: there is no memory for that.
   [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
-  /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
+  /// Ends a call, unless it has ended. Its caller gets `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
   /// In push style: the caller sends the call's replies up now, and nothing else ends the call. False: it has ended.
   [[nodiscard]] bool settle_call(CallId call) noexcept;

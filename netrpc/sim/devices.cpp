@@ -171,7 +171,7 @@ Errc SimEthernet::send(SimDeviceSession& session, Message message) noexcept {
   }
   SimHost* const receiver = world().find(to);
   if (receiver == nullptr || receiver->segment() != machine().segment())
-    return Errc::ok;  // nobody takes it off the wire
+    return Errc::ok;  // no host on the wire takes it
   frame_to(*receiver);
   return Errc::ok;
 }

@@ -1,4 +1,4 @@
-// MEMBERSHIP: who belongs to the group: whoever has sent something, until it is suspected (§3.5, Figure 3).
+// MEMBERSHIP: the group's members are the peers that have sent something and are not suspected (§3.5, Figure 3).
 #include <algorithm>
 
 #include "netrpc/composite/suite/suite.h"

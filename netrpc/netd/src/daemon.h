@@ -32,7 +32,7 @@ struct DaemonOptions {
   std::string nameserver;               ///< Socket; empty: where every program looks.
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
   std::function<Status(const shim::ClientCredentials& client)>
-      authorise{};                       ///< Who of this machine may call other hosts.
+      authorise{};                       ///< Which users of this machine may call other hosts.
   std::vector<SunExport> sun{};          ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
   std::vector<SunImport> sun_imports{};  ///< Sun RPC programs that this machine's clients import.
   std::uint16_t sun_port = 0;            ///< Port of `sun`, which rpcbind tells clients. 0: rpcbind is told nothing.

@@ -327,7 +327,7 @@ Message NetworkService::answer(Command& command) noexcept {
 }
 
 void NetworkService::call_demux(Session& lower, Message request) noexcept {
-  if (!serving_) return;  // whoever asks is told by the layer below that the call has failed
+  if (!serving_) return;  // the layer below tells the caller that the call has failed
   ++statistics_.served;
   if (lower.participants().local.command == kAgree) return answer_agree(lower, std::move(request));
   Command command{SessionRef(&lower), std::move(request), {}, ++last_arrival_, lower.participants().local.command};

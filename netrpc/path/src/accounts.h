@@ -33,7 +33,7 @@ inline constexpr std::size_t kSpareEStacks = 64;
   return shim::quota_beside_others(half(all), more, has, in_use, all);
 }
 
-/// How much of one thing somebody has. Thread-safe.
+/// How much of one thing a user or a host holds. Thread-safe.
 class Holding {
  public:
   /// False, and nothing is taken, if that were more than `most`.

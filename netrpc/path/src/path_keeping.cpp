@@ -100,7 +100,7 @@ void PathService::retry_unbinds(Clock::time_point now) {
   for (const auto& [place, weak] : paths_) in_use.insert(place.second->host);
   for (Unbinds* const left : {&unsent_, &unbinds_}) {
     std::erase_if(*left, [&](const Unbind& one) {
-      return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
+      return now - one.since > options_.forget && !in_use.contains(one.host);  // dropped there without keepalives
     });
   }
   bound_unbinds_locked();

@@ -331,7 +331,7 @@ void PathService::client_gone(std::uint64_t binding) noexcept {
       for (const Members::Member& member : group->members->all)
         if (member.bound()) tell(*member.path);
     }
-  } catch (const std::bad_alloc&) {  // it is told when the calls have returned
+  } catch (const std::bad_alloc&) {  // the hosts are told when the calls have returned
   }
   if (unbinds.empty()) return;
   {

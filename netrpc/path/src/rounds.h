@@ -37,8 +37,7 @@ void for_each_host(std::size_t count, const F& one) {
   work();
 }
 
-/// Limits how long one host delays a round, with everything that it is told or asked, if it answers each time, but
-/// late.
+/// Limits how long one host delays a round with all its messages, if it answers each of them, but late.
 class Turn {
  public:
   explicit Turn(std::chrono::milliseconds limit) noexcept : until_(std::chrono::steady_clock::now() + limit) {}

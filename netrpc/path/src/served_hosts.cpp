@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 /// The longest that one BIND waits for a name here; for a client that waits longer, its host repeats the BIND.
 constexpr milliseconds kLongestWait{10'000};
 /// The first and the longest pause between two attempts to take an A-stack, while abandoned calls hold them. A call
-/// without a limit counts its pauses: no call finishes while the machine stands still.
+/// without a limit counts its pauses, because no call finishes while the machine stands still.
 constexpr milliseconds kAStackPause{1};
 constexpr milliseconds kLongestAStackPause{20};
 

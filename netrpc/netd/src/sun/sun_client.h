@@ -28,7 +28,7 @@ namespace lrpc::netd {
 
 class SunClient final : public netrpc::Protocol, public netpath::ForeignServers {
  public:
-  /// SUN_SELECTs with peers at any port; null: no import of `imports` goes that way.
+  /// SUN_SELECTs with peers at any port; null: none of `imports` uses that transport.
   struct Below {
     netrpc::Protocol* udp = nullptr;
     netrpc::Protocol* tcp = nullptr;
