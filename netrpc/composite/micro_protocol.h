@@ -105,7 +105,7 @@ struct MicroKind {
   /// Message_Pushed_To_CP. It inserts the messages that continue; one that it has not inserted when it returns is
   /// refused.
   bool verifies = false;
-  /// Replaces the framework's mapping of attributes to headers; InHeader has no effect then (map_headers()).
+  /// Replaces the framework's mapping of attributes to headers (map_headers()), whatever InHeader says.
   bool maps = false;
   /// If not `none`: the composite protocol carries only requests and replies, and can open sessions to groups.
   CallStyle style = CallStyle::none;
