@@ -11,16 +11,16 @@
 namespace lrpc::reserve {
 namespace {
 
-/// The greatest alignment that can be had: of what two processors write in turn.
+/// The greatest alignment that the reserve offers: that of data that two processors write in turn.
 constexpr std::size_t kUnit = 128;
 
-/// Begins each piece, free or not; what is given away follows it.
+/// The header of each piece, free or in use. The memory that the user gets follows it.
 struct alignas(kUnit) Piece {
-  std::size_t bytes;  ///< With this.
-  Piece* next;        ///< Of the free ones, by address.
+  std::size_t bytes;  ///< Including this header.
+  Piece* next;        ///< The next free piece, by address.
 };
 
-/// First fit; neighbours that are free become one. Slow where there are many pieces, and used when all else has failed.
+/// First fit; adjacent free pieces are joined. Slow with many pieces, but used only after malloc(3) has failed.
 class Reserve {
  public:
   Reserve() noexcept {
@@ -82,7 +82,7 @@ class Reserve {
   void keep_last_for(bool (*who)() noexcept) noexcept { keeps_last_for_.store(who); }
 
  private:
-  /// With the next one, if that begins where it ends.
+  /// Joins `piece` with the next free one, if that begins where `piece` ends.
   static void join(Piece& piece) noexcept {
     if (piece.next == nullptr ||
         reinterpret_cast<std::byte*>(&piece) + piece.bytes != reinterpret_cast<std::byte*>(piece.next))
@@ -99,8 +99,8 @@ class Reserve {
   alignas(kUnit) std::byte memory_[kBytes];
 };
 
-/// Made when it is first wanted, and then at the latest when the program begins. Never destroyed: what is in it may
-/// outlive any static.
+/// Constructed at its first use, at the latest when the program's statics are initialised. Never destroyed: memory from
+/// it may outlive any static.
 Reserve& all() noexcept {
   alignas(Reserve) static std::byte place[sizeof(Reserve)];
   static Reserve* const made = new (place) Reserve;
@@ -123,7 +123,7 @@ void keep_last_for(bool (*who)() noexcept) noexcept { all().keep_last_for(who); 
 
 }  // namespace lrpc::reserve
 
-// A sanitizer has all operators, and compares what they allocate with what they free.
+// A sanitizer replaces all these operators itself, and checks that each delete matches its new.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 void* operator new(std::size_t bytes) {
