@@ -14,7 +14,7 @@ Status drop_capabilities(std::uint64_t keep) {
   (void)::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   (void)::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   for (unsigned long capability = 0; capability <= CAP_LAST_CAP; ++capability)
-    (void)::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);  // needs CAP_SETPCAP; without it exec gains nothing either
+    (void)::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);  // needs CAP_SETPCAP; no_new_privs has the same effect on exec
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> held{};
   if (::syscall(SYS_capget, &header, held.data()) != 0) return system_error("capget", errno);

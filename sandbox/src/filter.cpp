@@ -47,7 +47,7 @@ Status add_all(const Context& context, const FilterOptions& options) {
   }
   for (const Rule& rule : options.rules) {
     const int number = seccomp_syscall_resolve_name(rule.name.c_str());
-    if (number < 0) continue;  // not of this processor
+    if (number < 0) continue;  // not on this architecture
     const std::uint32_t action =
         rule.fails_with == 0 ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(static_cast<unsigned>(rule.fails_with));
     if (Status added = add(context, action, number, rule.conditions); !added) return added;
@@ -65,9 +65,9 @@ Status add_all(const Context& context, const FilterOptions& options) {
 Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
   const Context context(seccomp_init(action_of(options.otherwise)), &seccomp_release);
   if (context == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
-  // A system call of another architecture has other numbers: there is no asking what it was.
+  // Other architectures number their system calls differently, so the rules do not apply to them.
   (void)seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-  // A tree instead of a list; but what is looked at first has to stay first.
+  // Search a tree instead of a list, unless one call must be tested first.
   if (!options.notifies_first) (void)seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (Status added = add_all(context, options); !added) return added.error();
 

@@ -63,13 +63,14 @@ std::uint64_t known_accesses(int abi) {
   return known;
 }
 
-/// Descriptors that must stay open: procfs forgets an inode that nobody uses, and a rule is about the inode.
+/// Descriptors of files in /proc, kept open: procfs drops an inode that is not in use, and a Landlock rule names an
+/// inode.
 std::vector<UniqueFd>& pinned() {
   static std::vector<UniqueFd> fds;
   return fds;
 }
 
-/// False: the path is not there, or there is no rule for it. `missing` gets its name.
+/// Adds a rule for `path`. If the path does not exist, or the kernel refuses the rule, appends `path` to `missing`.
 void allow(int ruleset, const std::string& path, std::uint64_t accesses, std::string& missing) {
   UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat found {};

@@ -1,12 +1,12 @@
-// Landlock by bare system calls: its library is not everywhere, and Debian 12's headers know ABI 2 only.
+// Landlock by direct system calls: not every system has a library for it, and Debian 12's headers know only ABI 2.
 #pragma once
 
 #include "lrpc/sandbox.h"
 
 namespace lrpc::sandbox {
 
-/// Takes everything from the calling thread that `options` do not leave to it. No error: `report` says of `files`,
-/// `tcp` and `others` why something does not hold. Needs no_new_privs.
+/// Denies the calling thread all file and TCP access that `options` do not allow. Never fails: the parts `files`, `tcp`
+/// and `others` of `report` say what holds, or why not. Needs no_new_privs.
 void restrict_by_landlock(const Options& options, Report& report);
 
 }  // namespace lrpc::sandbox

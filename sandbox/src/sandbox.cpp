@@ -36,7 +36,7 @@ constexpr const char* kNotWithSanitizer = "not in a build whose runtime (a sanit
 
 bool has(const std::vector<Group>& groups, Group group) { return std::ranges::find(groups, group) != groups.end(); }
 
-/// `not_alone`: why nobody knows whether all threads have given them up; empty if they have.
+/// `not_alone`: why it is unknown whether other threads keep their capabilities; empty if there are no other threads.
 Part give_up_privileges(const Options& options, const std::string& not_alone) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return {false, std::string("PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno)};
@@ -51,7 +51,7 @@ Part hide_memory() {
   return {false, std::string("PR_SET_DUMPABLE: ") + std::strerror(errno)};
 }
 
-/// On every thread that there is; those that come inherit it.
+/// Installs the filter on all existing threads; new threads inherit it.
 Part install(const std::vector<sock_filter>& filter, const Options& options) {
   const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
   const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
@@ -63,7 +63,7 @@ Part install(const std::vector<sock_filter>& filter, const Options& options) {
   return {false, std::string("seccomp: ") + std::strerror(errno)};
 }
 
-/// What the libraries and the C library read while they run, wherever there is a group for it. Harmless to all.
+/// Adds files that the C library reads at run time, if some group allows opening files. They reveal nothing sensitive.
 void add_usual_paths(Options& options) {
   if (!has(options.groups, Group::read_files) && !has(options.groups, Group::write_files)) return;
   options.read_only.emplace_back("/sys/devices/system/cpu/online");  // the C library's number of processors
@@ -87,7 +87,7 @@ Result<Report> enter(const Options& chosen) {
                              .rules = rules_of(options.groups),
                              .allow = options.allow});
   if (!filter) return filter.error();
-  std::string not_alone;  // why nobody knows whether what concerns this thread holds for the process
+  std::string not_alone;  // why it is unknown whether there are other threads; empty if there are none
   if ((options.landlock || options.keep_capabilities) && !kSanitized) {  // a sanitizer's runtime has its own threads
     if (const Status alone = check_only_thread(); !alone) {
       if (options.required || alone.code() != Errc::not_supported)
@@ -97,7 +97,7 @@ Result<Report> enter(const Options& chosen) {
       not_alone = alone.error().message();
     }
   }
-  // Looked up in files when they are first asked for; later that might be refused.
+  // Both read files at their first use, which the sandbox might refuse later.
   (void)shim::ticks_per_microsecond();
   ::tzset();
 
@@ -107,13 +107,13 @@ Result<Report> enter(const Options& chosen) {
   if (kSanitized) {
     report.files = report.tcp = report.others = report.system_calls = {false, kNotWithSanitizer};
   } else {
-    // Landlock first: the filter need not let its system calls through then.
+    // Landlock before the filter, so that the filter need not allow Landlock's system calls.
     report.files = report.tcp = report.others = {false, "not wanted"};
     if (options.landlock) restrict_by_landlock(options, report);
     if (options.landlock && !not_alone.empty()) report.files = report.tcp = report.others = {false, not_alone};
     report.system_calls = install(*filter, options);
   }
-  // Landlock that is not wanted is not missed.
+  // Without options.landlock, `required` does not demand Landlock.
   Report wanted = report;
   if (!options.landlock) wanted.files.holds = wanted.tcp.holds = true;
   const bool ports = !has(options.groups, Group::streams) || wanted.tcp.holds;

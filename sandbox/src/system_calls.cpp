@@ -1,4 +1,4 @@
-// The allow-list. docs/SANDBOX.md says for each daemon which groups it has, and why.
+// The allow-list. docs/SANDBOX.md says which groups each daemon uses, and why.
 #include "system_calls.h"
 
 #include <asm/ioctls.h>
@@ -23,22 +23,23 @@ namespace lrpc::sandbox {
 namespace {
 
 constexpr std::uint64_t kFutexFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
-constexpr std::uint64_t kLastClock = 11;   ///< CLOCK_TAI; behind it are other processes' clocks.
-constexpr std::uint64_t kLastAdvice = 25;  ///< MADV_COLLAPSE; far behind it MADV_HWPOISON.
+constexpr std::uint64_t kLastClock = 11;   ///< CLOCK_TAI; higher numbers include other processes' clocks.
+constexpr std::uint64_t kLastAdvice = 25;  ///< MADV_COLLAPSE; MADV_HWPOISON is far above it.
 
-/// What pthread_create(3) asks of clone(2), at least and at most: a thread, in no new namespace, traced by nobody.
+/// Flags of clone(2) that pthread_create(3) sets, required (kThread) and optional (kOfThread): they make a thread, in
+/// no new namespace, traced by nobody.
 constexpr std::uint64_t kThread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
 constexpr std::uint64_t kOfThread = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
                                     CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | CLONE_DETACHED;
 
-/// What makes an open more than reading. O_TMPFILE contains O_DIRECTORY, which is harmless.
+/// Flags with which open(2) does more than read. O_TMPFILE contains O_DIRECTORY, which is harmless.
 constexpr std::uint64_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
 constexpr std::uint64_t kSocketFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 using Rules = std::vector<Rule>;
 
-/// Adds these calls, between which there are blanks, each with the same conditions.
+/// Adds a rule for each of `names`, which are separated by blanks, with the same conditions.
 void allow(Rules& rules, const std::string& names, const std::vector<Condition>& conditions = {}) {
   std::istringstream words(names);
   for (std::string name; words >> name;) rules.push_back({name, conditions});
@@ -51,7 +52,7 @@ Rules descriptors() {
         "lseek fstat fstatfs newfstatat statx stat lstat poll ppoll select pselect6 epoll_create epoll_create1 "
         "epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime "
         "timerfd_gettime signalfd4 flock fsync fdatasync sendfile getcwd");
-  // All but those that have signals sent to others (F_SETOWN, F_SETSIG), and leases.
+  // Not allowed: F_SETOWN and F_SETSIG, which have signals sent to other processes, and leases.
   for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_SETPIPE_SZ,
                             F_GETPIPE_SZ, F_SETLK, F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK})
     rules.push_back({"fcntl", {equal(1, static_cast<std::uint64_t>(command))}});
@@ -65,7 +66,8 @@ Rule unix_sockets(const char* call, int type) {
   return {call, {equal(0, AF_UNIX), equal_but_for(1, kSocketFlags, static_cast<std::uint64_t>(type))}};
 }
 
-/// IPv4 and IPv6 sockets of the type's own protocol. Not of another: Landlock has rules for TCP, not for MPTCP or SCTP.
+/// IPv4 and IPv6 sockets of `type`, with `protocol` or the default (0) only: Landlock has rules for TCP, not for MPTCP
+/// or SCTP.
 Rules internet_sockets(int type, int protocol) {
   Rules rules;
   for (const int domain : {AF_INET, AF_INET6}) {
@@ -81,7 +83,7 @@ Rules internet_sockets(int type, int protocol) {
 Rules messages() {
   Rules rules{unix_sockets("socketpair", SOCK_STREAM),
               unix_sockets("socketpair", SOCK_SEQPACKET),
-              // Never to connect while sending, where Landlock does not look.
+              // With MSG_FASTOPEN a send connects, which Landlock does not check.
               {"sendto", {without(3, MSG_FASTOPEN)}},
               {"sendmsg", {without(2, MSG_FASTOPEN)}},
               {"sendmmsg", {without(3, MSG_FASTOPEN)}}};
@@ -91,17 +93,17 @@ Rules messages() {
 
 Rules threads() {
   Rules rules{
-      // clone3's flags are behind a pointer, where no filter looks. The C library then takes clone.
+      // clone3 passes its flags by pointer, which a filter cannot read. After ENOSYS the C library uses clone.
       {"clone3", {}, ENOSYS},
       {"clone", {equal_but_for(0, kOfThread, kThread)}},
-      {"pidfd_getfd", {}, ENOSYS},  // asked by shim::take_in(), which does without
+      {"pidfd_getfd", {}, ENOSYS},  // tried by shim::take_in(), which works without it
       {"membarrier", {equal(0, MEMBARRIER_CMD_GLOBAL_EXPEDITED)}},
   };
   allow(rules,
         "sched_setaffinity sched_setscheduler sched_getscheduler sched_setparam sched_getparam sched_getattr "
         "sched_setattr",
-        {equal(0, 0)});  // of the calling thread
-  // Of another thread's, asked by id: the affinity of the clerk's (libserver), and pthread_getaffinity_np.
+        {equal(0, 0)});  // the calling thread
+  // Other threads' ids are allowed here: libserver reads its clerk's affinity, and pthread_getaffinity_np passes an id.
   allow(rules,
         "sched_getaffinity sched_get_priority_max sched_get_priority_min sched_rr_get_interval getrusage futex_waitv");
   allow(rules, "getpriority setpriority", {equal(0, 0), equal(1, 0)});  // PRIO_PROCESS, the calling thread
@@ -113,7 +115,7 @@ Rules threads() {
 
 Rules read_files() {
   Rules rules{
-      {"openat2", {}, ENOSYS},  // its flags are behind a pointer: openat is taken instead
+      {"openat2", {}, ENOSYS},  // its flags are behind a pointer; callers then use openat
       {"openat", {without(2, kWrites)}},
       {"open", {without(1, kWrites)}},
   };
@@ -123,14 +125,14 @@ Rules read_files() {
 
 Rules write_files() {
   Rules rules = read_files();
-  // Truncating goes with opening for writing, in so many words: before ABI 3 Landlock does not look at O_TRUNC itself.
+  // O_TRUNC is allowed only together with O_WRONLY or O_RDWR: before ABI 3 Landlock does not check O_TRUNC itself.
   for (const std::uint64_t mode : {std::uint64_t{O_WRONLY}, std::uint64_t{O_RDWR}}) {
     rules.push_back({"openat", {equal_but_for(2, ~std::uint64_t{O_ACCMODE}, mode)}});
     rules.push_back({"open", {equal_but_for(1, ~std::uint64_t{O_ACCMODE}, mode)}});
   }
   rules.push_back({"openat", {without(2, O_TRUNC)}});
   rules.push_back({"open", {without(1, O_TRUNC)}});
-  // Neither modes, owners and times nor truncate(2): Landlock does not say of which files.
+  // No changes of modes, owners or times, and no truncate(2): Landlock does not limit them to certain files.
   allow(rules,
         "creat mkdir mkdirat rename renameat renameat2 unlink unlinkat rmdir link linkat symlink symlinkat ftruncate "
         "fallocate copy_file_range umask");
@@ -140,7 +142,7 @@ Rules write_files() {
 Rules shared_memory() { return {{"memfd_create"}, {"ftruncate"}, {"fallocate"}, {"fcntl", {equal(1, F_ADD_SEALS)}}}; }
 
 Rules trap_listeners() {
-  // Its links in /proc/self/fd tell a listener from what pretends to be one.
+  // readlink of /proc/self/fd/N tells a seccomp listener from other descriptors.
   Rules rules{{"seccomp", {equal(0, SECCOMP_GET_NOTIF_SIZES)}}, {"readlink"}, {"readlinkat"}};
   constexpr std::uint64_t kSetFlags = _IOW('!', 4, std::uint64_t);  // SECCOMP_IOCTL_NOTIF_SET_FLAGS, Linux 6.6
   for (const std::uint64_t request : {std::uint64_t{SECCOMP_IOCTL_NOTIF_RECV}, std::uint64_t{SECCOMP_IOCTL_NOTIF_SEND},
@@ -151,7 +153,7 @@ Rules trap_listeners() {
 
 Rules rings() {
   return {{"io_uring_enter"},
-          // What else a ring lets register, its own restrictions say.
+          // Nothing else may be registered; a ring's own restrictions may forbid more.
           {"io_uring_register", {equal(1, IORING_REGISTER_ENABLE_RINGS)}},
           {"io_uring_register", {equal(1, IORING_REGISTER_FILES_UPDATE)}}};
 }
@@ -198,13 +200,13 @@ Rules rules_of(Group group) {
 const std::vector<Rule>& computing_rules() {
   static const Rules kRules = [] {
     Rules rules;
-    // Memory. Nothing that can be written ever becomes executable, nor does anything new: no PROT_EXEC at all.
+    // Memory. No PROT_EXEC at all: neither existing nor new memory can become executable.
     allow(rules, "brk munmap mremap");
     allow(rules, "mmap mprotect", {without(2, PROT_EXEC)});
     allow(rules, "madvise", {at_most(2, kLastAdvice)});
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)});
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)});
-    // Lets others fence us, not us others.
+    // Lets other processes' membarrier(2) reach this one, not the reverse.
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)});
     // Waiting, time, randomness.
     for (const std::uint64_t operation : {std::uint64_t{FUTEX_WAIT}, std::uint64_t{FUTEX_WAKE},
@@ -216,14 +218,14 @@ const std::vector<Rule>& computing_rules() {
     allow(rules, "getrandom");
     // The program's own signals and its end.
     allow(rules, "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack exit exit_group");
-    // Who it is.
+    // Its own ids.
     allow(rules, "getpid gettid getppid getuid geteuid getgid getegid");
     // What the C library does when a program or a thread starts.
     allow(rules, "set_tid_address set_robust_list rseq");
     allow(rules, "prlimit64", {equal(0, 0), equal(2, 0)});  // to read limits, not to set them
 #ifdef __x86_64__
     allow(rules, "arch_prctl", {equal(0, 0x1002)});  // ARCH_SET_FS
-    allow(rules, "arch_prctl", {equal(0, 0x3001)});  // ARCH_CET_STATUS, asked by some
+    allow(rules, "arch_prctl", {equal(0, 0x3001)});  // ARCH_CET_STATUS, used by some C libraries
 #endif
     return rules;
   }();
@@ -232,8 +234,9 @@ const std::vector<Rule>& computing_rules() {
 
 std::vector<Rule> rules_of(const std::vector<Group>& groups) {
   std::vector<Rule> rules = computing_rules();
-  // Unlike a sealed domain: it waits for its signals, and looks at its own limits and at other processes' clocks. futex
-  // whatever its arguments: the kernel then remembers that it is allowed, and calls through a gate run no filter.
+  // Unlike a sealed domain, a sandboxed process may wait for signals and read its limits and other processes' clocks.
+  // futex is allowed with any arguments: the kernel then caches that it is allowed, and calls through a gate run no
+  // filter.
   allow(rules,
         "rt_sigtimedwait rt_sigpending rt_sigsuspend pause getgroups getresuid getresgid getpgrp getrlimit "
         "clock_gettime clock_getres uname sysinfo futex");

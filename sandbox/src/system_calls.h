@@ -8,7 +8,7 @@
 
 namespace lrpc::sandbox {
 
-/// The rules of `groups` and of computing, for the process that asks (its own pid is in them).
+/// The rules of `groups` and of computing, for the calling process (they contain its pid).
 std::vector<Rule> rules_of(const std::vector<Group>& groups);
 
 }  // namespace lrpc::sandbox

@@ -12,12 +12,12 @@ namespace lrpc::sandbox {
 Status check_only_thread() {
   struct stat tasks {};
   if (::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink >= 3) {
-    const std::size_t threads = tasks.st_nlink - 2;  // itself, its parent, and one a thread
+    const std::size_t threads = tasks.st_nlink - 2;  // `.`, `..`, and one directory per thread
     if (threads == 1) return {};
     return Error{Errc::invalid_argument, "this process has " + std::to_string(threads) + " threads"};
   }
-  // Without /proc (in a chroot) the kernel tells: this does nothing in a process of one thread, and fails with EINVAL
-  // in others (unshare(2)).
+  // Without /proc (in a chroot), ask the kernel: unshare(CLONE_THREAD) does nothing in a process of one thread, and
+  // fails with EINVAL in others (unshare(2)).
   if (::unshare(CLONE_THREAD) == 0) return {};
   if (errno == EINVAL) return Error{Errc::invalid_argument, "this process has other threads"};
   return Error{Errc::not_supported,

@@ -1,5 +1,5 @@
-// A process shuts itself in: a server domain, or lrpcd and lrpc-netd themselves. It keeps what it has (descriptors,
-// memory, bindings), and can get hold of little else. docs/SANDBOX.md.
+// A process sandboxes itself: a server domain, lrpcd or lrpc-netd. It keeps its open descriptors, memory and bindings,
+// and can acquire little else. docs/SANDBOX.md.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,25 @@ namespace lrpc::sandbox {
 /// futexes, the process's own signals, its exit.
 enum class Group : std::uint8_t {
   descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to read a file's metadata.
-  messages,        ///< To send, receive and accept on open sockets, with descriptors; new socket pairs, but none of
-                   ///< datagrams: such a socket reaches every Unix datagram socket of the system by its path.
-  connect,         ///< To make and connect Unix stream and packet sockets: to reach a nameserver that comes back.
+  messages,        ///< To send and receive (descriptors, too) and accept on open sockets; to make socket pairs, but not
+                   ///< of datagrams: a datagram socket can send to every Unix datagram socket of the system by its
+                   ///< path.
+  connect,         ///< To make and connect Unix stream and packet sockets, for example to a restarted nameserver.
   shared_memory,   ///< memfd_create and sealing, for regions.
   peers,           ///< pidfd_open, to learn that a peer has died.
   threads,         ///< New threads (never processes), their names and scheduling.
   trap_listeners,  ///< To serve sealed client domains (docs/TRAP.md).
-  read_files,      ///< To open files for reading. Where Landlock holds, those of `read_only` and `read_write`.
-  write_files,     ///< To open, make, rename and remove files. Where Landlock holds, those of `read_write`. Never
-                   ///< their modes, owners and times: Landlock does not tell files apart there.
-  remove_files,    ///< To remove files. Where Landlock holds, those in `removable_in` and `read_write`.
-  rings,           ///< To use open io_uring rings, and never a new one. Only a ring's own restrictions hold there: one
-                   ///< that may send can connect a TCP socket to any port (MSG_FASTOPEN).
+  read_files,      ///< To open files for reading. If Landlock is in force, only those in `read_only` and `read_write`.
+  write_files,     ///< To open, make, rename and remove files. If Landlock is in force, only those in `read_write`.
+                   ///< Never to change modes, owners or times: Landlock cannot limit that to certain files.
+  remove_files,    ///< To remove files. If Landlock is in force, only those in `removable_in` and `read_write`.
+  rings,           ///< To use open io_uring rings, not to make new ones. Only a ring's own restrictions limit what it
+                   ///< does: one that may send can connect a TCP socket to any port (MSG_FASTOPEN).
   datagrams,       ///< UDP sockets.
   unix_datagrams,  ///< Unix datagram sockets: syslog(3), sd_notify(3). To any path.
-  streams,         ///< TCP sockets, and no other kind of streams. Where Landlock has TCP, to the ports of `tcp_connect`
-                   ///< and `tcp_bind`; one that listens without having been bound gets a port that the kernel picks.
+  streams,         ///< TCP sockets, and no other kind of streams. If Landlock restricts TCP, only to the ports of
+                   ///< `tcp_connect` and `tcp_bind`; but listening on an unbound socket gets a port that the kernel
+                   ///< picks.
 };
 
 /// The groups that libserver and libclient need for all they do: export, export again, import, bind, call and be called
@@ -57,9 +59,10 @@ struct Options {
   std::optional<std::uint64_t> keep_capabilities{};
   /// A refused system call ends the process (SIGSYS) instead of failing with EPERM.
   bool kill = false;
-  /// A part that this kernel cannot have is an error, not a line in the report. Newer parts of Landlock are demanded
-  /// only where nothing else forbids the same: TCP's ports (Linux 6.7) with Group::streams. Without that group the
-  /// filter forbids all TCP, and it always forbids signals to other processes (Landlock: 6.12).
+  /// If set, a part that this kernel does not support is an error instead of a line in the report. Newer parts of
+  /// Landlock are required only if the filter does not forbid the same: TCP ports (Linux 6.7) with Group::streams.
+  /// Without that group the filter forbids all TCP; it always forbids signals to other processes (Landlock: Linux
+  /// 6.12).
   bool required = false;
 };
 
@@ -70,14 +73,14 @@ struct Part {
 };
 
 struct Report {
-  Part privileges;    ///< no_new_privs: executing a program gives no more rights. Capabilities that it lost.
+  Part privileges;    ///< no_new_privs (exec gives no further rights), and which capabilities were dropped.
   Part memory;        ///< Not dumpable: processes of the same user cannot trace it or read it through /proc.
   Part files;         ///< Landlock.
   Part tcp;           ///< Landlock, ABI 4.
-  Part others;        ///< Landlock, ABI 6: no signals to, no abstract sockets of, processes outside.
+  Part others;        ///< Landlock, ABI 6: no signals to outside processes, no connections to their abstract sockets.
   Part system_calls;  ///< The seccomp filter, on every thread.
 
-  /// All that Options::required asks for, with Landlock and without Group::streams.
+  /// Whether all parts hold that Options::required demands, given Landlock and no Group::streams.
   [[nodiscard]] bool complete() const noexcept {
     return privileges.holds && memory.holds && files.holds && system_calls.holds;
   }
@@ -85,26 +88,27 @@ struct Report {
   [[nodiscard]] std::string text() const;
 };
 
-/// Shuts the calling process in, for good. Call it when everything that it uses is open and, with Landlock, before it
-/// starts another thread: before the first export or import. Open descriptors stay usable.
+/// Sandboxes the calling process permanently. Call it when everything that the process uses is open and, with Landlock
+/// or keep_capabilities, before it starts another thread: before the first export or import. Open descriptors stay
+/// usable.
 ///
-/// It does not prevent: connecting to Unix sockets by path (today's kernels cannot tell them apart), reading the
-/// metadata of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor
-/// Landlock, because the sanitizer's runtime opens files and traces; the report says so.
+/// It does not prevent: connecting to Unix sockets by path (current kernels cannot restrict that), reading the metadata
+/// of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor Landlock,
+/// because the sanitizer's runtime opens files and traces; the report says so.
 ///
-/// If nothing tells whether there is another thread, the report says that Landlock and the loss of capabilities do not
-/// hold: they do for the calling thread.
+/// If it cannot be found out whether there are other threads, the report says that Landlock and the loss of
+/// capabilities do not hold, although they do for the calling thread.
 ///
-/// Errors: invalid_argument (another thread, or an unknown system call; nothing was done), not_supported (with
-/// `required`: nothing tells whether there is another thread, and nothing was done; or a part is not available, and
-/// others may be in force already), system_error. Blocks for about 10 ms.
+/// Errors: invalid_argument (other threads, or an unknown system call; nothing was done), not_supported (only with
+/// `required`: it cannot be found out whether there are other threads, and nothing was done; or a part is not
+/// available, and others may be in force already), system_error. Blocks for about 10 ms.
 Result<Report> enter(const Options& options = {});
 
-/// Gives up, for good, every capability whose bit is not in `keep`; exec cannot bring them back. It concerns the
-/// calling thread: call it before another one is started. Errors: system_error.
+/// Drops permanently every capability whose bit is not in `keep`; exec cannot restore them. Applies to the calling
+/// thread: call it before another one is started. Errors: system_error.
 Status drop_capabilities(std::uint64_t keep);
 
-/// The newest Landlock ABI of this kernel, 0: none.
+/// The newest Landlock ABI of this kernel; 0 if it has none.
 [[nodiscard]] int landlock_abi() noexcept;
 
 }  // namespace lrpc::sandbox

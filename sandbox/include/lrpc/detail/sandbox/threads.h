@@ -1,12 +1,13 @@
-// Whether a process has one thread: Landlock, capabilities and a seccomp listener concern the calling thread alone.
+// Checks that a process has only one thread: Landlock, dropped capabilities and a seccomp filter with a listener apply
+// to the calling thread only.
 #pragma once
 
 #include "lrpc/detail/shim/result.h"
 
 namespace lrpc::sandbox {
 
-/// Succeeds where the calling thread is the only one of its process. The text of an error is a clause, "this process
-/// has 3 threads". Errors: invalid_argument (there are others), not_supported (nothing tells).
+/// Succeeds if the calling thread is the only one of its process. An error's text is a clause such as "this process has
+/// 3 threads". Errors: invalid_argument (there are other threads), not_supported (it cannot be found out).
 Status check_only_thread();
 
 }  // namespace lrpc::sandbox
