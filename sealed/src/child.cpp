@@ -20,7 +20,7 @@
 namespace lrpc::sealed {
 namespace {
 
-/// Above all descriptors that have a meaning, while they are being moved about.
+/// While descriptors are rearranged, copies get numbers from here: above all numbers that have a meaning.
 constexpr int kOutOfTheWay = 64;
 
 [[noreturn]] void give_up(const ChildPlan& plan, Step step, int err) noexcept {
@@ -29,10 +29,10 @@ constexpr int kOutOfTheWay = 64;
   _exit(1);
 }
 
-/// For a nameserver that takes no connection, as in an ordinary import (shim::connect_nameserver()).
+/// How long to wait for a nameserver that does not accept, as in an ordinary import (shim::connect_nameserver()).
 constexpr timeval kConnectTime{5, 0};
 
-/// A connection to the first nameserver that answers.
+/// A connection to the first nameserver that accepts.
 int connect_nameserver(const ChildPlan& plan) noexcept {
   int err = ENOENT;
   for (const std::string& path : plan.nameservers) {
@@ -46,7 +46,7 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) give_up(plan, Step::connecting, errno);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
-    do {  // signals are blocked; to be stopped and continued interrupts all the same
+    do {  // signals are blocked, but stopping and continuing the process interrupts connect(2) all the same
       err = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
     } while (err == EINTR);
     if (err == 0) return fd;
@@ -55,21 +55,24 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
   give_up(plan, Step::connecting, err);
 }
 
-/// Asks to be bound: the nameserver, or the private server, sees this very process.
+/// Sends the import request itself, so that the nameserver or the private server sees this process as the client. Then
+/// hands the connection to the launcher.
 void ask(const ChildPlan& plan) noexcept {
   const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan);
-  // Nothing has been sent before: a socket without room is one that a private server has filled, and may never read.
+  // Nothing has been sent on it before. If it has no room, a private server has filled it and may never read: do not
+  // wait.
   if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) give_up(plan, Step::asking, errno);
   const Report report{Step::asked, 0};
   if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
   close(fd);
 }
 
-/// Descriptors 0 to 2 stay, 3 and 4 are the binding's; everything else goes when the program is executed.
+/// Descriptors for the last two system calls, numbered from kOutOfTheWay, close-on-exec.
 struct Kept {
   int program = -1;
   int bell = -1;
 };
+/// Receives the inheritance. Descriptors 0 to 2 stay, 3 and 4 become the binding's; all others are closed by exec.
 Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   std::array<int, Inheritance::kFds> fds{};
   const ssize_t got = shim::receive_packet(plan.control, room_of(inheritance), fds);
@@ -81,7 +84,7 @@ Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
     if (moved[i] < 0) give_up(plan, Step::arranging, errno);
   }
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) give_up(plan, Step::arranging, errno);
-  // The control socket may be in the way itself.
+  // The control socket may itself have one of the two numbers.
   const int control = fcntl(plan.control, F_DUPFD_CLOEXEC, kOutOfTheWay);
   if (control < 0 || dup2(moved[0], shim::kSealedRegionFd) < 0 || dup2(moved[1], shim::kSealedDescriptionFd) < 0) {
     give_up(plan, Step::arranging, errno);
@@ -90,8 +93,8 @@ Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   return {moved[3], moved[2]};
 }
 
-/// The handlers are those of the program that we were forked from: none may run here, once signals are let through
-/// again.
+/// Resets all handlers: they belong to the program that this process was forked from, and must not run here when
+/// signals are unblocked.
 void forget_handlers() noexcept {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -104,7 +107,8 @@ void forget_handlers() noexcept {
 }  // namespace
 
 void run_child(ChildPlan& plan) noexcept {
-  // It ends with the thread that launches it. Other ends of sockets would not tell: all children have copies of them.
+  // This process dies with the thread that launched it. A hang-up of a socket would not tell: all children have copies
+  // of the other ends.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.launcher) _exit(1);
   ask(plan);
   Inheritance inheritance;
@@ -117,7 +121,7 @@ void run_child(ChildPlan& plan) noexcept {
   if (listener < 0) give_up(plan, Step::sealing, -listener);
   // From here on the filter holds; the supervisor lets exactly these two calls pass.
   const auto offer = static_cast<char>(shim::BellMessage::trap);
-  // As above: the server may have made the bell.
+  // MSG_DONTWAIT as in ask(): the server may have made the bell and filled it.
   if (shim::send_packet(kept.bell, bytes_of(offer), {&listener, 1}, MSG_DONTWAIT) < 0) _exit(errno);
   syscall(SYS_execveat, kept.program, "", plan.arguments.data(), plan.environment.data(), AT_EMPTY_PATH);
   _exit(errno);

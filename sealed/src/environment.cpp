@@ -11,14 +11,14 @@
 namespace lrpc::sealed {
 namespace {
 
-/// What a C library and a program that computes look at. LC_* comes with them.
+/// Variables that C libraries and computing programs read. LC_* is passed, too.
 constexpr std::array<std::string_view, 5> kByDefault{"PATH", "HOME", "LANG", "TERM", "TZ"};
 
 bool passes_by_default(std::string_view name) {
   return name.starts_with("LC_") || std::ranges::find(kByDefault, name) != kByDefault.end();
 }
 
-/// Whether `name` may be asked for; why not, otherwise.
+/// Checks that SealedOptions::environment may contain `wanted`; the error says why not.
 Status check(std::string_view name, const std::string& wanted) {
   if (name.empty() || wanted.find('\0') != std::string::npos)
     return Error{Errc::invalid_argument, "'" + wanted + "' is neither NAME nor NAME=VALUE of the environment"};

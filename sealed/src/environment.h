@@ -1,4 +1,4 @@
-// The environment of a sealed program: what it needs to compute, and nothing that its launcher knows besides.
+// The environment of a sealed program: what it needs to compute, and no other variable of its launcher.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace lrpc::sealed {
 
 /// `launchers`: the launcher's environment, null at the end, may be null. `wanted`: SealedOptions::environment. The
-/// first place stays empty, for the inheritance. Errors: invalid_argument.
+/// first element of the result is empty: it is the place for Inheritance::variable. Errors: invalid_argument.
 Result<std::vector<std::string>> environment_of_program(const char* const* launchers,
                                                         const std::vector<std::string>& wanted);
 

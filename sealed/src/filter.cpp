@@ -1,5 +1,5 @@
-// The list is of what a program needs that computes: memory, time, its own signals, its three inherited streams.
-// Nothing on it makes a descriptor, a process or a thread, or touches another process. docs/TRAP.md explains each
+// The allow-list has what a computing program needs: memory, time, its own signals, its three inherited streams.
+// Nothing on it makes a descriptor, a process or a thread, or affects another process. docs/TRAP.md explains each
 // group.
 #include "filter.h"
 
@@ -35,8 +35,8 @@ constexpr std::uint64_t kInherited = shim::kSealedDescriptionFd;  ///< And the b
 
 std::vector<Rule> rules(Refuse refuse) {
   std::vector<Rule> all = sandbox::computing_rules();
-  // Memory of its own. A file that is still open could be read and written through a mapping, so only a program that is
-  // started sealed maps any: the binding's two, by their numbers, under which it has nothing else.
+  // Anonymous memory. A mapping of an open file could read and write the file. So only a program that is started sealed
+  // may map files, and only the binding's two descriptors, by their numbers, which it uses for nothing else.
   std::erase_if(all, [](const Rule& rule) { return rule.name == "mmap"; });
   const sandbox::Condition never_executable = without(2, PROT_EXEC);
   all.push_back({"mmap", {never_executable, equal_but_for(3, ~std::uint64_t{MAP_ANONYMOUS}, MAP_ANONYMOUS)}});
@@ -44,7 +44,8 @@ std::vector<Rule> rules(Refuse refuse) {
     for (const int fd : {shim::kSealedRegionFd, shim::kSealedDescriptionFd})
       all.push_back({"mmap", {never_executable, without(3, MAP_ANONYMOUS), equal(4, static_cast<std::uint64_t>(fd))}});
   }
-  // The three streams, and the binding's two descriptors while they are there. fstat says nothing about anybody else.
+  // The three streams, and the binding's two descriptors while they are open. fstat reveals nothing about other
+  // processes.
   const std::vector<Rule> streams = {
       {"read", {at_most(0, kStreams)}},
       {"readv", {at_most(0, kStreams)}},
@@ -59,8 +60,8 @@ std::vector<Rule> rules(Refuse refuse) {
       {"ioctl", {at_most(0, kStreams), equal(1, TCGETS)}},  // isatty
   };
   all.insert(all.end(), streams.begin(), streams.end());
-  // So some C libraries ask for the kind of a stream at its first use (glibc 2.33 to 2.38). Refused like all else, and
-  // no reason to kill: the supervisor of a started program says the same.
+  // Some C libraries (glibc 2.33 to 2.38) find out the kind of a stream with this call at its first use. It is refused,
+  // but does not kill the program; Supervisor::is_worth_telling() makes the same exception.
   if (refuse == Refuse::kill) {
     constexpr std::uint64_t kByDescriptor = AT_EMPTY_PATH;
     all.push_back({"newfstatat", {equal_but_for(3, ~kByDescriptor, kByDescriptor)}, EPERM});
@@ -68,8 +69,9 @@ std::vector<Rule> rules(Refuse refuse) {
   return all;
 }
 
-/// A core file would be written on the program's behalf, over a file that has its name. The limit is 1, not 0: a
-/// core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be raised.
+/// The kernel would write a core file on the program's behalf, and overwrite a file that has its name. The limit is 1,
+/// not 0: a core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be
+/// raised.
 int forbid_core_files() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_CORE, &limit) != 0) return -errno;
@@ -93,7 +95,7 @@ int install_filter(const sock_filter* filter, std::size_t size) noexcept {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
   sock_fprog program{static_cast<unsigned short>(size),
                      const_cast<sock_filter*>(filter)};  // NOLINT: the kernel only reads
-  // Without WAIT_KILLABLE_RECV a signal would end a trap whose call is being executed.
+  // Without WAIT_KILLABLE_RECV a signal would interrupt a trap while the server executes its call.
   constexpr unsigned long kFlags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
   const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kFlags, &program);
   return listener >= 0 ? static_cast<int>(listener) : -errno;

@@ -12,21 +12,21 @@
 
 namespace lrpc::sealed {
 
-/// What becomes of a system call that is not on the list. With `trace` the supervisor is asked, and refuses.
+/// What happens to a system call that is not on the list. With `trace` the supervisor is notified, and refuses it.
 using Refuse = sandbox::Otherwise;
 
-/// The filter for this processor. `allow`: further system calls by name. `send_on`: a descriptor that sendmsg may be
-/// used on, to be closed before anything untrusted runs. Errors: invalid_argument (an unknown name), system_error.
+/// The filter for this processor. `allow`: further system calls by name. `send_on`: a descriptor on which sendmsg is
+/// allowed; close it before anything untrusted runs. Errors: invalid_argument (an unknown name), system_error.
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
                                              std::optional<int> send_on = std::nullopt);
 
-/// Puts the calling thread under the filter, for good, and lets its process write no core files. The listener, or
-/// -errno. Async-signal-safe.
+/// Installs the filter on the calling thread permanently, and forbids core files of its process. Returns the listener,
+/// or -errno. Async-signal-safe.
 int install_filter(const sock_filter* filter, std::size_t size) noexcept;
-/// Why install_filter() failed, for a person.
+/// Why install_filter() failed, as a readable error.
 Error why_not_installed(int err);
 
-/// "openat".
+/// The name of a system call, such as "openat".
 std::string name_of_system_call(long number);
 
 }  // namespace lrpc::sealed

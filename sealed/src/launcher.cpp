@@ -26,9 +26,9 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// What the nameserver and the clerk may take to answer.
+/// How long the nameserver or the clerk may take to answer.
 constexpr milliseconds kAnswerTime{10'000};
-/// Between two looks for a name that is not there yet.
+/// Interval at which a name that does not exist yet is looked up again.
 constexpr milliseconds kPause{50};
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -38,10 +38,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return all;
 }
 
-/// Whether a socket's other end has been closed, by what sendmsg(2) says.
+/// Whether `err`, from sendmsg(2), means that the other end of the socket is closed.
 bool is_closed(int err) { return err == EPIPE || err == ECONNRESET; }
 
-/// Why the child could not make the first of its last two calls.
+/// Why the child could not send the offer on the bell, the first of its last two calls.
 Error why_not_offered(int err) {
   if (err == EAGAIN) return {Errc::timed_out, "the server does not look at the bell: it is full"};
   if (is_closed(err)) return {Errc::peer_gone, "the server has let go of the binding"};
@@ -90,7 +90,7 @@ Status Launcher::prepare() {
   return {};
 }
 
-/// What the name is bound to must be known to import it; `lrpc run` does not, so the nameserver is asked.
+/// An import must name the interface. `lrpc run` does not know it, so ask the nameserver.
 Status Launcher::find_interface() {
   request_.name = options_.name;
   if (options_.pdl != nullptr) {
@@ -105,7 +105,7 @@ Status Launcher::find_interface() {
       request_.interface = std::move(described->interface);
       return {};
     }
-    // One that was there may be restarting.
+    // A nameserver that was there before may be restarting.
     const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone ||
                           (described.code() == Errc::no_nameserver && nameserver_seen_);
     if (!may_come || left() == kDoNotWait) return described.error();
@@ -113,11 +113,11 @@ Status Launcher::find_interface() {
   }
 }
 
-/// What the child is to send, and the sockets between it and us. For each child anew.
+/// Makes the request that the child sends, and the control sockets between child and launcher; anew for each child.
 Status Launcher::make_request() {
   request_.timeout_ms = shim::ImportRequest::wire_timeout(left());
   shim::ImportRequest wire = request_;
-  if (socket_) wire.name.clear();  // a private binding has none; what the program calls it stays between us
+  if (socket_) wire.name.clear();  // a private binding has no name; the server need not learn what the program calls it
   auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
   if (!request) return request.error();
   auto control = shim::make_socket_pair();
@@ -129,15 +129,15 @@ Status Launcher::make_request() {
   return {};
 }
 
-/// Of options.timeout.
+/// The rest of options.timeout.
 milliseconds Launcher::left() const noexcept {
   if (options_.timeout == kNoLimit) return kNoLimit;
-  // A duration in ns would not hold every one in ms.
+  // In ms: options_.timeout may be too long for a duration in ns.
   const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
   return std::max<milliseconds>(options_.timeout - waited, kDoNotWait);
 }
 
-/// Waits for a nameserver that is being restarted. False: the time is over.
+/// Waits for a nameserver that is being restarted. False: options.timeout is over.
 bool Launcher::nameserver_comes_back() const {
   while (!(left() == kDoNotWait)) {
     std::this_thread::sleep_for(std::min(kPause, left()));
@@ -148,7 +148,7 @@ bool Launcher::nameserver_comes_back() const {
 
 Status Launcher::start() try {
   Status done = begin();
-  // B18, as in an import that waits for a name: its servers come back with their names.
+  // B18, as in an import that waits for a name: the servers export their names again at the restarted nameserver.
   while (!done && nameserver_lost_) {
     end_child();
     if (!nameserver_comes_back()) return done;
@@ -194,7 +194,7 @@ Status Launcher::fork_child() {
   return {};
 }
 
-/// Waits until the child has something to tell, or has ended. The end of its socket would not do: a process that was
+/// Waits until the child has reported or ended. A hang-up of the child's socket would not tell: a process that was
 /// forked meanwhile may have a copy.
 void Launcher::await_report() const noexcept {
   std::array<pollfd, 2> either{{{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
@@ -202,7 +202,7 @@ void Launcher::await_report() const noexcept {
   }
 }
 
-/// The child has asked to be bound; we take the answer for it, and give it what it is to inherit.
+/// After the child's import request: receives the answer in its place, and sends it its inheritance.
 Status Launcher::introduce() {
   Report report;
   std::array<int, 1> connection{};
@@ -211,11 +211,11 @@ Status Launcher::introduce() {
   if (got != static_cast<ssize_t>(sizeof report)) {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
-  const UniqueFd socket(connection[0]);  // of a private server: a copy of socket_, so not the last
+  const UniqueFd socket(connection[0]);  // a private server's is a copy of socket_, so not the last
   if (report.step != Step::asked || !socket) {
     if (report.step == Step::connecting) {
       nameserver_lost_ = nameserver_seen_;
-      // It says why in more words than an errno has. The child has waited for a queue that is full.
+      // For a text that explains more than an errno. No waiting: the child has already waited for a full queue.
       auto again = shim::connect_nameserver(options_.nameserver, false);
       if (!again) return again.error();
     }
@@ -237,7 +237,7 @@ Status Launcher::introduce() {
     shim::close_strangers(std::move(fds), server_);
     return bound.error();
   }
-  // What a private server says about itself is not asked.
+  // Do not use what a private server says about itself.
   const shim::Stranger server = socket_ ? server_ : shim::Stranger{bound->server.uid};
   const shim::ClosedAside region(std::move(fds.front()), server);
   bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, server);
@@ -245,7 +245,8 @@ Status Launcher::introduce() {
   if (shim::is_socket_pair_end(region.get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
-  // The program has no thread to close memory of another size on, and neither has its end.
+  // Check the size here: the sealed program has no thread on which to close a region of another size aside, and its
+  // exit would have to close it, too.
   auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
   if (auto mapped = shim::Region::map(region.get(), *std::move(layout)); !mapped) return mapped.error();
@@ -262,7 +263,7 @@ Status Launcher::introduce() {
   return {};
 }
 
-/// `fds`: the region first, the bell last. To be closed aside where the server is private.
+/// `fds` gets the region first and the bell last. With a private server, the caller must close them aside.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
   const milliseconds wait = left();
   const milliseconds patience = wait > milliseconds::max() - kAnswerTime ? milliseconds::max() : wait + kAnswerTime;
@@ -283,7 +284,7 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   return std::move(*bound);
 }
 
-/// The child ended before the program ran: it has reported why, or its status is the errno of one of its last two
+/// Why the program did not run: the child has reported it, or its exit status is the errno of one of its last two
 /// calls.
 Error Launcher::why_not_started() {
   Report report;

@@ -1,4 +1,4 @@
-// Starts one sealed domain: the parent's half (child.h has the other, and the order of things).
+// Starts one sealed domain: the parent's half (child.h shows the child's half and the order of events).
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,16 @@
 
 namespace lrpc::sealed {
 
-/// Used in this order: prepare() anywhere, start() on the thread that then uses the supervisor.
+/// Call prepare() on any thread, then start() on the thread that uses the supervisor afterwards.
 class Launcher {
  public:
   Launcher(std::vector<std::string> arguments, SealedOptions options);
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  /// Everything that can be known to fail before there is a child. Blocks until the name is there, at most
-  /// options.timeout.
+  /// Does everything that can fail before there is a child. Blocks until the name exists, at most options.timeout.
   Status prepare();
-  /// Forks, and returns when the program runs, bound and sealed. On failure, std::bad_alloc too, the child is gone.
+  /// Forks, and returns when the program runs, bound and sealed. On failure, also by std::bad_alloc, no child is left.
   Status start();
 
   // Valid after start().
@@ -49,19 +48,19 @@ class Launcher {
   [[nodiscard]] Error why_not_started();
 
   const std::vector<std::string> arguments_;
-  SealedOptions options_;               ///< Without its socket:
-  const shim::Stranger server_;         ///< a private server, which
-  shim::ClosedAside socket_;            ///< may have left something in this end of its pair.
+  SealedOptions options_;               ///< Its `socket` is moved to socket_.
+  const shim::Stranger server_;         ///< The private server, if there is one.
+  shim::ClosedAside socket_;            ///< Closed aside: a private server may have left descriptors in its queue.
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
-  std::chrono::steady_clock::time_point began_;  ///< From here on options_.timeout counts.
-  bool nameserver_seen_ = false;                 ///< It was there once.
-  bool nameserver_lost_ = false;                 ///< It went before it had answered the child.
+  std::chrono::steady_clock::time_point began_;  ///< options_.timeout counts from here.
+  bool nameserver_seen_ = false;                 ///< A nameserver has answered once.
+  bool nameserver_lost_ = false;                 ///< The nameserver was gone before it answered the child.
   ChildPlan plan_;
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.
   UniqueFd childs_control_;
-  shim::PeerSocket bell_;  ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
+  shim::PeerSocket bell_;  ///< Our copy, kept while the program runs: the server sees a hang-up when this process ends.
   UniqueFd pidfd_;
   pid_t pid_ = -1;
   std::unique_ptr<Supervisor> supervisor_;

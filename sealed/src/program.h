@@ -8,7 +8,7 @@
 
 namespace lrpc::sealed {
 
-/// Finds and opens it, and checks that it can run sealed: an ELF executable that needs no interpreter.
+/// Finds and opens the program, and checks that it can run sealed: an ELF executable that needs no interpreter. Errors:
 /// invalid_argument.
 Result<UniqueFd> open_program(const std::string& name);
 

@@ -13,7 +13,8 @@
 namespace lrpc {
 namespace {
 
-/// A number for the descriptor that the filter lets us send on: nothing else has it before, nothing can have it after.
+/// The descriptor that the filter lets us send on gets a free number from here on. Once sealed, the process cannot give
+/// that number to another descriptor.
 constexpr int kFirstSendFd = 200;
 
 }  // namespace
@@ -23,7 +24,7 @@ Status seal(Binding& binding, const SealOptions& options) {
   client::BindingObject& object = detail::StubAccess::object(binding);
   if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
   if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};
-  // The filter is of the calling thread alone: one with a listener cannot be put on the others, too.
+  // The filter applies to the calling thread only: a filter with a listener cannot be installed on the others, too.
   if (const Status alone = sandbox::check_only_thread(); !alone)
     return Error{alone.code(), "seal: " + alone.error().message() + ", and only one can be sealed"};
   UniqueFd send_on(fcntl(object.bell(), F_DUPFD_CLOEXEC, kFirstSendFd));
@@ -35,8 +36,8 @@ Status seal(Binding& binding, const SealOptions& options) {
   const int installed = sealed::install_filter(filter->data(), filter->size());
   if (installed < 0) return sealed::why_not_installed(-installed);
   const UniqueFd listener(installed);
-  // Our own copy of the listener closes with this function: when the server closes its own, traps fail instead of
-  // waiting. The filter allows no poll(2) to wait for room on the bell, and nothing of ours has filled it.
+  // Our copy of the listener closes on return: so traps fail instead of waiting when the server closes its copy. Do not
+  // wait for room on the bell: the filter forbids poll(2), and we have sent nothing that could fill it.
   if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get(), kDoNotWait);
       !offered)
     return offered;

@@ -16,13 +16,13 @@
 
 namespace lrpc {
 
-/// One thread does it all, because a tracer is a thread: fork, supervise, reap.
+/// One thread forks, supervises and reaps, because ptrace(2) ties a tracer to a thread.
 struct SealedDomain::Impl {
   Impl(std::vector<std::string> arguments, SealedOptions options)
       : launcher(std::move(arguments), std::move(options)) {}
 
   static void* thread_main(void* self) {
-    const shim::NoCancellation never;  // also by on_refused: it is not the program's
+    const shim::NoCancellation never;  // not even by on_refused: the thread is the library's
     static_cast<Impl*>(self)->run();
     return nullptr;
   }
@@ -51,7 +51,7 @@ struct SealedDomain::Impl {
     changed.notify_all();
   }
 
-  /// In a fork child: there is no such thread, and the program is the parent's.
+  /// Whether this is a fork child: it does not have the thread, and the program belongs to the parent.
   [[nodiscard]] bool inert() const noexcept { return owner != shim::this_process(); }
 
   const shim::ProcessNumber owner = shim::this_process();
@@ -59,9 +59,9 @@ struct SealedDomain::Impl {
   shim::Thread thread;
   std::mutex mutex;
   std::condition_variable changed;
-  bool begun = false;  ///< It has started, or not.
+  bool begun = false;  ///< The start has succeeded or failed.
   std::optional<Status> started;
-  std::exception_ptr without_memory;  ///< For the thread that starts it.
+  std::exception_ptr without_memory;  ///< What the start threw; start() rethrows it.
   std::optional<int> ended;
   UniqueFd pidfd;
 };
@@ -77,7 +77,7 @@ Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, Sea
     std::unique_lock lock(domain.impl_->mutex);
     domain.impl_->changed.wait(lock, [&] { return domain.impl_->begun; });
   }
-  // Nobody else looks at these any more.
+  // The thread does not touch these two any more.
   if (domain.impl_->without_memory) std::rethrow_exception(domain.impl_->without_memory);
   if (const Status& started = *domain.impl_->started; !started) return started.error();
   return domain;
@@ -103,7 +103,7 @@ SealedDomain::~SealedDomain() {
 pid_t SealedDomain::pid() const noexcept { return impl_->launcher.pid(); }
 
 void SealedDomain::signal(int number) noexcept {
-  // By pidfd: the supervisor may reap the program at any time, and its pid may become somebody else's.
+  // By pidfd: the supervisor may reap the program at any time, and its pid may be reused.
   if (impl_->pidfd) (void)syscall(SYS_pidfd_send_signal, impl_->pidfd.get(), number, nullptr, 0U);
 }
 

@@ -46,7 +46,7 @@ int Supervisor::wait_for_end() noexcept {
   return status_;
 }
 
-/// One stop of the program; false: it has ended.
+/// Handles one stop of the program. False: the program has ended.
 bool Supervisor::next_event() noexcept {
   int status = 0;
   if (waitpid(pid_, &status, __WALL) < 0) {
@@ -67,7 +67,7 @@ void Supervisor::on_event(int event, int signal) noexcept {
     case PTRACE_EVENT_SECCOMP: return on_system_call();
     case PTRACE_EVENT_EXEC: phase_ = Phase::running; return go_on();
     case PTRACE_EVENT_STOP:
-      // Stopped by SIGSTOP and its like: it stays so until SIGCONT.
+      // A group stop (SIGSTOP and its like): the program stays stopped until SIGCONT.
       if (signal != SIGTRAP) {
         (void)ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
         return;
@@ -81,7 +81,7 @@ void Supervisor::go_on(int signal) const noexcept {
   (void)ptrace(PTRACE_CONT, pid_, nullptr, static_cast<long>(signal));
 }
 
-/// The two calls that our own half of the start makes under the filter, in their order, once each.
+/// Whether this is the next of the two calls that run_child() makes under the filter, in their order and once each.
 bool Supervisor::is_part_of_start(long number) noexcept {
   if (phase_ == Phase::arranging && number == SYS_sendmsg) {
     phase_ = Phase::offered;
@@ -97,12 +97,12 @@ bool Supervisor::is_part_of_start(long number) noexcept {
 void Supervisor::on_system_call() noexcept {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, pid_, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_SECCOMP) {
-    ::kill(pid_, SIGKILL);  // cannot be; and what is not refused would be executed
+    ::kill(pid_, SIGKILL);  // should not happen; a call that is not refused would be executed
     return go_on();
   }
   const auto number = static_cast<long>(info.seccomp.nr);
   const std::uint64_t* arguments = info.seccomp.args;
-  // abort(3) sends the signal to itself; the registers say so, and nobody can change them now.
+  // abort(3) sends the signal to its own process. The arguments are in registers, which nobody can change now.
   const auto self = static_cast<std::uint64_t>(pid_);
   const bool to_itself = number == SYS_tgkill && arguments[0] == self && arguments[1] == self;
   if (to_itself || is_part_of_start(number)) return go_on();
@@ -111,15 +111,15 @@ void Supervisor::on_system_call() noexcept {
   try {
     worth_telling = is_worth_telling(number, arguments);
     if (worth_telling && on_refused_) on_refused_({.pid = pid_, .number = number, .name = name_of_system_call(number)});
-  } catch (...) {  // out of memory, or the program's callback: refused, and killed, all the same
+  } catch (...) {  // no memory, or the callback threw: refuse and kill all the same
   }
   if (worth_telling && kill_on_refusal_) ::kill(pid_, SIGKILL);
   if (!refuse_system_call(pid_)) ::kill(pid_, SIGKILL);
   go_on();
 }
 
-/// The C library asks, whatever the program does, what kind of file a stream is (by name, the empty one), and where the
-/// program lies. It does without an answer, and nobody wants to read of it.
+/// False for two calls that the C library makes in every program and that may fail: for the kind of a stream
+/// (newfstatat with an empty name) and for the path of the program (/proc/self/exe).
 bool Supervisor::is_worth_telling(long number, const std::uint64_t* arguments) const {
   if (number == SYS_newfstatat) return (arguments[3] & AT_EMPTY_PATH) == 0 || !peek_string(arguments[1]).empty();
 #ifdef SYS_readlink

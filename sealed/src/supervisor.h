@@ -1,4 +1,4 @@
-// Watches over a sealed program: lets it get through its own start, then refuses what the filter does not allow.
+// Supervises a sealed program: allows the two calls of its start, then refuses what the filter does not allow.
 #pragma once
 
 #include <sys/types.h>
@@ -10,21 +10,22 @@
 
 namespace lrpc::sealed {
 
-/// The tracer of one program; used by one thread alone (ptrace(2) knows tracers by thread).
+/// The tracer of one program; used by one thread only, because ptrace(2) ties a tracer to a thread.
 class Supervisor {
  public:
   Supervisor(pid_t pid, bool kill_on_refusal, std::function<void(const Refusal&)> on_refused) noexcept
       : pid_(pid), kill_on_refusal_(kill_on_refusal), on_refused_(std::move(on_refused)) {}
 
-  /// Traces the child, which waits for us before it puts itself under the filter. If we die, the kernel kills it.
+  /// Traces the child, which waits for its inheritance before it installs the filter. If this process dies, the kernel
+  /// kills the child.
   Status seize() noexcept;
-  /// Until the program runs: then true; or until it has ended before that, false.
+  /// Waits until the program runs (true) or has ended before that (false).
   [[nodiscard]] bool wait_for_start() noexcept;
-  /// Until the program has ended. Its status as waitpid(2) gives it.
+  /// Waits until the program has ended. Returns its status as waitpid(2) gives it.
   int wait_for_end() noexcept;
-  /// After the end.
+  /// Valid after the end of the program.
   [[nodiscard]] int status() const noexcept { return status_; }
-  /// Whether our half of the start got as far as to execute the program.
+  /// Whether the child got as far as to execute the program.
   [[nodiscard]] bool has_executed() const noexcept { return phase_ >= Phase::started; }
 
  private:

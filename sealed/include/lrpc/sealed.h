@@ -1,4 +1,4 @@
-// Sealed client domains: programs whose only way out is the call.
+// Sealed client domains: programs that can reach others only by LRPC calls.
 //
 // SealedDomain starts a program under a seccomp filter that allows what a computing plug-in needs and turns one
 // system call number into the call to the one server that it is bound to. seal() does the same to the calling
@@ -40,16 +40,16 @@ struct SealedOptions {
   UniqueFd socket{};
   /// The interface, for example &Files::kPdl. Needed with `socket`; otherwise the nameserver tells the interface.
   const Pdl* pdl = nullptr;
-  /// Names of further system calls that the program may make, with any arguments. Each one is a hole: a call that makes
-  /// descriptors or processes undoes the sealing.
+  /// Names of further system calls that the program may make, with any arguments. Each one weakens the seal: a call
+  /// that makes descriptors or processes undoes it.
   std::vector<std::string> allow{};
   /// The program's environment, besides PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes on this process's variable,
   /// if it is set; "NAME=VALUE" sets a variable, also one of those. The program gets no other variables.
   std::vector<std::string> environment{};
   /// Kill the program at the first refused system call, instead of letting it fail with EPERM.
   bool kill_on_refusal = false;
-  /// Called for each refusal, on a thread of this library; must not block for long. Empty: no calls. The program can
-  /// invent numbers without end, so limit what you keep or print.
+  /// Called for each refusal, on a thread of this library; must not block for long. Empty: not called. The program can
+  /// make up any number of different system calls, so limit what you keep or print.
   std::function<void(const Refusal&)> on_refused{};
 };
 
@@ -61,11 +61,11 @@ struct SealedOptions {
 class SealedDomain {
  public:
   /// Starts `arguments[0]` (looked up in $PATH if it has no slash). The program must be linked statically, because it
-  /// could not open shared libraries. It inherits only the environment that options.environment allows and descriptors
-  /// 0, 1 and 2. Returns when the program runs, bound and sealed. Blocks up to options.timeout for the name; beyond
-  /// that, some seconds for each nameserver socket that takes no connection, and 10 s for an answer. Errors:
-  /// invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener that is in
-  /// place already: Linux allows one), and those of Binding::import. Throws std::bad_alloc; then nothing was started.
+  /// could not open shared libraries. It inherits only descriptors 0, 1 and 2 and the environment that
+  /// options.environment allows. Returns when the program runs, bound and sealed. Blocks up to options.timeout for the
+  /// name; beyond that, some seconds for each nameserver socket that does not accept, and 10 s for an answer. Errors:
+  /// invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener is in place
+  /// already: Linux allows one), and those of Binding::import. Throws std::bad_alloc; then nothing was started.
   /// libseccomp, which makes the filter, may itself break without memory.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);
 
@@ -74,9 +74,9 @@ class SealedDomain {
   ~SealedDomain();
 
   [[nodiscard]] pid_t pid() const noexcept;
-  /// Sends it a signal; nothing if it has ended.
+  /// Sends the program a signal; does nothing if it has ended.
   void signal(int number) noexcept;
-  /// Waits until it has ended. Its status as waitpid(2) gives it; -1 in a fork child, at once.
+  /// Waits until the program has ended. Returns its status as waitpid(2) gives it; in a fork child -1, at once.
   int wait() noexcept;
 
   struct Impl;
@@ -89,14 +89,15 @@ class SealedDomain {
 struct SealOptions {
   /// As SealedOptions::allow.
   std::vector<std::string> allow{};
-  /// Whether a refused system call kills the process (SIGSYS) instead of failing with EPERM; but for what a C library
-  /// asks by itself, for the kind of a stream (newfstatat with AT_EMPTY_PATH). Refusals are not reported.
+  /// Whether a refused system call kills the process (SIGSYS) instead of failing with EPERM. Exception: newfstatat with
+  /// AT_EMPTY_PATH, with which some C libraries find out the kind of a stream, always fails. Refusals are not reported.
   bool kill_on_refusal = false;
 };
 
-/// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
-/// with Gate::trap, and the process must have one thread (no earlier import had a watcher). If the offer to the server
-/// fails (peer_gone; timed_out if the bell is full), the process is sealed all the same.
+/// Seals the calling process permanently: from now on it can reach others only through `binding`. The binding must have
+/// been imported with Gate::trap, and the process must have one thread (so no earlier import may have started a
+/// watcher). If the listener cannot be offered to the server (peer_gone; timed_out if the bell is full), the process is
+/// sealed all the same.
 /// Errors: invalid_argument, not_supported, system_error, peer_gone, timed_out.
 Status seal(Binding& binding, const SealOptions& options = {});
 
