@@ -15,12 +15,11 @@ namespace lrpc::command_line {
 
 namespace {
 
-// CLI11 takes the argument "[a,b]" for a list of two, wherever an option or a positional argument takes several. So no
-// argument that ends with a bracket reaches CLI11 as it is: a mark follows the bracket, and is taken off the value
-// again before anything looks at it.
+// CLI11 takes the argument "[a,b]" for a list of two if an option or a positional argument takes several values. So a
+// mark is appended to every argument that ends with a bracket, and removed from the value before anything looks at it.
 constexpr char kMark = '\x01';
 
-/// Whether `text` ends with a bracket, and any number of marks: its own, and in values that of mark().
+/// Whether `text` ends with a bracket and any number of marks: the user's own and, in values, the one of mark().
 bool ends_with_bracket(const std::string& text) {
   const std::size_t last = text.find_last_not_of(kMark);
   return last != std::string::npos && text[last] == ']';

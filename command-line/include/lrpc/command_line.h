@@ -37,7 +37,7 @@ namespace lrpc::command_line {
 /// A declared option or flag. Each function changes the declaration and returns the same handle.
 class Option {
  public:
-  /// Without it the command line is wrong.
+  /// The command line is wrong without this option.
   Option required() const;
   /// The help shows the value that the variable has now. Has no effect on Command::choice().
   Option show_default() const;
@@ -54,7 +54,7 @@ class Option {
   /// For lists: an argument holds several values with this character between them.
   Option separated_by(char separator) const;
 
-  // Checks of the value. What fails one of them is a wrong command line.
+  // Checks of the value. The command line is wrong if one of them fails.
   Option in_range(int least, int most) const;  ///< Both inclusive, as in the next two.
   Option in_range(std::uint64_t least, std::uint64_t most) const;
   Option in_range(double least, double most) const;
@@ -105,7 +105,7 @@ class Command {
                             [&value](long long number) { value = static_cast<Value>(number); });
   }
 
-  /// A subcommand, with options of its own. The options that stand in front of it may also stand behind it.
+  /// A subcommand, with options of its own. This command's options may also follow the subcommand's name.
   Command subcommand(const std::string& name, const std::string& description) const;
   /// The command line is wrong unless it names exactly one subcommand.
   void require_subcommand() const;
@@ -142,12 +142,12 @@ class Program : public Command {
   /// Writes the bound variables and calls the actions of the named subcommands. Returns nothing if the program goes on,
   /// else the exit status that it must end with:
   ///   0          the help or the version was asked for; it is on the standard output
-  ///   1          it was, but the standard output could not be written, as printed() says
+  ///   1          it was, but the standard output could not be written (see printed())
   ///   100 to 127 the command line is wrong (CLI11's number of the error); the message is on the standard error. Some
   ///              bound variables may have been written.
   [[nodiscard]] std::optional<int> parse(int argc, const char* const* argv);
-  /// What main() returns if the program was to print something: `status`, or 1 in the place of 0 if the standard output
-  /// could not be written (a full disk), which is said on the standard error. Flushes it.
+  /// The exit status for main() of a program that prints: `status`, or 1 instead of 0 if the standard output could not
+  /// be written (a full disk); then it says so on the standard error. Flushes the standard output.
   [[nodiscard]] int printed(int status) const;
 
  private:
