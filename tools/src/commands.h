@@ -1,4 +1,4 @@
-// The subcommands of lrpc. Each prints what it has to say and returns the exit status.
+// The subcommands of lrpc. Each prints its result or error and returns the exit status.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace lrpc::tools {
 
-/// Exit statuses of the command itself; `run` otherwise passes the program's on.
+/// Exit statuses of the command itself. `run` otherwise passes on the program's exit status.
 inline constexpr int kFailed = 1;
 inline constexpr int kNotStarted = 125;
 
@@ -30,7 +30,7 @@ struct RunOptions {
 };
 int run_sealed(const RunOptions& options);
 
-/// "lrpc: ..." on the standard error, if that takes it: the exit status does not depend on it.
+/// Prints "lrpc: LINE" on the standard error. Ignores errors: the exit status does not depend on them.
 void tell(std::string_view line) noexcept;
 /// tell() of an error; returns `status`.
 int complain(const Error& error, int status = kFailed);

@@ -30,7 +30,8 @@ std::string text_of(shim::ByteReader& reader) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The bindings of one answer of NetworkPath.Groups: appended to `rows`. The last one's number; 0: it makes no sense.
+/// Appends the bindings in one answer of NetworkPath.Groups to `rows`. Returns the last one's number; 0 if the answer
+/// is malformed.
 std::uint64_t take(std::span<const std::byte> answer, std::vector<Row>& rows) {
   shim::ByteReader reader(answer);
   std::uint64_t number = 0;

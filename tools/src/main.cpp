@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lrpc::shim::open_standard_streams();  // what is printed must not go to the nameserver
+  lrpc::shim::open_standard_streams();  // so that no socket of ours gets descriptor 0, 1 or 2
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kAnswerTime{10'000};
 
-/// One request to the nameserver, and the answer that is an `Answer`.
+/// Sends one request to the nameserver and waits for its answer, which must be an `Answer`.
 template <class Answer>
 Result<Answer> ask(int socket, shim::BinderBody request) {
   if (Status sent = shim::send_message(socket, {.request = 1, .body = std::move(request), .fds = {}}); !sent)
@@ -39,7 +39,7 @@ int complain(const Error& error, int status) {
 void tell(std::string_view line) noexcept {
   try {
     fmt::print(stderr, "lrpc: {}\n", line);
-  } catch (const std::exception&) {  // a standard error that takes nothing
+  } catch (const std::exception&) {  // the standard error cannot be written
   }
 }
 

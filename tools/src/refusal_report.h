@@ -1,4 +1,4 @@
-// What `lrpc run` says of the system calls that a sealed program was refused.
+// How `lrpc run` reports the system calls that a sealed program was refused.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace lrpc::tools {
 
-/// Prints each name when it is first refused, and at the end how often it was. A program can make up numbers without
-/// end, so only so many names are listed and remembered; of the others there is one count. Not thread-safe.
+/// Prints each name when it is first refused, and at the end how often it was. A program can invent any number of
+/// system calls, so only kMaxNames names are listed and remembered; the others are counted together. Not thread-safe.
 class RefusalReport {
  public:
-  /// As many as a program that is not hostile may well be refused: Linux has fewer than 500 system calls.
+  /// Enough for any program that is not hostile: Linux has fewer than 500 system calls.
   static constexpr std::size_t kMaxNames = 64;
 
-  /// `print`: takes a line.
+  /// `print` prints a line.
   explicit RefusalReport(std::function<void(std::string_view)> print) : print_(std::move(print)) {}
 
   void refused(const Refusal& refusal);
-  /// After the last refusal.
+  /// Call it after the last refusal.
   void finish();
 
  private:

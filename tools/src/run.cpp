@@ -18,7 +18,7 @@ namespace {
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constinit std::atomic<SealedDomain*> running = nullptr;
 
-/// What somebody sends to us is meant for the program. What a terminal sends it has got itself.
+/// Forwards a signal that a process sent (si_code <= 0). A signal from the terminal has reached the program already.
 void forward(int number, siginfo_t* info, void* /*context*/) {
   SealedDomain* const domain = running.load();
   if (domain != nullptr && info->si_code <= 0) domain->signal(number);
@@ -31,7 +31,7 @@ void forward_signals() {
   for (const int number : kForwarded) sigaction(number, &action, nullptr);
 }
 
-/// What the command line has checked. A span that cannot be told from one without end is one.
+/// `seconds` has been checked by the command line. 10^12 s or more count as no limit.
 std::chrono::milliseconds span_of(const std::string& seconds) {
   constexpr double kMost = 1e12;
   double number = 0;
@@ -60,7 +60,7 @@ int run_sealed(const RunOptions& options) {
   running = nullptr;
   try {
     report.finish();
-  } catch (const std::bad_alloc&) {  // the exit status is the program's all the same
+  } catch (const std::bad_alloc&) {  // the exit status is the program's in any case
   }
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
     tell("killed: a system call of another architecture, which has no name here");
