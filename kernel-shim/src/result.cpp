@@ -94,11 +94,11 @@ void no_value(const Failure& failure, Place place) noexcept {
 
 void no_value(const Failure& failure) noexcept {
   const auto* const after = static_cast<const std::byte*>(__builtin_return_address(0));
-  const std::byte* const address = after - 1;  // of the call: what follows it may be of another function
+  const std::byte* const address = after - 1;  // in the call itself: what follows may be another function
   Dl_info object{};
   void* loaded = nullptr;
   const bool found = dladdr1(address, &object, &loaded, RTLD_DL_LINKMAP) != 0 && object.dli_fname != nullptr;
-  // What was added to the addresses in the file; nothing in a program at a fixed place.
+  // The offset at which the file is loaded; 0 for a program at a fixed address.
   const std::uintptr_t moved = found && loaded != nullptr ? static_cast<const link_map*>(loaded)->l_addr : 0;
   const std::uintmax_t in_file = reinterpret_cast<std::uintptr_t>(address) - moved;
   const std::string_view message = message_of(failure);

@@ -12,14 +12,14 @@
 namespace lrpc::shim {
 namespace {
 
-// Each puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its
-// lock on the address space held, and a thread that faults then waits for it. The system calls themselves, because
-// tools that watch mmap take it for a write to every byte, which others must not make at the same time.
+// Each replaces one mapping by another for all threads at once: the kernel holds its lock on the address space, and a
+// thread that faults meanwhile waits for it. Direct system calls, because tools that intercept mmap(2) treat it as a
+// write to every byte, which would race with other threads.
 
 bool map_over(void* at, int fd) noexcept {
   return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0L) != -1;
 }
-/// Needs no memory: what lies at `from` moves.
+/// Moves the mapping at `from`, so it needs no memory.
 bool move_over(void* at, void* from) noexcept {
   return ::syscall(SYS_mremap, from, kAllocatorPageSize, kAllocatorPageSize, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1;
 }

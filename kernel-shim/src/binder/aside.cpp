@@ -29,16 +29,16 @@
 namespace lrpc::shim {
 namespace {
 
-/// Descriptors that can wait to be closed while there is no memory, unless the process can have fewer in all.
+/// How many descriptors can wait to be closed without memory; fewer if the process can have fewer in all.
 constexpr std::size_t kMostWithoutMemory = std::size_t{4} * kMostToCloseOfAll;
 
-/// How many descriptors the process can have, but no more than `most`.
+/// The process's descriptor limit, but at most `most`.
 std::size_t most_descriptors(std::size_t most) noexcept { return std::min<std::uint64_t>(descriptor_limit(), most); }
 
 struct ToClose {
   Stranger stranger;
   UniqueFd fd;
-  bool surplus = false;  ///< To be left to the end of a thread.
+  bool surplus = false;  ///< To be closed by the end of a thread.
 };
 
 struct Closing;
@@ -47,15 +47,15 @@ struct Aside {
   std::mutex mutex;
   WaitingThreads closers;
   WaitingThreads porters;
-  std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
-  std::condition_variable closed;  ///< Signalled when something is that was waited for.
+  std::vector<ToClose> waiting;    ///< Reserved from the beginning: there may be no memory later.
+  std::condition_variable closed;  ///< Signalled when a closer, a porter or the clearing thread has finished.
   Nursery nursery;
   const std::size_t most = most_descriptors(std::size_t{kPartToClose} * kMostToCloseOfAll) / kPartToClose;
-  std::vector<const ClosingAgain*> again;  ///< All of them try again: one may be busy with something else.
+  std::vector<const ClosingAgain*> again;  ///< All of them are asked to try again: any one may be busy.
   // Written under the lock.
-  std::atomic<bool> clearing = false;                ///< There is a thread that clears the surplus away.
-  std::atomic<bool> stalled = false;                 ///< Something waits for want of a thread.
-  std::chrono::steady_clock::time_point not_before;  ///< Then threads are tried for again, while it is so.
+  std::atomic<bool> clearing = false;                ///< A thread is clearing the surplus.
+  std::atomic<bool> stalled = false;                 ///< Something waits because no thread could be started.
+  std::chrono::steady_clock::time_point not_before;  ///< While stalled: when to try to start threads again.
 
   Aside() { waiting.reserve(most_descriptors(kMostWithoutMemory)); }
   void start_threads_locked() noexcept;
@@ -73,13 +73,12 @@ struct Aside {
   [[nodiscard]] bool clear_surplus() noexcept;
 };
 
-/// Without a lock, which a thread about to fork might wait for while it holds another's.
+/// Atomic, without a lock: a thread about to fork might wait for the lock while it holds another one.
 constinit std::atomic<Aside*> aside_now{nullptr};
-/// Before there are threads: a child may be made while one of them is here for the first time.
+/// Registered before there are threads: a child may be forked while a thread is in aside() for the first time.
 [[maybe_unused]] const int left_in_children = pthread_atfork(nullptr, nullptr, [] { aside_now.store(nullptr); });
 
-/// Never destroyed: its threads may outlive any static. A fork child has one of its own, for none of the threads is
-/// there.
+/// Never destroyed: its threads may outlive any static. A fork child makes its own, because it has none of the threads.
 Aside& aside() {
   Aside* now = aside_now.load(std::memory_order_acquire);
   if (now != nullptr) return *now;
@@ -102,8 +101,8 @@ void* close_main(void* argument) {
   return nullptr;
 }
 
-/// One has been closed. The thread goes on with the one that may be closed now, if there is one: another thread might
-/// not be had. If more may be, there was none for them before.
+/// Called when a descriptor has been closed. The thread goes on with the next one that may be closed now, if there is
+/// one, because it may be impossible to start another thread. If threads could not be started before, tries again.
 bool Aside::close_next(Closing& closing) noexcept {
   const std::lock_guard lock(mutex);
   closers.remove(closing.one.stranger.user);
@@ -114,7 +113,7 @@ bool Aside::close_next(Closing& closing) noexcept {
   }
   const bool found = next != waiting.end();
   if (found) {
-    closers.add(next->stranger.user);  // in the place of the one that was removed
+    closers.add(next->stranger.user);  // needs no memory: it takes the place of the one removed above
     closing.one = std::move(*next);
     waiting.erase(next);
   }
@@ -122,7 +121,8 @@ bool Aside::close_next(Closing& closing) noexcept {
   return found;
 }
 
-/// One descriptor a thread: others of this user, and of everybody, need not wait for it. False: not for all.
+/// Starts one thread per descriptor, so that no descriptor waits for another. False: not for all that may be closed
+/// now.
 bool Aside::start_closers_locked() noexcept try {
   for (auto at = waiting.begin(); at != waiting.end();) {
     const uid_t user = at->stranger.user;
@@ -146,14 +146,14 @@ bool Aside::start_closers_locked() noexcept try {
   return false;
 }
 
-/// For all that waits: now, or in a while.
+/// Starts threads for all that waits. If that fails, it is tried again after kClosingPause.
 void Aside::start_threads_locked() noexcept {
   const bool some_waited = stalled.exchange(false);
   const bool closers_started = start_closers_locked();
   if (!start_to_clear_locked(some_waited) || !closers_started) stall_locked();
 }
 
-/// No more often than that can help where no threads can be had.
+/// As start_threads_locked(), but while stalled only once per kClosingPause.
 void Aside::start_threads_in_time_locked() noexcept {
   if (!stalled || std::chrono::steady_clock::now() >= not_before) start_threads_locked();
 }
@@ -170,16 +170,15 @@ void Aside::ask_again_locked() noexcept {
 
 // ---- More than may wait ----
 //
-// Threads that close can all be held up for as long as a stranger likes, and what waits for them has a place each in
-// the table of descriptors. The end of a thread closes, too, but what it closes does not linger. So a thread gets a
-// copy of the table, the process closes what is too much, and the thread ends: whatever is closed by that is closed in
-// no time.
+// A stranger can hold up all closing threads for as long as it likes, and each waiting descriptor takes a place in the
+// descriptor table. The end of a thread closes descriptors, too, but without lingering. So a thread gets a copy of the
+// table, the process closes the surplus, and the thread ends: its end closes the last copies without delay.
 
-/// Between the thread that ends and the thread that waits until it has its copy.
+/// Shared by the thread that ends and the thread that waits until the former has its copy.
 struct Ending {
   std::binary_semaphore copied{0};
   std::binary_semaphore closed{0};
-  bool done = false;  ///< There is a copy.
+  bool done = false;  ///< The ending thread has its copy of the table.
 };
 
 void* end_main(void* argument) {
@@ -191,7 +190,7 @@ void* end_main(void* argument) {
   return nullptr;
 }
 
-/// Of each user what is over kMostToClose, and of all what is over the most: how many those are.
+/// Marks the descriptors beyond kMostToClose of each user and beyond `most` of all users. Returns how many they are.
 std::size_t Aside::mark_surplus_locked() {
   std::map<uid_t, unsigned> of_users;
   std::size_t surplus = 0;
@@ -203,7 +202,7 @@ std::size_t Aside::mark_surplus_locked() {
   return surplus;
 }
 
-/// False: no memory for it, or no thread, now.
+/// Closes the surplus. False: there is no memory or no thread for it now.
 bool Aside::clear_surplus() noexcept try {
   std::vector<ToClose> cleared;
   {
@@ -235,7 +234,7 @@ void* clear_main(void* argument) {
   for (;;) {
     const bool could = all.clear_surplus();
     const std::lock_guard lock(all.mutex);
-    if (could && !all.nothing_to_clear_locked()) continue;  // come since
+    if (could && !all.nothing_to_clear_locked()) continue;  // more has come since
     all.clearing = false;
     if (!could) all.stall_locked();
     all.closed.notify_all();
@@ -249,10 +248,10 @@ bool Aside::nothing_to_clear_locked() noexcept try {
   return false;
 }
 
-/// False: there is something to clear, and nobody for it.
+/// Starts a thread that clears the surplus, if there is one. False: there is a surplus, and no thread could be started.
 bool Aside::start_to_clear_locked(bool some_waited) noexcept {
   if (clearing || waiting.empty()) return true;
-  if (!some_waited && waiting.size() <= most) {  // then only the share of the last one's user has grown
+  if (!some_waited && waiting.size() <= most) {  // then only the count of the last one's user has grown
     if (waiting_of_locked(waiting.back().stranger.user) <= kMostToClose) return true;
   }
   if (nothing_to_clear_locked()) return true;
@@ -267,13 +266,14 @@ struct Work {
 
 void* work_main(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
-  // Not the nursery's either, which others of its children have.
+  // A table of its own, not the nursery's, which other threads share.
   const bool alone = work->apart && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
   work->body(alone ? Table::own : work->apart ? Table::none : Table::shared);
   return nullptr;
 }
 
-/// What cannot be closed here, nor be given to anybody: stays open, and its account with it.
+/// A descriptor that may neither be closed here nor be passed to another thread: it stays open, and its account is
+/// kept.
 union ForGood {
   explicit ForGood(ToClose&& one) noexcept : kept(std::move(one)) {}
   ForGood(const ForGood&) = delete;
@@ -305,7 +305,7 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
   {
     std::unique_lock lock(all.mutex);
     const auto room = [&] { return all.porters.room_for(user) && all.waiting_of_locked(user) < kMostToClose; };
-    all.start_threads_in_time_locked();  // those for which there was none
+    all.start_threads_in_time_locked();  // closing threads that could not be started before
     if (!all.closed.wait_for(lock, patience, room)) return false;
   }
   bool started = apart && all.nursery.start(&work_main, made.get());
@@ -343,7 +343,7 @@ ClosingAgain::~ClosingAgain() {
   Aside& all = aside();
   const std::lock_guard lock(all.mutex);
   std::erase(all.again, this);
-  if (all.stalled) all.ask_again_locked();  // another one in its place
+  if (all.stalled) all.ask_again_locked();  // another one takes over
 }
 
 bool ClosingAgain::soon() const noexcept {

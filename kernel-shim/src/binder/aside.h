@@ -1,4 +1,4 @@
-// Threads whose delay hurts nobody: they wait for strangers. Those that close are close_aside()'s (peer_socket.h).
+// Threads that strangers may delay without harm. Those that close descriptors are close_aside()'s (peer_socket.h).
 #pragma once
 
 #include <chrono>
@@ -9,23 +9,23 @@
 
 namespace lrpc::shim {
 
-/// Threads that are held up at a time, by one user and by all, in closing what was received and in taking in; a user
-/// who holds up none has always one more. Whatever exceeds that waits for its turn, or is not received.
+/// How many threads one user and all users may hold up at a time, counted apart for closing and for receiving; a user
+/// that holds up none may always hold up one. Beyond that, closing waits for its turn, and messages are not received.
 inline constexpr unsigned kMostAsideOfOne = 4;
 inline constexpr unsigned kMostAside = 64;
-/// Descriptors of one user that wait to be closed: with more of them, nothing of its is received. What comes all the
-/// same (connections that are turned away) is closed by the end of a thread, which lingers for nobody.
+/// How many descriptors of one user may wait to be closed; with so many, nothing is received from the user. Any that
+/// still come (refused connections) are closed by the end of a thread, which does not linger.
 inline constexpr unsigned kMostToClose = 256;
-/// The same of all users together, but no more than this part of what the process can have.
+/// The same for all users together, but at most one kPartToClose-th of what the process can have.
 inline constexpr unsigned kMostToCloseOfAll = 1024;
 inline constexpr unsigned kPartToClose = 8;
 
-/// What a thread's table of descriptors is: empty and its own, that of the process, or neither could be had.
+/// A thread's descriptor table: an empty one of its own, the process's, or none (it could not get its own).
 enum class Table : std::uint8_t { own, shared, none };
 
-/// Runs `work` at once on a thread of its own, which has a table of its own if that is wanted (`apart`) and if this
-/// kernel and sandbox let it. Waits at most `patience` for what this user holds up. False: that is too much, or there
-/// is no memory for it. Thread-safe.
+/// Runs `work` at once on a new thread, which has a descriptor table of its own if that is wanted (`apart`) and if
+/// kernel and sandbox allow it. Waits at most `patience` while this user holds up too many threads or descriptors.
+/// False: it still does, or there is no memory or no thread. Thread-safe.
 [[nodiscard]] bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::milliseconds patience,
                              bool apart) noexcept;
 

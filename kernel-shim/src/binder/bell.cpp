@@ -59,7 +59,7 @@ Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
   SmallMessage& came = **received;
   BellNews news{.message = static_cast<BellMessage>(came.bytes[0])};
   const bool is_memory = came.fd && ::fcntl(came.fd.get(), F_GET_SEALS) >= 0;
-  if (is_memory) close_aside(std::move(came.fd), client);  // of any size: to give that back takes its time, too
+  if (is_memory) close_aside(std::move(came.fd), client);  // freeing memory may take long, whatever its size
   const bool is_listener = came.fd && !is_socket_pair_end(came.fd.get());
   const bool wants_listener = news.message == BellMessage::trap;
   const bool offers = news.message >= BellMessage::callback && news.message <= BellMessage::grow;
@@ -83,7 +83,7 @@ Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds
   const auto until = Clock::now() + patience;
   for (;;) {
     char word = 0;
-    // A descriptor that came is not for us to receive, or to close.
+    // Do not receive a message with descriptors: to close them could block.
     if (peek(kept, std::as_writable_bytes(std::span(&word, 1)), MSG_DONTWAIT, false).laden) {
       return Error{Errc::peer_gone, "the server answers an offer with descriptors"};
     }

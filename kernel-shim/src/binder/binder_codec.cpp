@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x4250'524c;  // "LRPB" in the order of the bytes
 constexpr std::size_t kHeaderSize = 16;
-constexpr std::size_t kLengthAt = 8;  ///< Of the body's length, in the header.
+constexpr std::size_t kLengthAt = 8;  ///< Offset of the body's length in the header.
 
 constexpr std::array kTypeNames = {"ExportRequest",   "Exported",  "WithdrawRequest", "Withdrawn",   "ImportRequest",
                                    "BindRequest",     "BindReply", "Bound",           "ListRequest", "Listed",
@@ -20,7 +20,7 @@ constexpr std::array kTypeNames = {"ExportRequest",   "Exported",  "WithdrawRequ
 static_assert(kTypeNames.size() == std::variant_size_v<BinderBody>);
 static_assert(std::is_same_v<std::variant_alternative_t<kTypeNames.size() - 1, BinderBody>, WakeAllocator>);
 
-/// describe() has a text for each code that there is, and the compiler sees to that.
+/// describe() has a text of its own for each code that exists (the compiler checks that), and one for all others.
 bool known(Errc code) noexcept { return describe(code) != describe(static_cast<Errc>(UINT16_MAX)); }
 
 /// An enum, a bool or a signed integer through the unsigned integer `Wire`.
@@ -40,7 +40,7 @@ void credentials(auto& archive, auto& who) {
   integers(archive, who.uid, who.gid);
 }
 
-/// One of these, which the archive reads, or a constant one, which it writes.
+/// T is one of `Types`; it is const if the archive writes it.
 template <class T, class... Types>
 concept OneOf = (std::same_as<std::remove_const_t<T>, Types> || ...);
 

@@ -1,6 +1,5 @@
-// The fields of the binder protocol's messages: what writes them, and what reads them. What comes off a socket is
-// hostile: the reader checks every length against what is left before it touches or allocates anything, and keeps the
-// first thing it found wrong.
+// Writer and reader of the fields of binder messages. Bytes from a socket may be hostile: the reader checks every
+// length against the bytes that are left before it touches or allocates anything, and remembers the first fault.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 
 namespace lrpc::shim {
 
-/// Printable ASCII without space, not too long. Empty is for the message's reader to judge.
+/// Printable ASCII without space, not too long. Whether a name may be empty depends on the message.
 inline bool plausible_name(std::string_view name) noexcept {
   return name.size() <= kMaxNameLength && std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -32,7 +31,7 @@ inline std::string_view cut_text(std::string_view text, std::size_t most) noexce
   return text.substr(0, end);
 }
 
-/// Appends fields to a packet. Bounded: what goes over kMaxBinderMessage is not written and remembered as an overflow.
+/// Appends fields to a packet of at most kMaxBinderMessage bytes. What does not fit is not written: see overflow().
 class BinderWriter {
  public:
   static constexpr bool kReads = false;
@@ -67,7 +66,7 @@ class BinderWriter {
     if (!good) fail(wrong);
   }
 
-  /// Writes over what stands at `at`.
+  /// Overwrites the number at offset `at`.
   void patch(std::size_t at, std::uint32_t value) noexcept { ByteWriter(out_.data() + at).number(value); }
   [[nodiscard]] std::size_t size() const noexcept { return out_.size(); }
   [[nodiscard]] bool overflow() const noexcept { return overflow_; }

@@ -30,9 +30,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// For what is being closed of the same peer's. A thread that binds waits for that peer anyway.
+/// How long to wait while too much of the same peer's is being closed. A thread that binds waits for that peer anyway.
 constexpr milliseconds kIntakeTime{50};
-/// The clock can tell no more than some centuries.
+/// A longer timeout is cut to this: the clock holds only some centuries.
 constexpr milliseconds kLongestWait = std::chrono::hours(24 * 365);
 
 /// Waits for `events` until `deadline` (none: for ever). False when the time is over.
@@ -65,7 +65,7 @@ Error send_error(int err) {
   }
 }
 
-/// Takes the descriptors and credentials out of what recvmsg delivered. All descriptors end up in `message`.
+/// Moves the descriptors and credentials that recvmsg delivered to `message`; closes descriptors that no peer sent.
 void take_control(msghdr& header, BinderMessage& message) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     for_each_descriptor(*control, [&](int number, bool sent) {
@@ -83,7 +83,8 @@ Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> pack
     return Error{Errc::bad_message, "bad binder message: more than " + std::to_string(kMaxBinderFds) + " descriptors"};
   }
   if ((flags & MSG_TRUNC) != 0) return Error{Errc::bad_message, "bad binder message: too long"};
-  // The buffer has room for more than kMaxBinderFds, so what did not come had no free descriptor here.
+  // The buffer has room for more than kMaxBinderFds, so descriptors are missing only if this process had no free
+  // numbers.
   const bool fds_lost = (flags & MSG_CTRUNC) != 0;
   // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
   if (packet.empty() && envelope.fds.empty() && !fds_lost)
@@ -105,7 +106,7 @@ bool unix_address(std::string_view path, sockaddr_un& address) noexcept {
   return true;
 }
 
-/// Why a nameserver's socket could not be used, for a person.
+/// Why a nameserver's socket could not be used, as a readable text.
 std::string why_not(int err) {
   switch (err) {
     case ENOENT: return "no such socket";
@@ -120,8 +121,8 @@ std::string why_not(int err) {
   }
 }
 
-/// Connects to one path; the errno if that fails. A nameserver that takes no connection, for 5 s or at once, counts as
-/// not there.
+/// Connects to one path; on failure `err` is the errno. A nameserver that does not accept within 5 s (without `wait`:
+/// at once) counts as absent.
 Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   sockaddr_un address{};
   if (!unix_address(path, address)) {
@@ -134,7 +135,7 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
     const bool is = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     err = is ? 0 : errno;
     struct stat file {};
-    // To connect(2) a file of another kind is a socket at which nobody listens.
+    // connect(2) reports a file that is no socket as a socket at which nobody listens.
     if (err == ECONNREFUSED && ::stat(path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode)) err = ENOTSOCK;
     return is;
   };
@@ -150,7 +151,7 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   if (err != EAGAIN || !wait) return Errc::no_nameserver;
   ::ioctl(socket.get(), FIONBIO, &blocking);
   const auto until = Clock::now() + 5s;
-  do {  // signals make the whole no longer
+  do {  // signals do not extend the 5 s
     set_bound(std::max(std::chrono::ceil<microseconds>(until - Clock::now()), 1us));
     if (!connected()) continue;
     set_bound(0us);
@@ -189,41 +190,41 @@ Status send_message(int socket, const BinderMessage& message, milliseconds timeo
 
 namespace {
 
-/// -1: it cannot be had.
+/// The value of a socket option; -1 on failure.
 int option_of(int socket, int name) noexcept {
   int value = -1;
   socklen_t size = sizeof value;
   return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
-/// One attempt: what there is, an error, or in `err` why there is nothing.
+/// The result of one attempt: a message, an error, or nothing; then `err` says why.
 using Received = Result<std::optional<BinderMessage>>;
 
 Received receive_now(int socket, Attachments attachments, int how, int& err) {
-  // How long it is, if there is one: most messages are a thousandth of what one may be. Nothing attached is received.
+  // Peek at the length of the next message: most are a thousandth of the maximum. Attachments are not received by that.
   const bool none = attachments == Attachments::none;
   Peeked next = peek(socket, {}, MSG_TRUNC | how, false);
-  // What it brings may be credentials alone: once more, with room for those.
+  // The attachment may be credentials alone: peek again, with room for those.
   const bool credentials = none && next.laden && option_of(socket, SO_PASSCRED) > 0;
   if (credentials) next = peek(socket, {}, MSG_TRUNC | how, true);
   err = errno;
   if (next.size < 0) return std::optional<BinderMessage>();
-  // The same message is there for us to take: where there is nothing to bring nobody else reads.
+  // The peeked message is the one that we receive below: with Attachments::none nobody else reads from the socket.
   if (none && next.laden) {
     return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
   }
   const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
-  // Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
-  // so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
-  // (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+  // Room for credentials and for one descriptor more than allowed, so that too many can be told from too few free
+  // numbers. The kernel closes what does not fit and says so (MSG_CTRUNC), so a peer cannot fill this process's
+  // descriptor table.
   constexpr std::size_t kControls = CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred));
   alignas(cmsghdr) std::array<char, kControls> control{};
   const std::size_t controls = !none ? control.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
   msghdr header = header_of(part, std::span(control).first(controls));
   BinderMessage envelope;
-  if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before they are ours, so that none is lost
+  if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before the descriptors are ours, so that none leaks
   const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
   err = errno;
   if (received < 0) return std::optional<BinderMessage>();
@@ -279,7 +280,7 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
                              : receive_now(socket, attachments, bounded ? MSG_DONTWAIT : 0, err);
     if (!received || *received) return received;
     if (err == EINTR) continue;
-    // A peer that closes with our messages unread resets the socket; its own last words are still behind the error.
+    // A peer that closes with our messages unread resets the socket; its own last messages can be read after the error.
     if (err == ECONNRESET && !std::exchange(was_reset, true)) continue;
     if (err == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
     if (err != EAGAIN) return system_error("recvmsg", err);

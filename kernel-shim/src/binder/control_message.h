@@ -1,4 +1,4 @@
-// What travels with a message: looked at, taken out, attached.
+// Control data of messages (descriptors, credentials): to peek at it, take it out and attach it.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 
 namespace lrpc::shim {
 
-/// A message of one part, with what it has for control data. Both must live as long as it.
+/// A msghdr with one buffer and, if given, control data. `part` and the memory of `control` must outlive it.
 inline msghdr header_of(iovec& part, std::span<char> control = {}) noexcept {
   msghdr header{};
   header.msg_iov = &part;
@@ -20,14 +20,15 @@ inline msghdr header_of(iovec& part, std::span<char> control = {}) noexcept {
   return header;
 }
 
-/// The message that is next in a socket, which stays there. Nothing is received of what it brings: that needs room, and
-/// there is none.
+/// The next message of a socket, which stays queued. Its descriptors are not received, because the control data has no
+/// room for them.
 struct Peeked {
-  ssize_t size = -1;     ///< As recvmsg(2) has it; -1: errno says why.
-  bool laden = false;    ///< It brings descriptors, or something else that nobody has asked for.
-  bool carries = false;  ///< It has credentials: with those switched on (SO_PASSCRED) this is a message and no end.
+  ssize_t size = -1;     ///< As recvmsg(2) returns it; -1: errno says why.
+  bool laden = false;    ///< It has descriptors, or other control data that nobody asked for.
+  bool carries = false;  ///< It has credentials: if they are switched on (SO_PASSCRED), this is a message and not the
+                         ///< end of file.
 };
-/// `credentials`: they are switched on, and room is made for them alone. Never raises; errno is recvmsg's.
+/// `credentials`: they are switched on, and the control data has room for them alone. errno is recvmsg's.
 inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool credentials) noexcept {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
   iovec data{room.data(), room.size()};
@@ -36,9 +37,9 @@ inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool creden
   return {size, size >= 0 && (header.msg_flags & MSG_CTRUNC) != 0, size >= 0 && header.msg_controllen != 0};
 }
 
-/// Calls `take(number, sent)` for every descriptor of one control message. `sent` is false for those that nobody sent:
-/// the maker of the socket can have the kernel add a pidfd to each message (SO_PASSPIDFD), and still has our end to
-/// switch that on. Where it could not make one, it says why instead; that is passed by.
+/// Calls `take(number, sent)` for every descriptor of one control message. `sent` is false for a descriptor that no
+/// peer sent: if SO_PASSPIDFD is set, the kernel adds a pidfd to each message, and the maker of the socket, who may
+/// still hold our end, can set it. If the kernel could not make the pidfd, it adds a negative number, which is skipped.
 template <class Take>
 void for_each_descriptor(const cmsghdr& control, Take&& take) {
   constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5
@@ -51,7 +52,7 @@ void for_each_descriptor(const cmsghdr& control, Take&& take) {
   }
 }
 
-/// The sender's, by the kernel's word, if this control message has them.
+/// The sender's credentials, as the kernel knows them, if this control message has them.
 inline std::optional<ucred> credentials_in(const cmsghdr& control) noexcept {
   if (control.cmsg_level != SOL_SOCKET || control.cmsg_type != SCM_CREDENTIALS ||
       control.cmsg_len < CMSG_LEN(sizeof(ucred)))
@@ -62,7 +63,7 @@ inline std::optional<ucred> credentials_in(const cmsghdr& control) noexcept {
 }
 
 /// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and
-/// have CMSG_SPACE of them.
+/// have CMSG_SPACE(fds.size_bytes()) bytes.
 inline void attach(msghdr& header, std::span<char> buffer, std::span<const int> fds) noexcept {
   if (fds.empty()) return;
   header.msg_control = buffer.data();

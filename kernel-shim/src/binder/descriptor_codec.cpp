@@ -1,4 +1,4 @@
-// Descriptors as bytes. Little-endian:
+// Encodes and decodes procedure descriptors. Little-endian:
 //
 //   u16 number of procedures, then for each
 //     u16 A-stack class · u8 flags (1 may_block, 2 handles) · u32 image size
@@ -17,8 +17,8 @@ constexpr std::uint8_t kMayBlock = 1;
 constexpr std::uint8_t kHandles = 2;
 constexpr std::uint8_t kIn = 1;
 constexpr std::uint8_t kOut = 2;
-constexpr std::size_t kMostRows = 1024;  ///< Of one procedure's lists, each.
-constexpr std::size_t kRangeSize = 8;    ///< Bytes of a row.
+constexpr std::size_t kMostRows = 1024;  ///< In each list of one procedure.
+constexpr std::size_t kRangeSize = 8;    ///< Bytes of an encoded range.
 constexpr std::size_t kVariableSize = 21;
 
 void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
@@ -29,7 +29,7 @@ void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
   }
 }
 
-/// A number of rows, each of at least `row` bytes.
+/// Reads a number of rows of at least `row` bytes each. If so many cannot follow, 0 and a fault in `reader`.
 std::size_t take_count(ByteReader& reader, std::size_t row) noexcept {
   const std::size_t rows = reader.number<std::uint16_t>();
   const bool plausible = rows <= kMostRows && rows <= reader.left() / row;
@@ -37,7 +37,7 @@ std::size_t take_count(ByteReader& reader, std::size_t row) noexcept {
   return plausible ? rows : 0;
 }
 
-/// Ascending, apart from each other, within the image.
+/// Whether the ranges ascend, do not overlap, and lie within the image.
 bool sound_ranges(std::span<const ImageRange> ranges, std::uint32_t image_size) noexcept {
   std::uint64_t end = 0;
   for (const ImageRange& range : ranges) {
@@ -94,7 +94,7 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
   const auto bad = [](const char* what) {
     return Error{Errc::bad_message, std::string("the server's procedure descriptors: ") + what};
   };
-  // The descriptors point at rows, so the vectors are not to grow: they have room for all that so many bytes can hold.
+  // The descriptors point into these vectors, which therefore must not grow: reserve all that so many bytes can hold.
   received.ranges_.reserve(bytes.size() / kRangeSize);
   received.variables_.reserve(bytes.size() / kVariableSize);
   const std::size_t count = reader.number<std::uint16_t>();

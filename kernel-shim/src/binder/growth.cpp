@@ -21,7 +21,7 @@ namespace {
 
 enum class Kind : std::uint8_t { request = 1, answer = 2 };
 
-/// Sends a message of these numbers, which is too short for an allocation.
+/// Sends a message of these numbers, too few for std::string to allocate.
 ssize_t send_on_line(int line, std::span<const int> fds, Kind kind, auto... numbers) noexcept {
   std::string bytes;
   append_number(bytes, static_cast<std::uint8_t>(kind));
@@ -55,10 +55,10 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
   auto received = receive_small(line, "line", PeerSocket::Made::here, server);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<GrowthAnswer>();
-  // A region is a memfd: whatever else there can be is a socket.
+  // A region is a memfd. A socket must be closed as a PeerSocket.
   const bool is_socket = (*received)->fd && is_socket_pair_end((*received)->fd.get());
   if (is_socket) PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, server).reset();
-  ClosedAside region(std::move((*received)->fd), server);  // of any size, if nothing comes of it
+  ClosedAside region(std::move((*received)->fd), server);  // closed aside if it is refused: freeing it may take long
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
   GrowthAnswer answer;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::answer));

@@ -16,14 +16,14 @@ namespace lrpc::shim {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;
-/// How long the first request for a thread apart waits for the nursery, which may have to flush files of the program's.
-/// It is not started earlier: until they are flushed it keeps copies of the program's other files, whose last close is
-/// then late. Only programs to which a stranger sends something shall have that.
+/// How long the first request for a thread apart waits for the nursery, which may have to flush the program's files. It
+/// is not started earlier: until the files are flushed it holds copies of the program's other descriptors, and so
+/// delays their last close. Only a program to which a stranger sends something needs a nursery.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
-/// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
+/// Whether a thread apart can copy descriptors from the process's table, or only lacks a free number for them now.
 bool can_fetch() noexcept {
-  if (has_thread_sanitizer()) return false;  // it takes the numbers of one table for those of another
+  if (has_thread_sanitizer()) return false;  // it confuses the numbers of different tables
   const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (!self) return errno == EMFILE;
   const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
@@ -47,7 +47,7 @@ bool Nursery::start(Thread::Body body, void* argument) {
     if (!start_detached("lrpc-nursery", main, this)) return false;
     state_ = State::coming;
   }
-  // Once: it may wait for a file of the program's for good.
+  // Wait only once: flushing a file of the program may hold the nursery up for ever.
   if (state_ == State::coming && !std::exchange(waited_, true)) {
     changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
   }

@@ -1,4 +1,4 @@
-// A thread with an empty table of descriptors, which starts others that have it, too.
+// A thread with an empty descriptor table, which starts other threads that share the table.
 #pragma once
 
 #include <condition_variable>
@@ -9,13 +9,14 @@
 
 namespace lrpc::shim {
 
-/// Starts a thread that nobody joins. True: it has its argument.
+/// Starts a thread that nobody joins. True: the thread owns `argument`.
 [[nodiscard]] bool start_detached(const char* name, Thread::Body body, void* argument) noexcept;
 
-/// A table cannot be had empty: it begins as a copy, and closing that flushes the program's own files. Once is enough.
+/// A new table is not empty: it begins as a copy, and closing the copy flushes the program's own files. So do it once
+/// only.
 class Nursery {
  public:
-  /// Starts a thread apart. False: that cannot be had.
+  /// Starts a thread with an empty table. False: that is not possible.
   bool start(Thread::Body body, void* argument);
 
  private:
@@ -25,7 +26,7 @@ class Nursery {
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::none;
-  Thread::Body body_ = nullptr;  ///< To be started now; null: nothing.
+  Thread::Body body_ = nullptr;  ///< To be started now, or null.
   void* argument_ = nullptr;
   bool started_ = false;
   bool waited_ = false;

@@ -30,7 +30,7 @@ ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds
   std::ranges::fill(fds, -1);
   iovec data{room.data(), room.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int))];  // NOLINT: the kernel writes it
-  // CMSG_SPACE rounds up, and one more than is asked for would be nobody's.
+  // CMSG_LEN, not CMSG_SPACE: that rounds up, and nobody would own a descriptor beyond those asked for.
   const std::size_t room_of_fds = fds.empty() ? 0 : CMSG_LEN(std::min(fds.size(), kMostPacketFds) * sizeof(int));
   msghdr header = header_of(data, std::span(control).first(room_of_fds));
   ssize_t got = 0;

@@ -1,4 +1,4 @@
-// Who is at the other end: the kernel's word on a peer, and whether the two sides' interfaces agree.
+// What the kernel knows of a peer, and whether the two sides' interfaces agree.
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -45,7 +45,7 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
   if (exported.minor < wanted.minor) {
     return Error{Errc::version_mismatch, both + ": the server is older than the client; update the server"};
   }
-  // Always so with stubgen's hashes, which are of the minor version, too.
+  // With stubgen's hashes always so: they cover the minor version, too.
   if (exported.minor > wanted.minor && wanted.hash != exported.hash) {
     return Error{Errc::version_mismatch, both +
                                              ": the client is older than the server; rebuild the client against the "
@@ -80,7 +80,7 @@ std::optional<std::vector<gid_t>> peer_groups(int socket) {
     auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
     const bool told = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0;
     if (!told && errno != ERANGE) break;
-    groups.resize(size / sizeof(gid_t));  // what there are, or what room they take
+    groups.resize(size / sizeof(gid_t));  // the groups received, or the room that they take
     if (told) return groups;
   }
   return std::nullopt;
@@ -92,7 +92,7 @@ Result<UniqueFd> peer_pidfd(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
   switch (errno) {
     case ENOPROTOOPT: return peer_pidfd_by_pid(socket);
-    case EINVAL:  // a peer that was already reaped, on kernels that have no better word for it
+    case EINVAL:  // a peer that was already reaped, on kernels without a better errno for it
     case ENODATA:
     case ESRCH: return peer_gone();
     default: return system_error("SO_PEERPIDFD", errno);
@@ -132,7 +132,7 @@ Nonce make_nonce() {
   for (;;) {
     // Up to 256 bytes come whole or not at all (random(7)).
     if (::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size())) return nonce;
-    if (errno != EINTR) std::abort();  // no randomness: a guessable nonce would be worse than the end
+    if (errno != EINTR) std::abort();  // no randomness: a guessable nonce would be worse than to end
   }
 }
 

@@ -13,14 +13,15 @@
 namespace lrpc::shim {
 namespace {
 
-/// More than there are between peers who read. A stranger's queue may have any number, and each costs two system calls.
+/// More messages than are queued between peers that read. A stranger may queue any number, and each costs two system
+/// calls.
 constexpr int kMostMessages = 16;
 
-/// Takes everything out of a socketpair's end that is shut down and that nobody else reads from. False: there is a
-/// message with descriptors, and it is still there; or there are many; or this is something else.
+/// Reads all messages from a socketpair's end that is shut down and that nobody else reads from. False: a message with
+/// descriptors is left in it, or too many messages are; or this is no socketpair's end.
 bool read_out(int socket) noexcept {
   if (!is_socket_pair_end(socket)) return false;
-  // Credentials tell a packet of no bytes from the end, which has none.
+  // Credentials tell an empty packet, which has them, from the end of file, which has none.
   constexpr int kOn = 1;
   (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
   bool was_reset = false;
@@ -38,7 +39,7 @@ bool read_out(int socket) noexcept {
   }
 }
 
-/// Whether it can be closed here.
+/// Whether the socket holds no descriptors, so that close(2) does not block.
 bool holds_nothing(int socket, PeerSocket::Made made) noexcept {
   return made == PeerSocket::Made::refusing || (made == PeerSocket::Made::here && read_out(socket));
 }

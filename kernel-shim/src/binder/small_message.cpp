@@ -26,7 +26,7 @@ Result<std::optional<SmallMessage>> receive_small(int socket, const char* what, 
     received.size = static_cast<std::size_t>(next.size);
   }
   if (!attached) {
-    (void)recv(socket, received.bytes.data(), received.bytes.size(), MSG_DONTWAIT);  // the same, for nobody else reads
+    (void)recv(socket, received.bytes.data(), received.bytes.size(), MSG_DONTWAIT);  // as peeked: nobody else reads
   } else {
     Intake intake = take_in(socket, received.bytes, stranger);
     if (intake.size < 0) return nothing(intake.err);

@@ -1,4 +1,4 @@
-// A few bytes, perhaps with a descriptor, over a socket that nobody waits at: what bells and lines carry.
+// A few bytes, perhaps with a descriptor, received without waiting: the messages of bells and lines.
 #pragma once
 
 #include <array>
@@ -11,21 +11,20 @@
 
 namespace lrpc::shim {
 
-/// What came: a private copy, of a peer that may say anything.
+/// A received message: a private copy, of any content.
 struct SmallMessage {
-  static constexpr std::size_t kLongest = 8;  ///< More than any that is wanted has, so that a longer one is seen.
+  static constexpr std::size_t kLongest = 8;  ///< More than any valid message has, so that a longer one is detected.
 
   std::array<std::byte, kLongest> bytes{};
   std::size_t size = 0;
-  UniqueFd fd;               ///< As of take_in(): a socket belongs into a PeerSocket.
-  bool fds_refused = false;  ///< What came is not what could be wanted: too many, or of another kind.
-  bool fds_lost = false;     ///< Some came for which this process had no room.
+  UniqueFd fd;               ///< As from take_in(): a socket must be put into a PeerSocket.
+  bool fds_refused = false;  ///< Too many descriptors came, or one of a kind that is not accepted.
+  bool fds_lost = false;     ///< Descriptors came for which this process had no free numbers.
 };
 
-/// Takes one message of a stranger's, of which at most kLongest bytes are looked at. nullopt: nothing is there.
-/// Errors: peer_gone, also where the other side is as good as gone: what it has sent is better left unread; the text
-/// names the socket by `what`. Blocks as take_in() does, and where nobody but us reads from the socket only if
-/// something is attached.
+/// Receives one message of a stranger, at most kLongest bytes of it. nullopt: there is none. Error: peer_gone, also if
+/// what the other side has sent cannot be received; the text names the socket by `what`. Blocks as take_in() does; but
+/// if nobody else reads from the socket (`made` is not by_peer), only if something is attached.
 Result<std::optional<SmallMessage>> receive_small(int socket, const char* what, PeerSocket::Made made,
                                                   const Stranger& stranger);
 

@@ -20,16 +20,18 @@
 namespace lrpc::shim {
 namespace {
 
-/// Nothing here asks the file's own driver, which could wait: the kernel looks at what kind of file it is.
+/// Whether `fd` is of a kind that is accepted. The checks call only the kernel, not the file's own driver, which could
+/// block.
 bool is_wanted(int fd) noexcept {
   return is_socket_pair_end(fd) || ::fcntl(fd, F_GET_SEALS) >= 0 || is_seccomp_listener(fd);
 }
 
-/// One message's control data, at most: all descriptors, credentials, a pidfd, a security label.
+/// The most control data of one message: all descriptors, credentials, a pidfd, a security label.
 constexpr std::size_t kMostControl =
     CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) + 512;
 
-/// The thread that receives.
+/// One take_in(): run() is called by the thread that receives, the porter; wait() and let_go() by the caller of
+/// take_in().
 class Porter {
  public:
   Porter(int socket, int handover, std::span<std::byte> room, Stranger stranger)
@@ -42,7 +44,7 @@ class Porter {
     received_.acquire();
     return std::move(intake_);
   }
-  /// Afterwards the porter has no copy of what was taken.
+  /// `taken`: the caller has copies of the descriptors. Then it returns when the porter has closed its own.
   void let_go(bool taken) noexcept {
     kept_ = taken;
     taken_.release();
@@ -59,14 +61,14 @@ class Porter {
   bool hand_over() noexcept;
 
   int socket_;
-  int handover_;  ///< Negative: this process is out of descriptors.
+  int handover_;  ///< Where to send descriptors. Negative: this process is out of descriptors.
   std::span<std::byte> room_;
   Stranger stranger_;
   Intake intake_;
-  std::vector<int> numbers_;  ///< All that came, in this thread's table; ~ of those that nobody sent.
-  std::size_t first_ = 0;     ///< Of them: of the message itself, behind those of a look at it.
+  std::vector<int> numbers_;  ///< All that came, in the porter's table; ~number if no peer sent it.
+  std::size_t first_ = 0;     ///< Index of the first of the message itself; those before it are from the peek.
   bool handed_over_ = false;
-  bool kept_ = false;  ///< The other thread has a copy of all that is to be closed here.
+  bool kept_ = false;  ///< The caller has copies of all that is closed here.
   std::binary_semaphore received_{0};
   std::binary_semaphore taken_{0};
   std::binary_semaphore closed_{0};
@@ -103,7 +105,7 @@ bool is_same(int one, int other) noexcept {
          first.st_ino == second.st_ino;
 }
 
-/// Whether what was received is what was looked at. If not, the copies of that are perhaps the last.
+/// Whether the received descriptors are those of the peek. If not, the copies from the peek may be the last ones.
 bool Porter::is_as_looked_at() const noexcept {
   if (numbers_.size() != 2 * first_) return false;
   for (std::size_t i = 0; i < first_; ++i) {
@@ -118,8 +120,8 @@ void Porter::work(bool looks_first) noexcept {
   alignas(cmsghdr) std::array<char, kMostControl> control;  // NOLINT: the kernel writes it
   iovec data{room_.data(), room_.size()};
   if (looks_first) {
-    // What does not fit is closed by the receiver, and waited for: looked at first, which takes nothing away. While
-    // these copies are there, nothing that does not fit later is the last.
+    // recvmsg(2) closes descriptors that do not fit, which can block. So peek first, which leaves the message queued:
+    // while the copies from the peek exist, a descriptor that recvmsg(2) closes is not the last copy.
     msghdr looked = header_of(data, control);
     if (receive(looked, MSG_PEEK) < 0) {
       intake_.err = errno;
@@ -150,7 +152,7 @@ void Porter::work(bool looks_first) noexcept {
   if (sent != 0 && !intake_.fds_refused && !intake_.fds_lost) handed_over_ = hand_over();
 }
 
-/// Sends what is wanted to the process's own table.
+/// Sends the accepted descriptors to the process's own table.
 bool Porter::hand_over() noexcept {
   std::array<int, kMaxBinderFds> wanted{};
   std::size_t count = 0;
@@ -173,10 +175,10 @@ void Porter::run(Table table) noexcept {
     work(!apart || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < kLeastDescriptors);
   }
   std::optional<HeldUp> held_up;
-  intake_.fds_lost |= intake_.size < 0 && !numbers_.empty();  // copies of what was left in the socket
-  if (intake_.fds_refused || intake_.fds_lost) held_up.emplace(stranger_.user);  // before anybody else is received
+  intake_.fds_lost |= intake_.size < 0 && !numbers_.empty();  // copies from a peek; the message is still queued
+  if (intake_.fds_refused || intake_.fds_lost) held_up.emplace(stranger_.user);  // before the next is received
   received_.release();
-  taken_.acquire();  // what has been taken is not closed by us, and what has not is not closed by anybody else
+  taken_.acquire();  // what the caller has taken it has copies of; the rest nobody else closes
   if (!kept_ && !held_up) held_up.emplace(stranger_.user);
   for (const int number : numbers_) UniqueFd(number < 0 ? ~number : number).reset();
   if (apart) (void)::syscall(SYS_close_range, 0U, ~0U, 0);

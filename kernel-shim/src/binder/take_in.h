@@ -1,4 +1,4 @@
-// Receiving a message that may bring descriptors of a stranger's.
+// Receives a message that may bring a stranger's descriptors.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,28 +19,28 @@ namespace lrpc::shim {
 /// What a message brought.
 struct Intake {
   ssize_t size = -1;  ///< Bytes in the room given; -1: nothing was received.
-  int err = 0;        ///< Why: EAGAIN, there is none.
+  int err = 0;        ///< Why nothing was received; EAGAIN: there is no message.
   bool cut = false;   ///< It had more bytes than there was room.
   std::optional<ucred> sender = {};
-  /// At most kMaxBinderFds, each an end of a SEQPACKET socketpair, a memfd or a seccomp listener. The sockets among
-  /// them belong into a PeerSocket (Made::by_peer) before anything can go wrong.
+  /// At most kMaxBinderFds, each an end of a SEQPACKET socketpair, a memfd or a seccomp listener. The caller must put
+  /// the sockets among them into a PeerSocket (Made::by_peer) before anything can fail.
   std::vector<UniqueFd> fds = {};
   bool fds_refused = false;  ///< Some were of another kind, or too many. None is kept.
   bool fds_lost = false;     ///< This process had no free descriptors for them. None is kept.
 };
 
-/// Receives one message, without waiting for one, on a thread with a table of descriptors of its own, where the kernel
-/// can do that (close_range(2), pidfd_getfd(2)): what a stranger attached never is in this process's table before it
-/// has been looked at. Blocks for that thread's work up to there, none of which waits for the stranger; to close what
-/// is not wanted is its own affair. May throw std::bad_alloc; then nothing has been received.
+/// Receives one message, without waiting for one, on a thread with its own descriptor table, if the kernel can do that
+/// (close_range(2), pidfd_getfd(2)): a stranger's descriptors enter this process's table only after they have been
+/// checked. Blocks while that thread receives and checks, which does not wait for the stranger; the thread alone then
+/// closes what was refused. May throw std::bad_alloc; then nothing has been received.
 ///
-/// ENOBUFS: too much of this user's is being closed, and still was after `patience`, or more came than RLIMIT_NOFILE
-/// has room for, or there is no thread. E2BIG: more came than anybody could want, and was seen before it was received.
-/// The message is not touched.
+/// ENOBUFS: after `patience` too much of this user's was still being closed, or more descriptors came than
+/// RLIMIT_NOFILE has room for, or there is no thread. E2BIG: a peek found more descriptors than are ever accepted. In
+/// both cases the message stays queued.
 ///
-/// With RLIMIT_NOFILE below kLeastDescriptors, and always where the thread has no table of its own, the message is
-/// looked at before it is received. A peer that has a copy of this end could put another in its place between the two:
-/// that is refused, but while the table is nearly full it holds this thread up.
+/// With RLIMIT_NOFILE below kLeastDescriptors, and always if the thread has no table of its own, it peeks at the
+/// message before it receives it. A peer that has a copy of this end could replace the message between the two: the
+/// other message is refused, but while the table is nearly full it can hold up that thread and the caller.
 Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger,
                std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 

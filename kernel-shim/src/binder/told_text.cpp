@@ -12,7 +12,7 @@ namespace {
 
 using Length = std::uint16_t;
 
-/// Whether a terminal or a log shows it as a character of its own.
+/// Whether a terminal or a log shows `point` as a character of its own.
 bool harmless(std::uint32_t point) noexcept {
   const auto within = [point](std::uint32_t first, std::uint32_t last) { return point >= first && point <= last; };
   return !within(0, 0x1f) && !within(0x7f, 0x9f) &&          // control characters
@@ -25,7 +25,7 @@ bool harmless(std::uint32_t point) noexcept {
 
 /// The length of the harmless UTF-8 character at the beginning of `text`, which is not empty; 0 if there is none.
 std::size_t harmless_character(std::string_view text) noexcept {
-  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};  // of so many bytes; less is overlong
+  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};  // least by length; less is overlong
   const auto lead = static_cast<unsigned char>(text[0]);
   const std::size_t size = lead < 0x80             ? 1
                            : (lead & 0xe0) == 0xc0 ? 2

@@ -1,4 +1,4 @@
-// How many threads wait for strangers (aside.h), against what each user and all may hold up.
+// Counts the threads that strangers hold up (aside.h), against the limits per user and for all.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace lrpc::shim {
 
-/// The threads that wait, each by its user.
+/// The user of each thread that is held up.
 class WaitingThreads {
  public:
   WaitingThreads() { of_users_.reserve(kMostAtOnce); }
@@ -24,7 +24,8 @@ class WaitingThreads {
   }
 
  private:
-  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule: that many can be added without memory.
+  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule there are no more; so many can be added without
+                                                    ///< memory.
   std::vector<uid_t> of_users_;
 };
 

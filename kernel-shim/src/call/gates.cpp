@@ -35,7 +35,7 @@ bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomi
     if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_seq_cst)) return false;
     word = sleeping;
   }
-  // Not the word's revoked bit alone: our own ring may have been stored over it.
+  // Check `revoked`, not the word's revoked bit alone: our own call may have been stored over the bit.
   if (revoked.load(std::memory_order_seq_cst)) return false;
   LRPC_STEP("T3 sleep");
   expected = word.futex_value();

@@ -9,18 +9,18 @@ constinit thread_local CallingThread calling_thread;
 namespace {
 
 constexpr std::uint64_t kTogetherUs = 5;
-/// The part of the time since the last look by which ticks and clock may disagree: the first measurement of the rate is
-/// as good as a five-hundredth, and NTP slews a clock by half a thousandth.
+/// By which part of the time since the last look ticks and clock may differ: the first measurement of the rate is wrong
+/// by up to a five-hundredth, and NTP slews a clock by up to half a thousandth.
 constexpr double kApart = 3e-3;
 
-/// The clock, between two looks at the ticks.
+/// A reading of the clock between two readings of the ticks.
 struct BothClocks {
   std::uint64_t before = 0;
   Deadline::Clock::time_point now;
   std::uint64_t after = 0;
 };
 
-/// Again if we were interrupted there, so that they belong together.
+/// Repeats the readings if we were interrupted between them.
 BothClocks look_at_both() noexcept {
   const std::uint64_t tolerable = kTogetherUs * ticks_per_microsecond();
   BothClocks both;
@@ -45,8 +45,8 @@ void Deadline::note_clock() noexcept {
   looked_at_ = both.now;
 }
 
-/// By ticks, which know it best. Where the clock disagrees, from the look before begin() on, they have jumped since
-/// then: the smaller time is believed, for nobody is to hear of an end too early.
+/// In ns, by the ticks, which are more precise. If the clock, read before begin(), disagrees, the ticks have jumped
+/// since: then the smaller time counts, so that nobody hears of an end too early.
 double Deadline::passed_since_begin(std::uint64_t tick, Clock::time_point now, double rate) const noexcept {
   const double by_ticks = ns_between(since_, tick, rate);
   const auto since_look = static_cast<double>(std::chrono::nanoseconds(now - looked_at_).count());
@@ -56,7 +56,7 @@ double Deadline::passed_since_begin(std::uint64_t tick, Clock::time_point now, d
 
 std::int64_t Deadline::look_at_clock() noexcept {
   const auto [tick, now, after] = look_at_both();
-  // However long ago it began: the rate that was measured first would be wrong by milliseconds a second.
+  // Measured over all the time since the calibration: the rate measured first may be wrong by milliseconds a second.
   const double rate = nanoseconds_per_tick(tick, now);
   scale_ = static_cast<std::uint64_t>(rate * 0x1p32);
   if (!known_) {
@@ -65,7 +65,7 @@ std::int64_t Deadline::look_at_clock() noexcept {
     known_ = true;
   }
   looked_at_ = now;
-  since_ = looked_tick_ = after;  // what is told wrong is told late, for nobody is to hear of an end too early
+  since_ = looked_tick_ = after;  // an error here makes the end late, never early
   left_ = std::chrono::nanoseconds(until_ - now).count();
   return left_;
 }

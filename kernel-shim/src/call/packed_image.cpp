@@ -14,7 +14,7 @@ std::uint64_t size_of(std::span<const ImageRange> ranges) noexcept {
   return size;
 }
 
-/// Where the word at `offset` of the image stands among the packed bytes; nullopt if no range carries it whole.
+/// The offset among the packed bytes of the word at `offset` of the image; nullopt if no range carries it whole.
 std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges, std::uint32_t offset) noexcept {
   std::size_t before = 0;
   for (const ImageRange& range : ranges) {
@@ -26,8 +26,8 @@ std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges, std:
   return std::nullopt;
 }
 
-/// Where on the A-stack the value of `p` lies, by its length word among the packed bytes; nullopt if that breaks the
-/// bounds.
+/// Where on the A-stack the value of `p` lies, according to its length word among the packed bytes; nullopt if that
+/// breaks the bounds.
 std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges, std::span<const std::byte> packed,
                                              const VariableParameter& p, const AStack& astack) noexcept {
   const auto at = packed_place(ranges, p.length_offset);
@@ -76,7 +76,7 @@ std::optional<std::size_t> pack(const PackedShape& shape, const AStack& astack, 
 bool unpack(const PackedShape& shape, std::span<const std::byte> packed, const AStack& astack) noexcept {
   const std::uint64_t fixed = size_of(shape.ranges);
   if (packed.size() < fixed) return false;
-  // The lengths first, so that nothing has been touched when one of them lies.
+  // Check the lengths first, so that nothing has been written if one of them is wrong.
   std::uint64_t wanted = fixed;
   const auto for_each = [&](auto&& with) {
     if (shape.goes == nullptr) return true;

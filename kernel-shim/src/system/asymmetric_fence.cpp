@@ -14,10 +14,10 @@ namespace {
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0U, 0) == 0; }
 
-/// How long a store stays with its processor, and far longer.
+/// Far longer than a store stays in its processor's store buffer.
 constexpr std::uint64_t kStoreArrivesUs = 1000;
 
-/// Sleeps for the rest of it, and where a filter refuses that, too, looks at the clock until it is over.
+/// Sleeps for kStoreArrivesUs. If a filter refuses that, too, polls the ticks instead.
 void let_stores_arrive() noexcept {
   const std::uint64_t until = this_moment().after(kStoreArrivesUs);
   timespec left{0, kStoreArrivesUs * 1000};

@@ -30,7 +30,7 @@ std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::st
 
 void open_standard_streams() noexcept {
   for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
-    // The lowest number that is free is this one. A child may have it, too.
+    // open(2) returns the lowest free number: this one. Not close-on-exec: a child may have it, too.
     if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
   }
 }

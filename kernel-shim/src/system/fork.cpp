@@ -17,7 +17,8 @@ namespace {
 struct Dropped {
   std::mutex mutex;
   std::multiset<int> fds;
-  std::multiset<int> of_parent;  ///< In a child: what was replaced there, and is nobody's affair any more.
+  std::multiset<int> of_parent;  ///< In a child: numbers that have been replaced, kept only because the fork handler
+                                 ///< may not free.
 };
 
 /// Never destroyed: watchers in static storage may outlive any static.
@@ -28,7 +29,7 @@ Dropped& dropped() {
 
 int unconnected() noexcept { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
 
-/// Not close alone: whoever owns the number in the child may close it once more, or use it.
+/// Replaces each by an unconnected socket. To close is not enough: the number's owner in the child may close or use it.
 void replace_all(const std::multiset<int>& fds) noexcept {
   if (fds.empty()) return;
   int nobody = unconnected();
@@ -60,7 +61,7 @@ void after_fork_in_child() {
 
 using KnownProcess = std::atomic<ProcessNumber>;  ///< 0: not known.
 
-/// Null: the kernel cannot; then the pid has to do.
+/// Null: the kernel cannot do it; then the pid is used.
 KnownProcess* make_known_process() noexcept {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,15 +71,15 @@ KnownProcess* make_known_process() noexcept {
   return nullptr;
 }
 
-/// Made by the first call, which may come from a program's own static initialisation; at the latest in this file's:
-/// before a sandbox.
+/// Made by the first call, which may come from a program's own static initialisation; at the latest in this file's, so
+/// that it precedes a sandbox.
 KnownProcess* known_process() noexcept {
   static KnownProcess* const made = make_known_process();
   return made;
 }
 [[maybe_unused]] KnownProcess* const made_early = known_process();
 
-/// The last number that was given in the line of processes down to this one: a child has it, too.
+/// The last number given to this process or an ancestor. A child inherits it.
 constinit std::atomic<ProcessNumber> last_number{0};
 
 }  // namespace
@@ -88,7 +89,7 @@ ProcessNumber this_process() noexcept {
   if (here == nullptr) return static_cast<ProcessNumber>(::getpid());
   ProcessNumber known = here->load(std::memory_order_relaxed);
   if (known != 0) return known;
-  // Counted before it is used: a child that is made in between has another.
+  // Count before use: a child forked in between gets another number.
   const ProcessNumber number = last_number.fetch_add(1) + 1;
   return here->compare_exchange_strong(known, number) ? number : known;
 }
@@ -101,7 +102,7 @@ void know_of_forks() {
 
 namespace {
 
-/// Before there are threads: a child that is made while one of them registers the handlers would wait for it for ever.
+/// Before there are threads: a child forked while a thread registers the handlers would wait for that thread for ever.
 [[maybe_unused]] const bool known_early = (know_of_forks(), true);
 
 }  // namespace

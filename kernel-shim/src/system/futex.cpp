@@ -16,8 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the futex half is the first half of the word");
 
-/// The absolute CLOCK_MONOTONIC time at which `limit` is over, which then stands in `until`; null if that is negative:
-/// never.
+/// Writes to `until` the absolute CLOCK_MONOTONIC time at which `limit` is over. Returns its address; null (never) if
+/// `limit` is negative.
 const timespec* deadline_of(std::chrono::nanoseconds limit, timespec& until) noexcept {
   if (limit.count() < 0) return nullptr;
   clock_gettime(CLOCK_MONOTONIC, &until);

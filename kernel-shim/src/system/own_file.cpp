@@ -18,7 +18,7 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
-/// As sudo does with its own.
+/// The checks that sudo(8) makes on its own files.
 Status check(const struct stat& found, const std::string& path, const OwnFile& file) {
   if (!S_ISREG(found.st_mode)) return Error{Errc::invalid_argument, path + " is not a regular file"};
   if (found.st_uid != 0 && found.st_uid != file.user) {
@@ -45,7 +45,7 @@ Status read_own_file(const std::string& path, const OwnFile& file, std::string& 
   struct stat found {};
   if (!opened || ::fstat(opened.get(), &found) != 0) return system_error("cannot read " + path, errno);
   if (auto good = check(found, path, file); !good) return good;
-  text.assign(file.most + 1, '\0');  // once, so that no half-grown copies stay in the heap
+  text.assign(file.most + 1, '\0');  // once, so that no partial copies of a secret stay in the heap
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::read(opened.get(), text.data() + size, text.size() - size);

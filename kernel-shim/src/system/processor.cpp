@@ -18,7 +18,7 @@ namespace {
 struct Reading {
   std::uint64_t tick = 0;
   std::chrono::steady_clock::time_point time;
-  std::uint64_t apart = std::numeric_limits<std::uint64_t>::max();  ///< Ticks that the clock took to be read.
+  std::uint64_t apart = std::numeric_limits<std::uint64_t>::max();  ///< Ticks that reading the clock took.
 };
 
 struct Calibration {
@@ -28,8 +28,7 @@ struct Calibration {
   Reading begin;
 };
 
-/// The ticks and the clock: the closest of a few tries, for a thread that is switched out in between has not read them
-/// together.
+/// Reads ticks and clock together: the closest of a few tries, because the thread may be switched out in between.
 Reading read_together() noexcept {
   Reading closest;
   for (int i = 0; i < 3; ++i) {
@@ -41,9 +40,9 @@ Reading read_together() noexcept {
   return closest;
 }
 
-/// Whether the readings are so far apart that their errors, together, are at most a five-hundredth of the time between
-/// them: each may be wrong by half of what passed while it was taken, and by a tick. With a counter of GHz that takes
-/// some 20 us. A millisecond is always enough, however slow the counter or the clock is.
+/// Whether the readings are so far apart that their errors together are at most a five-hundredth of the time between
+/// them: each may be wrong by half of the time that it took, and by a tick. With a counter of some GHz that takes about
+/// 20 us. A millisecond is always enough, however slow the counter or the clock is.
 bool long_enough(const Reading& first, const Reading& last) noexcept {
   constexpr std::uint64_t kParts = 500;
   return last.time - first.time >= std::chrono::milliseconds(1) ||
@@ -77,8 +76,8 @@ Calibration calibrate() noexcept {
 /// Never freed.
 constinit std::atomic<const Calibration*> calibration_now{nullptr};
 
-/// Not a static that the first caller initialises: a child that is made while another thread is at that would wait for
-/// that thread for ever. So several threads may measure at first, and the first result stays. Without memory none does.
+/// Not a static that the first caller initialises: a child forked while another thread does that would wait for that
+/// thread for ever. So several threads may measure at first, and the first result is kept. Without memory, none is.
 Calibration calibration() noexcept {
   const Calibration* now = calibration_now.load(std::memory_order_acquire);
   if (now != nullptr) return *now;

@@ -20,11 +20,11 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// Huge pages come from a pool that may be empty: a peer that punches a hole would have our next access die of SIGBUS.
-/// Their files say so in their block size. Files of ordinary memory may say so, too, where the administrator has made
-/// huge pages their default; but only the former refuse an offset that is no multiple of their page (mmap(2), "Huge
-/// page (Huge TLB) mappings"). (Where the administrator forbids overcommitment, the commit limit does the same to any
-/// memfd.)
+/// Refuses huge pages (hugetlb): they come from a pool that may be empty, and after a peer punches a hole our next
+/// access would raise SIGBUS. Such files have a large block size. Files of ordinary memory may have one, too, if the
+/// administrator has made huge pages their default; but only hugetlb files refuse an offset that is no multiple of
+/// their page (mmap(2), "Huge page (Huge TLB) mappings"). (If the administrator forbids overcommitment, the commit
+/// limit does the same to any memfd.)
 Status check_page_size(int fd, const struct stat& status, const std::string& what) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (status.st_blksize >= 0 && static_cast<std::size_t>(status.st_blksize) <= page) return {};
@@ -37,8 +37,8 @@ Status check_page_size(int fd, const struct stat& status, const std::string& wha
   return {};
 }
 
-/// The errno, or 0. Beyond a limit of file sizes (RLIMIT_FSIZE) the kernel sends a signal, too, which would end a
-/// program that has a nameserver of its own.
+/// Returns the errno, or 0. Blocks SIGXFSZ, which the kernel sends beyond the limit of file sizes (RLIMIT_FSIZE): it
+/// would end a program that contains a nameserver.
 int set_size(int fd, std::uint64_t size) noexcept {
   sigset_t beyond;
   sigemptyset(&beyond);
@@ -70,7 +70,7 @@ Status check_sealed_memory(int fd, std::uint64_t size, const char* what) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return Error{Errc::bad_message, text + " is not a sealed memfd"};
   if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) return Error{Errc::bad_message, text + " is read-only"};
-  // The system call itself: the C library makes fstat a look-up by name, which a sealed domain may not do.
+  // A direct system call: the C library's fstat may be newfstatat, which a sealed domain may not call.
   struct stat status {};
   if (syscall(SYS_fstat, fd, &status) != 0) return system_error("fstat of a memfd", errno);
   if (Status good = check_page_size(fd, status, text); !good) return good;

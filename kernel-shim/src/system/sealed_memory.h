@@ -1,4 +1,4 @@
-// Memory that two domains map: a memfd whose size nobody can change any more.
+// Memory that two domains map: a memfd whose size can no longer be changed.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace lrpc::shim {
 
 /// A zeroed memfd of `size` bytes, non-executable, close-on-exec, sealed against every change of size and of seals.
-/// `name` is for people who look into /proc.
+/// `name` is shown in /proc.
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size);
 
-/// bad_message, with `what` in the text, unless `fd` is such a memfd, not of huge pages, can be written, and has `size`
-/// bytes. Once sealed it cannot change behind the check.
+/// Fails with bad_message, with `what` in the text, unless `fd` is such a memfd, not of huge pages, writable, and of
+/// `size` bytes. The seals keep that true after the check.
 Status check_sealed_memory(int fd, std::uint64_t size, const char* what);
 
 }  // namespace lrpc::shim

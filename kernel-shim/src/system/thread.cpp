@@ -26,7 +26,7 @@ Status schedule_this_thread(const Scheduling& scheduling) {
   parameters.sched_priority = scheduling.priority;
   int err = 0;
   if (sched_setscheduler(0, kPolicies[policy], &parameters) != 0) err = errno;
-  // On Linux niceness is a thread's.
+  // On Linux niceness belongs to a thread.
   if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
   if (err == EPERM || err == EACCES) {
     return Error{Errc::not_permitted,
@@ -58,7 +58,7 @@ Status can_schedule(const Scheduling& scheduling) {
 
 namespace {
 
-/// A thread names itself: naming another one is writing a file in /proc, which a sandbox may not let it.
+/// A thread names itself: to name another one means to write a file in /proc, which a sandbox may forbid.
 struct NamedBody {
   std::array<char, 16> name{};  ///< A copy: the caller's may be gone when the thread begins.
   Thread::Body body = nullptr;
@@ -70,7 +70,8 @@ std::size_t whole_pages(std::size_t size) noexcept {
   return size / page * page + (size % page != 0 ? page : 0);
 }
 
-/// All but those that a thread brings upon itself: blocked, such a one ends the process past the program's handler.
+/// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the
+/// program's handler.
 sigset_t signals_to_block() noexcept {
   sigset_t sent;
   sigfillset(&sent);

@@ -29,12 +29,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Before something is tried again for which there was no memory.
+/// Pause before a retry after a lack of memory.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
-/// Of one look. What has happened beyond that the next look reports.
+/// Per epoll_wait(2). Further events are reported by the next call.
 constexpr std::size_t kMostEvents = 1024;
-/// Between two looks while there are turns to be taken: a look costs as much as some turns.
+/// How long turns are taken before the next epoll_wait(2), which costs as much as some turns.
 constexpr std::chrono::milliseconds kTurns{1};
 
 constexpr bool is_end(std::uint32_t events) noexcept { return (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0; }
@@ -51,8 +51,8 @@ struct Watcher::Task::Work {
 
   const std::function<void()> run;
   // Under the watcher's lock.
-  Queue::node_type place;  ///< In the queue, while it is not posted.
-  Queue::iterator posted;  ///< Where it is, while it is.
+  Queue::node_type place;  ///< Its node of the queue, while it is not posted.
+  Queue::iterator posted;  ///< Its position in the queue, while it is posted.
 };
 
 struct Watcher::Impl {
@@ -61,7 +61,7 @@ struct Watcher::Impl {
     int fd;
     Callback callback;
     Id id = 0;
-    std::uint32_t news = 0;  ///< For which it waits.
+    std::uint32_t news = 0;  ///< The events with which it waits for its turn.
   };
   using Turns = shim::Turns<User, std::shared_ptr<Watch>>;
   using Watches = std::map<Id, Turns::Place>;
@@ -184,7 +184,7 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
     if (found == watches_.end()) continue;  // unwatched after epoll_wait had returned it
     if (is_end(event.events)) {
       dispatch(lock, found->second, event.events);
-      (void)run_due_work(lock);  // there may be many ends
+      (void)run_due_work(lock);  // not only after all ends: there may be many
     } else {
       found->second->member->news = event.events;
       turns_.wait(found->second);
@@ -192,7 +192,7 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
   }
 }
 
-/// One event of each user, and again, until nobody waits or it is time to look.
+/// Dispatches one event of each user in turn, until nobody waits or kTurns is over.
 void Watcher::Impl::take_turns(std::unique_lock<std::mutex>& lock) {
   if (!turns_.any()) return;
   const auto until = Clock::now() + kTurns;
@@ -212,7 +212,7 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Turns::Place pl
   } catch (const std::bad_alloc&) {
     std::this_thread::sleep_for(kMemoryPause);
   }
-  watch.reset();  // the last, if it was unwatched meanwhile: what it holds may use this watcher in its destructor
+  watch.reset();  // the last reference, if it was unwatched: what it holds may use this watcher in its destructor
   lock.lock();
   running_ = 0;
   idle_.notify_all();
@@ -238,7 +238,7 @@ Watcher::Watcher(const char* thread_name) : impl_(std::make_unique<Impl>(thread_
 
 Watcher::~Watcher() {
   if (inert()) {
-    // A fork child: the thread is not ours to join, and its mutex may be held by nobody that exists.
+    // A fork child: it does not have the thread, and the mutex may be locked by a thread that it does not have either.
     (void)impl_.release();
     return;
   }
@@ -284,7 +284,7 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback, User user, For wha
 
 void Watcher::unwatch(Id id) {
   if (id == 0 || inert()) return;
-  std::shared_ptr<Impl::Watch> ended;  // goes after the lock: what it holds may use this watcher in its destructor
+  std::shared_ptr<Impl::Watch> ended;  // destroyed after the unlock: its destructor may use this watcher
   std::unique_lock lock(impl_->mutex_);
   if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
     ended = impl_->remove_locked(found);
@@ -303,7 +303,7 @@ bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept try {
   if (!impl_->start_locked()) return false;
   impl_->post_locked(task.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
   return true;
-} catch (const std::bad_alloc&) {  // what start_locked() has to say
+} catch (const std::bad_alloc&) {  // for the error text of start_locked()
   return false;
 }
 

@@ -71,7 +71,7 @@ Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, 
 Result<SealedBinding> read_sealed_binding(const std::string& variable) {
   std::array<int, 4> numbers{};
   if (!parse(variable, numbers)) return not_one();
-  // Not ours to close unless they are what they should be: the seals say so, and that the size holds.
+  // Close the descriptors only if they are the binding's: the seals show that, and that the size cannot change.
   const int seals = fcntl(numbers[1], F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return not_one();
   SealedBinding found;
@@ -80,7 +80,7 @@ Result<SealedBinding> read_sealed_binding(const std::string& variable) {
   const auto request_size = static_cast<std::size_t>(numbers[2]);
   const auto bound_size = static_cast<std::size_t>(numbers[3]);
   const std::size_t whole = request_size + bound_size;
-  // lseek, not fstat: the C library makes that a look-up by name, which a sealed domain may not do.
+  // lseek, not fstat: the C library may make that a newfstatat, which a sealed domain may not call.
   const off_t size = lseek(description.get(), 0, SEEK_END);
   if (size <= 0 || static_cast<std::size_t>(size) != whole) return not_one();
   void* const memory = mmap(nullptr, whole, PROT_READ, MAP_PRIVATE, description.get(), 0);

@@ -11,7 +11,7 @@
 
 #include "lrpc/detail/shim/trap/trap.h"
 
-// Since Linux 6.6; refused with EINVAL before. The caller's processor serves the call: 5 µs instead of 50.
+// Since Linux 6.6; refused with EINVAL before. With it the caller's processor serves the call: 5 µs instead of 50.
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
@@ -37,7 +37,7 @@ bool TrapListener::wait(int wake, int gone) noexcept {
   for (;;) {
     std::array<pollfd, 3> fds{{{fd_.get(), POLLIN, 0}, {wake, POLLIN, 0}, {gone, POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return false;
-    // The caller's end before its last traps: while it had not ended the pid in a notification was surely its own.
+    // Look at the caller's end before its last traps: only before its end is the pid in a notification surely its own.
     if (fds[1].revents != 0 || fds[2].revents != 0) return false;
     if ((fds[0].revents & POLLIN) != 0) return true;
     if (fds[0].revents != 0) return false;  // nobody is left under the filter
@@ -45,7 +45,7 @@ bool TrapListener::wait(int wake, int gone) noexcept {
 }
 
 bool TrapListener::receive(Trap& trap) noexcept {
-  received_.fill(std::byte{0});  // the kernel insists
+  received_.fill(std::byte{0});  // the kernel requires that
   if (ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_RECV, received_.data()) != 0) return false;
   seccomp_notif told{};
   std::memcpy(&told, received_.data(), sizeof told);
