@@ -1,4 +1,4 @@
-// Many simulated hosts: for each a PublisherPolicy and a connection to etcd of its own, as lrpc-directory has. Some
+// Many simulated hosts. Each has its own PublisherPolicy and its own connection to etcd, as lrpc-directory has. Some
 // threads drive all of them.
 #pragma once
 
@@ -22,13 +22,14 @@ namespace lrpc::directory::scale {
 
 using Clock = std::chrono::steady_clock;
 
-/// Durations, and what of them is told.
+/// Durations, and their statistics.
 class Samples {
  public:
   void add(Clock::duration one) { all_.push_back(one); }
   void add(const Samples& other) { all_.insert(all_.end(), other.all_.begin(), other.all_.end()); }
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
-  /// `share` from 0 to 1: 0.5 is the median. Milliseconds; 0 of none.
+  /// The duration below which the part `share` (0 to 1; 0.5: the median) of all lies, in milliseconds; 0 if there are
+  /// none.
   [[nodiscard]] double ms(double share);
 
  private:
@@ -39,12 +40,12 @@ struct Shape {
   std::size_t hosts = 1000;
   std::size_t names = 100;    ///< Of each host.
   std::size_t replicas = 10;  ///< Hosts that export one name.
-  std::size_t threads = 16;   ///< That drive the hosts.
+  std::size_t threads = 16;   ///< Threads that drive the hosts.
   std::chrono::seconds lease{30};
   std::chrono::seconds timeout{10};  ///< Of a request.
 };
 
-/// The name `index` of all names that there are.
+/// The name number `index`, below distinct_names().
 [[nodiscard]] std::string name_at(std::size_t index);
 [[nodiscard]] inline std::size_t distinct_names(const Shape& shape) {
   return std::max<std::size_t>(shape.hosts * shape.names / std::max<std::size_t>(shape.replicas, 1), 1);
@@ -57,7 +58,7 @@ class Hosts {
   Hosts& operator=(const Hosts&) = delete;
   ~Hosts();
 
-  /// All hosts begin a new life at this moment, with new instances, and without a word about the old one.
+  /// All hosts start anew at this moment, with new instances, and without withdrawing anything of before.
   void restart_all();
   /// Every host has all its names in etcd, as far as it knows.
   [[nodiscard]] bool settled() const;
@@ -65,10 +66,10 @@ class Hosts {
   struct Counted {
     std::uint64_t requests = 0;
     std::uint64_t failures = 0;
-    Samples published;    ///< From the beginning of a life to all names in etcd.
+    Samples published;    ///< From a host's start until etcd has all its names.
     Samples keep_alives;  ///< Each request.
   };
-  /// Since the last call.
+  /// What has been counted since the last call.
   [[nodiscard]] Counted take();
 
  private:
@@ -85,7 +86,7 @@ class Hosts {
     bool operator<(const Due& other) const { return at > other.at; }  // the earliest on top
   };
   void work(unsigned seed);
-  /// One step. Returns when the next one is due.
+  /// Performs one step. Returns when the next one is due.
   Clock::time_point advance(Host& host, double chance);
   [[nodiscard]] PublisherPolicy::Names names_of(const Host& host, std::uint64_t instance) const;
 

@@ -1,5 +1,6 @@
-// lrpc-directory-scale: what many hosts with many names cost a real etcd, and each of them. It starts an etcd of its
-// own on loopback, simulates the hosts, and prints a table. Only the figures depend on how fast this machine is.
+// lrpc-directory-scale measures what many hosts with many names cost a real etcd, and what each host pays in time. It
+// starts its own etcd on loopback, simulates the hosts, and prints a table. Only the figures depend on this machine's
+// speed.
 #include <unistd.h>
 
 #include <atomic>
@@ -60,7 +61,7 @@ void row(const std::string& what, std::size_t count, double seconds, Samples sam
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-/// Lookups of random names, by so many threads, each with a connection, until `enough` says so.
+/// Lookups of random names, by `threads` threads with a connection each, until `enough(lookups of this thread)`.
 struct Lookups {
   Samples samples;
   std::size_t hosts = 0;  ///< Entries found.
@@ -101,7 +102,7 @@ Lookups look_up(const Shape& shape, const EtcdOptions& options, unsigned threads
   return all;
 }
 
-/// Throws unless `holds` comes about: within some hours, which nothing but a fault takes.
+/// Waits until `holds()`. Throws after some hours, which only a fault takes.
 template <class Condition>
 void wait_until(const char* what, Condition holds) {
   constexpr auto kPause = 20ms;
@@ -112,7 +113,7 @@ void wait_until(const char* what, Condition holds) {
   throw std::runtime_error(std::string("this does not come about: ") + what);
 }
 
-/// A thread that is told to end, and waited for, whatever happens.
+/// A thread that is always told to stop, and joined.
 class Helper {
  public:
   template <class Work>
@@ -133,7 +134,7 @@ class Helper {
   std::thread thread_;
 };
 
-/// From a put to the moment at which a program that waits for the name knows it.
+/// Measures the time from a put until a program that waits for the name knows it.
 void measure_watches(const EtcdServer& server, int count) {
   Etcd etcd(server.options());
   const LeaseId lease = etcd.grant(600s).value().id;
@@ -169,7 +170,7 @@ void measure_watches(const EtcdServer& server, int count) {
   (void)etcd.revoke(lease);
 }
 
-/// How long after `storm` a program that copies everything by a watch has heard of `changes`, in seconds.
+/// Returns how many seconds after the end of `storm` a program that watches all keys has received `changes` changes.
 template <class Storm>
 double hear_all(const EtcdServer& server, std::size_t changes, Storm storm) {
   Etcd etcd(server.options());
@@ -194,13 +195,13 @@ double hear_all(const EtcdServer& server, std::size_t changes, Storm storm) {
   return seconds_since(began);
 }
 
-/// How many names etcd has.
+/// How many names are in etcd.
 std::size_t published(const EtcdServer& server) {
   const auto range = Etcd(server.options()).range(keys_of_all("/lrpc"), 1);
   return range ? range->found.size() + range->more : 0;
 }
 
-/// Until all hosts have all names in etcd; meanwhile somebody looks names up. Returns how many lookups failed.
+/// Waits until etcd has all names of all hosts; meanwhile one thread looks names up. Returns how many lookups failed.
 std::size_t measure_storm(const std::string& what, const Shape& shape, const EtcdServer& server, Hosts& hosts,
                           double cpu, Clock::time_point began) {
   Lookups lookups;

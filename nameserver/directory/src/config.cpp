@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kLongestFile = 64 * 1024;
 constexpr std::size_t kMostEndpoints = 16;
 
-/// "http://HOST[:PORT]", without a user, a path or anything that a URL could hide something in.
+/// "http://HOST[:PORT]" or "https://...", without a user, a path or anything else.
 bool is_endpoint(std::string_view text) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!text.starts_with(scheme)) continue;
@@ -122,8 +122,8 @@ void read_etcd(const toml::table& table, Config& config, std::string& password_f
   if (tls && plain) reader.complain("endpoints", "with ca or certificate all are to be https://");
 }
 
-/// The line of the first byte that is no printable ASCII, 0 if there is none. toml++ 3.3 takes some other bytes, where
-/// no text is, for impossible, and tells the optimizer so.
+/// The line of the first byte that is not printable ASCII, 0 if there is none. toml++ 3.3 assumes that certain other
+/// bytes do not occur outside of texts, and tells the optimizer so: such bytes would be undefined behaviour.
 std::size_t line_beyond_ascii(std::string_view text) {
   const auto found =
       std::ranges::find_if(text, [](char c) { return (c < ' ' || c > '~') && c != '\n' && c != '\t' && c != '\r'; });
@@ -179,7 +179,7 @@ std::optional<std::string> risk_of(const Config& config) {
   return std::nullopt;
 }
 
-/// Else libcurl's errors come one after the other in the log.
+/// Checked here, because otherwise each connection would log an error of libcurl.
 Status check_tls_files(const Config& config) {
   const TlsOptions& tls = config.server.tls;
   for (const auto& [key, file] :

@@ -11,7 +11,7 @@
 //   certificate = "/etc/lrpc/etcd/host.pem"       # with key
 //   key = "/etc/lrpc/etcd/host-key.pem"
 //   [lookup]
-//   oldest = 300                                  # seconds: without etcd, older answers are not given; 0: none is
+//   oldest = 300                                  # seconds: without etcd, older answers are not given; 0: none are
 #pragma once
 
 #include <chrono>
@@ -36,17 +36,17 @@ struct Config {
   std::chrono::seconds oldest{300};
 };
 
-/// Errors: invalid_argument, with all that is wrong, a line each. Passwords are not read.
+/// Errors: invalid_argument, whose text has one line per mistake. Does not read the password file.
 [[nodiscard]] Result<Config> parse_config(std::string_view text);
-/// Reads the file, and the file of the password; opens those of TLS. Errors: as parse_config(); not_permitted (others
-/// can read the password, or change one of the files), system_error.
+/// Reads the file and the password file, and opens the TLS files. Errors: as parse_config(); not_permitted (others can
+/// read the password, or change one of the files), system_error.
 [[nodiscard]] Result<Config> read_config(const std::string& path);
 
-/// libcurl opens the files of TLS for each connection, when the process has given up its privileges. Error:
-/// system_error, if it cannot read one of them as it is now.
+/// libcurl opens the TLS files for each connection, after the process has given up its privileges. Error: system_error,
+/// if the process as it is now cannot read one of them.
 [[nodiscard]] Status check_tls_files(const Config& config);
 
-/// What is dangerous about a configuration that is right: a password that goes over the network in plain text.
+/// The risk of a valid configuration: a password that is sent over the network in plain text.
 [[nodiscard]] std::optional<std::string> risk_of(const Config& config);
 
 /// The TCP port of an endpoint.

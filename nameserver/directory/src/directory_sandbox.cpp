@@ -10,20 +10,20 @@ namespace lrpc::directory {
 
 sandbox::Options sandbox_of_directory(const Config& config) {
   using sandbox::Group;
-  // A server of this machine's clients, and a client of etcd.
+  // It is a server for this machine's clients, and a client of etcd.
   sandbox::Options options;
   options.groups = sandbox::server_domain();
   options.groups.push_back(Group::streams);
-  options.groups.push_back(Group::datagrams);  // the resolver's
+  options.groups.push_back(Group::datagrams);  // for the resolver
   options.groups.push_back(Group::read_files);
   for (const std::string& endpoint : config.server.endpoints) options.tcp_connect.push_back(port_of(endpoint));
   options.tcp_connect.push_back(53);
-  // systemd-resolved puts other files in the place of its own, to one of which /etc/resolv.conf is most often a link.
-  // Not all of /etc/ssl: it has a directory of private keys.
+  // systemd-resolved replaces its files, and /etc/resolv.conf is usually a link to one: so allow their directory. Not
+  // all of /etc/ssl: it contains a directory of private keys.
   options.read_only = {"/run/systemd/resolve", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl",
                        "/usr/share/ca-certificates"};
   options.read_only.insert(options.read_only.end(), kResolverFiles.begin(), kResolverFiles.end());
-  // Directories: files that are renewed by a rename are other files.
+  // Allow the directories: a file that is renewed by a rename is another file.
   const TlsOptions& tls = config.server.tls;
   std::ranges::move(shim::directories_of({tls.ca, tls.certificate, tls.key}), std::back_inserter(options.read_only));
   options.keep_capabilities = 0;

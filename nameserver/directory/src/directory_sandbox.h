@@ -1,4 +1,4 @@
-// What lrpc-directory can still get hold of (docs/SANDBOX.md).
+// What lrpc-directory can still access in its sandbox (docs/SANDBOX.md).
 #pragma once
 
 #include "config.h"

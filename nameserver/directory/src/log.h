@@ -1,4 +1,4 @@
-// What the parts of lrpc-directory report to their maker.
+// The log of lrpc-directory's parts, which their creator passes in.
 #pragma once
 
 #include <cstdint>

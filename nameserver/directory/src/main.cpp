@@ -46,7 +46,7 @@ int complain(const std::string& what) {
   return 1;
 }
 
-/// What root could read by its capabilities may be somebody else's.
+/// Checks that the TLS files can still be read without capabilities: root may have read them by a capability.
 lrpc::Status still_reads(const Config& config) {
   lrpc::Status reads = lrpc::directory::check_tls_files(config);
   if (reads) return reads;
@@ -55,7 +55,7 @@ lrpc::Status still_reads(const Config& config) {
                                        "its groups must be able to read this file)"};
 }
 
-/// From here on it can reach etcd's ports and Unix sockets, and read what TLS and the resolver need.
+/// From here on it can reach only etcd's ports and Unix sockets, and read only what TLS and the resolver need.
 lrpc::Status shut_in(const CommandLine& line, const Config& config) {
   auto shut = lrpc::daemon::shut_in(line.common, lrpc::directory::sandbox_of_directory(config));
   if (line.common.sandbox == "off") shut = lrpc::sandbox::drop_capabilities(0);
@@ -80,11 +80,11 @@ int check(const Config& config) {
   return 0;
 }
 
-/// Until a signal ends it. What has been made goes in the reverse order: first the lookups, then the names.
+/// Runs until a signal ends it. Destroys in reverse order: first the lookups, then the names.
 int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   lrpc::directory::Etcd for_lookups(config.server);
   lrpc::directory::Etcd etcd(
-      config.server);  // connections of its own: lookups do not keep the lease from being kept alive
+      config.server);  // its own connections, so that lookups do not delay the keep-alives of the lease
   lrpc::directory::PublisherOptions publishing;
   publishing.nameserver = line.nameserver;
   publishing.prefix = config.prefix;
@@ -108,7 +108,8 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   };
   if (auto exported = lrpc::daemon::do_unless_told_to_end(export_it); !exported)
     return complain(exported.error().message());
-  // Not before it is this machine's only lrpc-directory: a second one would take the names out of etcd with its lease.
+  // Not before this is certainly the machine's only lrpc-directory: a second one would take over the names, and remove
+  // them with its lease.
   publisher.begin();
   std::printf("lrpc-directory %s uses etcd at %s\n", LRPC_VERSION, endpoints_of(config).c_str());
   std::fflush(stdout);

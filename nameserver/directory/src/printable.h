@@ -1,4 +1,4 @@
-// Texts of strangers, for logs and errors.
+// Makes untrusted texts printable, for logs and errors.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace lrpc::directory {
 
-/// Its first 200 bytes, with a '?' for each that is no printable ASCII.
+/// The first 200 bytes of `text`, with a '?' for each byte that is not printable ASCII.
 [[nodiscard]] inline std::string printable(std::string_view text) {
   std::string words(text.substr(0, 200));
   std::ranges::replace_if(

@@ -9,15 +9,17 @@
 namespace lrpc::directory {
 namespace {
 
-/// Connections to etcd, each with what the resolver takes while it is made, and as much again for all else.
+/// Descriptors for etcd connections, each with what the resolver needs while it is made, and as many again for all
+/// else.
 constexpr std::uint64_t kOwn = 4 * (2 * Etcd::kMostConnections + LookupService::kMostWaiting);
 constexpr std::uint64_t kOfBinding = 2;
 constexpr std::uint64_t kMostOfUser = 256;
-/// Fewer of one user are worth a warning.
+/// Bindings of one user; fewer than this are worth a warning.
 constexpr std::uint64_t kFewOfUser = 32;
-/// One user has an eighth at most.
+/// One user gets at most an eighth.
 constexpr std::uint64_t kUsers = 8;
-/// One user's lookups at a time: those that wait, and those that ask or queue for it. Each is a thread.
+/// Calls of one user's lookups at a time: those that wait, and those that ask etcd or queue for that. Each takes a
+/// thread.
 constexpr std::uint64_t kCallsOfUser = LookupService::kMostWaitingOfUser + 2 * LookupService::kMostAskingOfUser;
 
 }  // namespace
@@ -29,7 +31,7 @@ ServerOptions serving_options(std::uint64_t descriptors) {
   const std::uint64_t left = descriptors - std::min(kOwn, descriptors / 2);
   options.max_bindings = std::clamp<std::uint64_t>(left / kOfBinding, 1, options.max_bindings);
   options.max_bindings_per_user = std::clamp<std::uint64_t>(options.max_bindings / kUsers, 1, kMostOfUser);
-  options.max_grown_astacks_per_user = 0;  // a client calls once at a time
+  options.max_grown_astacks_per_user = 0;  // a client makes one call at a time
   return options;
 }
 

@@ -1,4 +1,4 @@
-// What clients of this machine may take of lrpc-directory.
+// What clients of this machine may use of lrpc-directory.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace lrpc::directory {
 
-/// Options of the Server, for a process that may open so many descriptors. Bindings leave it what it needs for etcd.
-/// One user has at most an eighth of them, and of the threads: else two users could keep all others from importing.
+/// Options of the Server, for a process that may open `descriptors` descriptors. Bindings leave it those that it needs
+/// for etcd. One user gets at most an eighth of bindings and threads: otherwise two users could keep all others from
+/// importing.
 [[nodiscard]] ServerOptions serving_options(std::uint64_t descriptors);
-/// What the administrator should know if these options, for so many descriptors, leave room for few; else nothing.
+/// A warning for the administrator if these options, for `descriptors` descriptors, allow few imports; otherwise empty.
 [[nodiscard]] std::string few_imports(const ServerOptions& options, std::uint64_t descriptors);
 
 }  // namespace lrpc::directory

@@ -10,8 +10,7 @@ namespace lrpc::directory {
 /// With padding. Allocates.
 [[nodiscard]] std::string to_base64(std::string_view bytes);
 
-/// The bytes, or nothing if `text` is not what to_base64() writes: padding is required, unused bits are zero, no
-/// spaces.
+/// The bytes, or nothing unless `text` is what to_base64() writes: with padding, unused bits zero, no spaces.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace lrpc::directory

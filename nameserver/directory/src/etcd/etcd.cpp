@@ -8,10 +8,10 @@ namespace lrpc::directory {
 
 Etcd::Etcd(EtcdOptions options) : options_(std::move(options)) { idle_.reserve(kMostConnections); }
 
-/// The right to one connection, and the connection. Both are given back at its end, however a request ends.
+/// One of the kMostConnections slots, and its connection. Both are returned when it is destroyed.
 class Etcd::Loan {
  public:
-  /// Waits for its turn.
+  /// Waits for a free slot.
   explicit Loan(Etcd& etcd) : etcd_(etcd) {
     std::unique_lock lock(etcd_.mutex_);
     etcd_.returned_.wait(lock, [&] { return etcd_.in_use_ < kMostConnections; });
@@ -25,7 +25,7 @@ class Etcd::Loan {
   ~Loan() {
     {
       const std::lock_guard lock(etcd_.mutex_);
-      // Allocates nothing: idle_ has room for all, because a new one is made only where none is idle.
+      // Allocates nothing: idle_ has room for all, because a connection is made only if none is idle.
       if (connection_) etcd_.idle_.push_back(*std::move(connection_));
       --etcd_.in_use_;
     }
@@ -45,7 +45,7 @@ class Etcd::Loan {
   std::optional<Http> connection_;
 };
 
-/// The one request for a token. Its end tells the others what has become of it, however it ends.
+/// The one request for a token. Its destructor passes the outcome to the other threads, also after an exception.
 class Etcd::Authentication {
  public:
   Authentication(Etcd& etcd, std::size_t endpoint) noexcept : etcd_(etcd), endpoint_(endpoint) {}
@@ -111,7 +111,7 @@ Result<std::string> Etcd::ask_at(Http& connection, std::size_t endpoint, const c
     if (!reply) return reply.error();
     if (reply->status == 200) return std::move(reply->body);
     Error error = error_of(reply->status, reply->body);
-    // A token may have expired, or be one of a member that has restarted: once, with a new one.
+    // The token may have expired, or come from a member that has restarted: try once with a new one.
     if (error.code != Errc::not_permitted || renewed || options_.user.empty()) return error;
     held = token(connection, endpoint, *held);
   }
@@ -173,14 +173,14 @@ Status Etcd::remove(std::span<const KeyValue> entries, LeaseId lease) {
   return ask("/v3/kv/txn", remove_request(entries, lease), read_transaction);
 }
 
-/// A watch, whichever endpoint has it.
+/// The state of a watch, independent of the endpoint.
 struct Etcd::Watching {
   const std::string& prefix;
   std::int64_t from;
   std::chrono::steady_clock::time_point until;
   const std::function<bool(const Changes&)>& on_changes;
   const std::atomic<bool>& stop;
-  bool enough = false;  ///< on_changes says so.
+  bool enough = false;  ///< on_changes has returned false.
 
   [[nodiscard]] std::chrono::milliseconds left() const {
     return std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
@@ -219,7 +219,7 @@ Status Etcd::watch_with(Http& connection, std::size_t endpoint, const std::strin
                                          .timeout = watching.left()},
                                         on_line, watching.stop);
   if (!status) return status.error();
-  if (*status != 200 && *status != 0) return error_of(*status, refusal);  // 0: stopped before there was one
+  if (*status != 200 && *status != 0) return error_of(*status, refusal);  // 0: stopped before there was a status
   if (outcome && !watching.over()) return Error{Errc::remote_unavailable, "etcd has ended the watch"};
   return outcome;
 }

@@ -1,4 +1,4 @@
-// A client of etcd, over its HTTP gateway: one method for each request, several endpoints, a token where there is a
+// A client of etcd, over its HTTP gateway: one method for each request, several endpoints, and a token if there is a
 // user.
 #pragma once
 
@@ -28,14 +28,14 @@ struct EtcdOptions {
   std::chrono::milliseconds timeout{3'000};  ///< Of one request to one endpoint; over zero.
 };
 
-/// Thread-safe. Each request takes one of the connections that are kept, at most kMostConnections of them in use at a
-/// time; a request that finds none waits for one. A request that one endpoint does not answer goes to the next, each
-/// once, so it blocks at most endpoints × timeout, twice that where a token has to be renewed. One request at a time
-/// asks for a token, and the others wait for its outcome.
+/// Thread-safe. Connections are kept; at most kMostConnections requests are in progress at a time, and further ones
+/// wait. If an endpoint does not answer, the request is sent to the next one, to each once. So it blocks at most
+/// endpoints × timeout, twice that if a token must be renewed. Only one request at a time asks for a token; the others
+/// wait for its outcome.
 ///
-/// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
-/// (what answers is not etcd), limit_reached (an answer is longer than 3 MiB), invalid_argument (etcd does not take
-/// the request), system_error.
+/// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message (the
+/// peer is not etcd), limit_reached (an answer is longer than 3 MiB), invalid_argument (etcd rejects the request),
+/// system_error.
 class Etcd {
  public:
   static constexpr std::size_t kMostConnections = 8;
@@ -47,22 +47,24 @@ class Etcd {
   /// The first `limit` keys that begin with `prefix`.
   Result<Range> range(const std::string& prefix, std::size_t limit);
   Result<Lease> grant(std::chrono::seconds ttl);
-  /// A `ttl` of 0 in the result: there is no such lease any more.
+  /// A `ttl` of 0 in the result: the lease does not exist any more.
   Result<Lease> keep_alive(LeaseId lease);
-  /// The number of keys attached to it. Also name_unknown: there is no such lease any more.
+  /// The number of keys attached to `lease`. Further error: name_unknown, the lease does not exist any more.
   Result<std::size_t> attached(LeaseId lease);
-  /// Removes all that is attached to it. Also name_unknown.
+  /// Removes all keys attached to `lease`. Further error: name_unknown.
   Status revoke(LeaseId lease);
-  /// All or none of them; at most kMostOperations. Also name_unknown: there is no such lease any more.
+  /// Writes all entries or none; at most kMostOperations. Further error: name_unknown, the lease does not exist any
+  /// more.
   Status put(std::span<const KeyValue> entries, LeaseId lease);
-  /// Those of these keys that are attached to this lease; the others stay, without an error. At most kMostOperations.
+  /// Removes those of these keys that are attached to `lease`; the others stay, without an error. At most
+  /// kMostOperations.
   Status remove(std::span<const KeyValue> entries, LeaseId lease);
 
-  /// Passes on what happens to keys that begin with `prefix`, from the revision `from` on, while `on_changes` returns
-  /// true. The first call, without changes, says that the watch stands. Blocks until then, at most `wait`, or until
-  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. When the
-  /// endpoint ends the watch, or does not answer, the next one goes on from the last change, each once. One that falls
-  /// silent without a word is not noticed: `wait` bounds that.
+  /// Passes changes of keys that begin with `prefix`, from the revision `from` on, to `on_changes` while that returns
+  /// true. Its first call, without changes, means that the watch is established. Blocks until it returns false, at most
+  /// `wait`, or until `stop` (within about a second). Uses its own connection, which is not one of kMostConnections. If
+  /// an endpoint ends the watch or does not answer, the next one continues after the last change, each once. An
+  /// endpoint that falls silent is not detected: `wait` bounds that.
   Status watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
                const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop);
 
@@ -73,12 +75,12 @@ class Etcd {
   class Loan;
   class Authentication;
   Result<std::string> ask(const char* path, const std::string& body);
-  /// What `read` makes of the answer.
+  /// As above; returns what `read` makes of the answer.
   template <class Read>
   std::invoke_result_t<Read, const std::string&> ask(const char* path, const std::string& body, Read read);
   Result<std::string> ask_with(Http& connection, const char* path, const std::string& body);
   Result<std::string> ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body);
-  /// A token of `endpoint`'s cluster; `refused` is one that was not accepted, or empty.
+  /// A token of `endpoint`'s cluster. `refused` is a token that was not accepted, or empty.
   Result<std::string> token(Http& connection, std::size_t endpoint, const std::string& refused);
   Result<std::string> authenticate(Http& connection, std::size_t endpoint);
   struct Watching;
@@ -95,7 +97,7 @@ class Etcd {
   std::string token_;
   bool authenticating_ = false;
   std::condition_variable authenticated_;
-  std::uint64_t authentications_ = 0;  ///< That have ended. The last one's:
+  std::uint64_t authentications_ = 0;  ///< How many have ended. asked_endpoint_ and outcome_ are the last one's.
   std::size_t asked_endpoint_ = 0;
   Result<std::string> outcome_ = Errc::remote_unavailable;
 };

@@ -21,13 +21,13 @@ Error malformed(std::string_view what) {
   return {Errc::bad_message, "etcd's answer is no " + std::string(what) + " of its API"};
 }
 
-/// 0 if there is none that another one can follow.
+/// A positive revision that another one can follow, or 0.
 std::int64_t revision_of(const Json& object, const char* key) {
   const std::int64_t revision = integer_of(object, key).value_or(0);
   return revision > 0 && revision < std::numeric_limits<std::int64_t>::max() ? revision : 0;
 }
 
-/// A watch that etcd does not let in is answered with status 200 and the reason in words.
+/// The error of a cancelled watch. etcd answers a watch that it refuses with status 200 and the reason as text.
 Error end_of_watch(const Json& result) {
   const std::string_view reason = text_of(result, "cancel_reason").value_or("");
   for (const char* const refusal : {"invalid auth token", "permission denied", "user name is empty"})
@@ -36,7 +36,7 @@ Error end_of_watch(const Json& result) {
   return {Errc::remote_unavailable, "etcd has ended the watch"};
 }
 
-/// Of an answer that is a stream of one: the message itself.
+/// The message in a stream's answer, which encloses each message in a "result".
 const Json* result_of(const Json& line) { return member(line, "result"); }
 
 Result<Lease> lease_of(const Json& answer) {
@@ -77,7 +77,7 @@ Result<Range> read_range(std::string_view body) {
     for (const Json& one : *found) {
       auto key = bytes_of(one, "key");
       if (!key) return malformed("range");
-      // A value that is empty is left out.
+      // An empty value is omitted.
       auto value = member(one, "value") == nullptr ? std::string() : bytes_of(one, "value");
       if (!value) return malformed("range");
       range.found.push_back({*std::move(key), *std::move(value)});
@@ -133,7 +133,7 @@ std::string remove_request(std::span<const KeyValue> entries, LeaseId lease) {
     const std::string key = to_base64(entry.key);
     Json condition({{"target", "LEASE"}, {"result", "EQUAL"}, {"key", key}, {"lease", std::to_string(lease)}});
     Json remove({{"request_delete_range", Json({{"key", key}})}});
-    Json one = Json::object();  // a transaction of its own: its condition is about this key alone
+    Json one = Json::object();  // a nested transaction: its condition applies to this key alone
     one["compare"] = Json::array({std::move(condition)});
     one["success"] = Json::array({std::move(remove)});
     operations.push_back(Json({{"request_txn", std::move(one)}}));
@@ -154,7 +154,7 @@ std::string authenticate_request(const std::string& user, const std::string& pas
 Result<std::string> read_token(std::string_view body) {
   const auto answer = parse_json(body);
   const auto token = answer ? text_of(*answer, "token") : std::nullopt;
-  // It goes into a header: nothing that would end that.
+  // The token is sent in an HTTP header: accept nothing that could end it.
   const auto visible = [](char c) { return c > ' ' && c <= '~'; };
   if (!token || token->empty() || token->size() > 4096 || !std::ranges::all_of(*token, visible))
     return malformed("token");
@@ -198,7 +198,7 @@ Error error_of(long status, std::string_view body) {
   std::string words = "HTTP status " + std::to_string(status);
   if (answer) {
     code = integer_of(*answer, "code").value_or(0);
-    // etcd 3.4 has both; from 3.6 on there is only the latter.
+    // etcd 3.4 sends both "error" and "message"; from 3.6 on only the latter.
     auto said = text_of(*answer, "error");
     if (!said) said = text_of(*answer, "message");
     if (said) words += ": " + printable(*said);
@@ -209,7 +209,7 @@ Error error_of(long status, std::string_view body) {
   if (status == 401 || status == 403 || code == kPermissionDenied || code == kUnauthenticated)
     return {Errc::not_permitted, text};
   if (code == kNotFound) return {Errc::name_unknown, text};
-  // What it says where it wants a user and none is named, and where user or password is wrong.
+  // etcd's texts if it requires a user and none is given, and if user or password is wrong.
   if (code == kInvalidArgument && (words.ends_with("user name is empty") || words.find("auth") != std::string::npos))
     return {Errc::not_permitted, text};
   if (code == kFailedPrecondition && words.find("authentication is not enabled") != std::string::npos)

@@ -53,10 +53,10 @@ struct Headers {
   ~Headers() { curl_slist_free_all(list); }
 };
 
-/// What a request hands to libcurl, apart from the function that takes the answer. Errors: system_error (no memory).
+/// Sets all options of a request except the function that takes the answer. Errors: system_error (no memory).
 Status prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Request& request, Headers& headers) {
   headers.add("Content-Type: application/json");
-  headers.add("Expect:");  // not to be asked first
+  headers.add("Expect:");  // no "100 Continue" first
   if (!request.token.empty()) headers.add("Authorization: " + request.token);
   if (!headers.whole) return Error{Errc::system_error, "no memory for an HTTP request"};
   *error = '\0';
@@ -76,7 +76,7 @@ Status prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Req
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, std::max(1'000L, timeout / 3)));
   if (!tls.ca.empty()) {
     curl_easy_setopt(handle, CURLOPT_CAINFO, tls.ca.c_str());
-    // Without this the authorities in the system's directory, which libcurl was built with, are believed as well.
+    // Otherwise the authorities in the system's directory, compiled into libcurl, are trusted as well.
     curl_easy_setopt(handle, CURLOPT_CAPATH, static_cast<char*>(nullptr));
   }
   if (!tls.certificate.empty()) {
@@ -110,7 +110,7 @@ struct Whole {
     try {
       self.body.append(bytes, count);
       return count;
-    } catch (...) {  // no memory: libcurl's frames are C
+    } catch (...) {  // no memory: an exception must not pass libcurl's C frames
       self.over = true;
       return 0;
     }
@@ -121,7 +121,7 @@ struct Lines {
   const std::function<bool(std::string_view)>* on_line = nullptr;
   const std::atomic<bool>* stop = nullptr;
   std::size_t most = 0;
-  std::string rest;  ///< Of a line that has not ended yet.
+  std::string rest;  ///< The beginning of a line that has not ended yet.
   bool over = false;
   bool enough = false;
 
@@ -184,7 +184,7 @@ Result<long> Http::stream(const Request& request, const std::function<bool(std::
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, &Lines::progress);
   curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &lines);
-  // The stream ends with its connection: the next request must not wait for the rest of it.
+  // Close the connection with the stream: the next request must not wait for the rest of it.
   curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
   const CURLcode code = curl_easy_perform(handle);
   if (lines.over) return too_long(request);

@@ -51,7 +51,7 @@ std::optional<Host> parse_host(std::string_view text) {
   const Host host = ntohl(address.s_addr);
   const Host network = host >> 24;
   if (network == 0 || network == 127 || network >= 224) return std::nullopt;
-  if (host_text(host) != text) return std::nullopt;  // one spelling, one key
+  if (host_text(host) != text) return std::nullopt;  // each address has one spelling, so one key
   return host;
 }
 

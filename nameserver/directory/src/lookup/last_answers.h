@@ -1,4 +1,4 @@
-// What etcd has last said of the names that were looked up: for the time in which etcd does not answer.
+// etcd's last answers to lookups, for use while etcd does not answer.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,7 @@
 
 namespace lrpc::directory {
 
-/// Bounded: kMostNames names, of which those that were not stored for longest give way. Time is passed in. Not
-/// thread-safe.
+/// Bounded: at most kMostNames names; the name stored longest ago is dropped first. Time is passed in. Not thread-safe.
 class LastAnswers {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -25,10 +24,10 @@ class LastAnswers {
     std::chrono::milliseconds age{0};
   };
 
-  /// `oldest`: older answers are not given. Zero: none is kept.
+  /// `oldest`: older answers are not returned. Zero: none are kept.
   explicit LastAnswers(std::chrono::milliseconds oldest) noexcept : oldest_(oldest) {}
 
-  /// Replaces what is known of `name`. No hosts: forgets it, so that a withdrawn name does not come back.
+  /// Replaces what is known of `name`. No hosts: forgets the name, so that a withdrawn name is not found again.
   void store(const std::string& name, std::vector<PublishedName> hosts, Time now);
   [[nodiscard]] std::optional<Answer> find(const std::string& name, Time now) const;
   [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
@@ -41,7 +40,7 @@ class LastAnswers {
   };
   const std::chrono::milliseconds oldest_;
   std::map<std::string, Entry> names_;
-  std::list<std::string> order_;  ///< The one stored last is the last.
+  std::list<std::string> order_;  ///< In the order of store(), the oldest first.
 };
 
 }  // namespace lrpc::directory

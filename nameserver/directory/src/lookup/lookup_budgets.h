@@ -1,5 +1,5 @@
-// How many questions to etcd each user's lookups may cause: a budget for each user, which comes back with time. Pure:
-// time is passed in.
+// How many requests to etcd each user's lookups may cause: a budget per user, which refills with time. Pure: time is
+// passed in.
 #pragma once
 
 #include <sys/types.h>
@@ -11,18 +11,18 @@
 
 namespace lrpc::directory {
 
-/// Not thread-safe. Users whose budget is whole are forgotten.
+/// Not thread-safe. Users whose budget is full are forgotten.
 class LookupBudgets {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Budget {
-    int burst = 256;                           ///< Questions that a user may cause at once.
-    std::chrono::milliseconds comes_back{20};  ///< After so long, one more.
+    int burst = 256;                           ///< Requests that a user may cause at once.
+    std::chrono::milliseconds comes_back{20};  ///< One more after so long.
   };
 
   explicit LookupBudgets(Budget budget) noexcept : budget_(budget) {}
 
-  /// False: `user` has used up its budget, and the question is not to be asked. Work: the number of users that are
+  /// False: `user` has used up its budget, and the request must not be sent. Work: the number of users that are
   /// remembered.
   [[nodiscard]] bool spend(uid_t user, Time now) {
     std::erase_if(whole_again_, [now](const auto& one) { return one.second <= now; });
@@ -35,7 +35,7 @@ class LookupBudgets {
 
  private:
   const Budget budget_;
-  std::map<uid_t, Time> whole_again_;  ///< When each user's budget is whole again.
+  std::map<uid_t, Time> whole_again_;  ///< When each user's budget is full again.
 };
 
 }  // namespace lrpc::directory

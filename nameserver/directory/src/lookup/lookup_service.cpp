@@ -47,7 +47,7 @@ class LookupService::Turn {
 std::optional<LookupService::Found> LookupService::remembered_locked(const std::string& name) {
   auto known = last_.find(name, Clock::now());
   Found found;
-  found.age = milliseconds(1);  // never that of an answer of etcd's
+  found.age = milliseconds(1);  // at least 1: age 0 means an answer of etcd now
   if (known) found = {std::move(known->hosts), std::max(known->age, found.age), 0};
   add_own(name, found.hosts);
   if (found.hosts.empty()) return std::nullopt;
@@ -70,7 +70,7 @@ void LookupService::refused(const std::string& name, std::size_t count) {
     else if (before != refused_.end() || refused_.size() < LastAnswers::kMostNames)
       refused_[name] = count;
     else
-      return;  // it would be said each time
+      return;  // not remembered, so it would be logged each time
   }
   options_.log(count == 0 ? Severity::info : Severity::warning,
                "etcd has " + std::to_string(count) + " entries below " + keys_of_name(options_.prefix, name) +
@@ -95,14 +95,14 @@ Result<LookupService::Found> LookupService::find(const std::string& name, uid_t 
   if (auto known = spared(name)) return *std::move(known);
   if (auto known = used_up(name, user)) return *std::move(known);
   const Turn turn(*this, user);
-  if (auto known = spared(name)) return *std::move(known);  // etcd has failed while this lookup queued
+  if (auto known = spared(name)) return *std::move(known);  // etcd has failed while this lookup waited for its turn
   return ask(name);
 }
 
 Result<LookupService::Found> LookupService::ask(const std::string& name) {
   auto range = etcd_.range(keys_of_name(options_.prefix, name), kMostRead);
   if (!range) {
-    // limit_reached: somebody has filled the name's entries up. What was known before still serves.
+    // limit_reached: somebody has written too many entries of the name. The last good answer is still used.
     if (range.code() != Errc::remote_unavailable && range.code() != Errc::limit_reached) return range.error();
     const std::lock_guard lock(mutex_);
     if (range.code() == Errc::remote_unavailable) {
@@ -114,8 +114,8 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
   }
   Found found;
   found.revision = range->revision;
-  // etcd has each key once, and no more than it was asked for. A server in its place may say more: that would take
-  // the places of other hosts in an answer, and memory for as long as answers are kept.
+  // etcd returns each key once, and at most as many as requested. An impostor may return more, which would take other
+  // hosts' places in an answer, and memory for as long as answers are kept.
   for (const KeyValue& entry : std::span(range->found).first(std::min(range->found.size(), kMostRead))) {
     auto published = parse_published(options_.prefix, entry.key, entry.value);
     if (!published || published->name != name) continue;

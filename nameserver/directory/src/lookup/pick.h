@@ -1,6 +1,6 @@
-// In which order the hosts of a name are tried: pure. This machine first, because a local call costs a hundredth and a
-// try that fails costs nothing; the others by chance, so that clients spread over them; those that were not reached
-// lately last.
+// The order in which a name's hosts are tried: pure. This machine first, because a local call costs a hundredth and a
+// failed attempt costs nothing; the others in random order, which spreads clients over them; hosts that were recently
+// not reached last.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,15 @@
 
 namespace lrpc::directory {
 
-/// Which hosts a user's clients did not reach lately. A user's reports count for that user alone: nobody can turn
-/// others away from a host. Bounded; the oldest report of the user that has the most gives way, so that nobody can make
-/// others' forgotten. Not thread-safe. Work: a few passes over at most kMost reports.
+/// The hosts that a user's clients recently did not reach. A user's reports count for that user alone, so nobody can
+/// turn others away from a host. Bounded: the oldest report of the user with the most reports is dropped, so nobody can
+/// push out others' reports. Not thread-safe. Work: a few passes over at most kMost reports.
 class Suspects {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::size_t kMost = 1024;
-  /// After that a host is tried like any other again. As long as etcd keeps the names of a dead host by default.
+  /// After this time a host is tried like any other again. It equals the default time for which etcd keeps a dead
+  /// host's names.
   static constexpr std::chrono::seconds kMemory{30};
 
   void report(unsigned user, Host host, bool reached, Time now);

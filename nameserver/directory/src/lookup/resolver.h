@@ -1,4 +1,4 @@
-// What the C library's resolver reads, also in the sandbox.
+// The files that the C library's resolver reads, also in the sandbox.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@ namespace lrpc::directory {
 inline constexpr std::array kResolverFiles{"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
                                            "/etc/gai.conf"};
 
-/// Those that are there and that this process may not read: in a sandbox, those that have been replaced by other files
-/// since it began. The resolver goes on as if they were empty. "a, b"
+/// Those of `files` that exist and that this process may not read, as "a, b". In a sandbox these have been replaced by
+/// other files since it was entered. The resolver treats them as empty.
 [[nodiscard]] std::string forbidden_of(std::span<const char* const> files);
 
 }  // namespace lrpc::directory

@@ -6,7 +6,7 @@ namespace lrpc::directory {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread's part in the watch of a prefix, given back however its wait ends. Holds the lock until begin().
+/// One thread's part in the watch of a prefix; released by the destructor. Holds the lock until begin().
 class SharedWatches::Waiting {
  public:
   Waiting(SharedWatches& all, const std::string& prefix) : all_(all), prefix_(prefix), lock_(all.mutex_) {
@@ -29,16 +29,16 @@ class SharedWatches::Waiting {
     all_.changed_.notify_all();
   }
   [[nodiscard]] Watch& watch() const noexcept { return *watch_; }
-  /// Until nobody watches, or that is over. False: the time is.
+  /// Waits until no thread watches, or the watch is over. False: `until` has passed.
   bool for_others(Time until) {
     return all_.changed_.wait_until(lock_, until, [&] { return watch_->over || !watch_->watched; });
   }
-  /// This thread watches from here on.
+  /// From here on this thread watches.
   void begin() {
     watching_ = watch_->watched = true;
     lock_.unlock();
   }
-  /// For all threads that wait for the prefix. One that comes now begins another watch.
+  /// Ends the watch for all threads that wait for the prefix. A thread that comes later begins a new watch.
   void end(const Result<bool>& outcome) {
     lock_.lock();
     watch_->outcome = outcome;
@@ -54,8 +54,8 @@ class SharedWatches::Waiting {
   bool watching_ = false;
 };
 
-/// From the revision of the answer on: what has happened since is told at once. So nothing is missed between two
-/// threads that watch one after the other either.
+/// Watches from the revision of the answer on: etcd reports at once what has happened since. So nothing is missed, not
+/// even between two threads that watch one after the other.
 Result<bool> SharedWatches::watch(const std::string& prefix, std::int64_t revision, Time until,
                                   const std::atomic<bool>& stop) {
   bool written = false;
@@ -84,7 +84,7 @@ Result<bool> SharedWatches::wait(const std::string& prefix, std::int64_t revisio
     waiting.end(outcome);
     return outcome;
   }
-  return false;  // an error after this thread's time may come of that time alone: another one goes on
+  return false;  // an error after this thread's time may result from that time: let another thread continue
 }
 
 std::size_t SharedWatches::waiting() {

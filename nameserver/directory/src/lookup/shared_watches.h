@@ -22,20 +22,21 @@ class SharedWatches {
   explicit SharedWatches(Etcd& etcd) noexcept : etcd_(etcd) {}
 
   /// Blocks until a key that begins with `prefix` is written after `revision`, at most `wait`, or until `stop` (within
-  /// about a second). True: one was. The first thread that waits for a prefix watches for all; when its time is over,
-  /// another one goes on. Errors: those of Etcd::watch(), for all who wait for the prefix. `may_watch` is asked, and
-  /// must not block, before this thread watches itself; if it says no, the wait is over for this thread alone.
+  /// about a second). True: one was written. The first thread that waits for a prefix watches for all; when its time is
+  /// over, another one continues. Errors: those of Etcd::watch(), for all threads that wait for the prefix. `may_watch`
+  /// is called before this thread itself watches, and must not block; if it returns false, the wait is over for this
+  /// thread alone.
   Result<bool> wait(const std::string& prefix, std::int64_t revision, std::chrono::milliseconds wait,
                     const std::function<bool()>& may_watch, const std::atomic<bool>& stop);
-  /// Threads that wait now.
+  /// The number of threads that wait now.
   [[nodiscard]] std::size_t waiting();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Watch {
     std::size_t waiting = 0;
-    bool watched = false;  ///< One of them watches now.
-    bool over = false;     ///< With this outcome.
+    bool watched = false;  ///< One of the threads watches now.
+    bool over = false;     ///< The watch is over, with `outcome`.
     Result<bool> outcome = false;
   };
   class Waiting;

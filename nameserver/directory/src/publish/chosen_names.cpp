@@ -10,11 +10,11 @@
 namespace lrpc::directory {
 namespace {
 
-/// One name's: in the order in which they come.
+/// The place of one name in the order in which names are chosen.
 struct Turn {
-  std::size_t round;  ///< So many names of this user come before it.
+  std::size_t round;  ///< How many names of this user come before it.
   uid_t user;
-  std::size_t at;  ///< Among all names.
+  std::size_t at;  ///< Its index among all names.
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
   auto operator<=>(const Turn&) const = default;
 };

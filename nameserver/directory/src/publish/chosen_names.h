@@ -1,4 +1,4 @@
-// Which of a machine's names are published, where there are too many: pure.
+// Chooses which of a machine's names are published if there are too many: pure.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace lrpc::directory {
 
-/// At most `most` of `names`, in their order. The users of the servers take turns, one name a turn. So each user has an
-/// equal part, what a user does not need goes to the others, and a user that is alone has all. Of one user, the first
-/// names are chosen. The same names always give the same choice. If a user replaces names and has as many as before,
-/// the choice among the others' names stays. Work: sorts the names.
+/// At most `most` of `names`, in their order. The users of the servers take turns, with one name per turn. So each user
+/// gets an equal part, users that need more share what others do not need, and a single user gets all. Of one user, the
+/// first names are chosen. The same names always give the same choice. If a user replaces names by as many others, the
+/// choice among other users' names does not change. Work: sorts the names.
 [[nodiscard]] std::vector<shim::ListedName> choose_names(std::vector<shim::ListedName> names, std::size_t most);
 
 }  // namespace lrpc::directory

@@ -11,7 +11,7 @@ namespace lrpc::directory {
 namespace {
 
 constexpr std::chrono::milliseconds kLocalPatience{10'000};
-/// Of names that lrpcd has, of which not all go to the network.
+/// Names of lrpcd that are read at most; not all of them are exported to the network.
 constexpr std::size_t kMostListed = 65'536;
 
 Error no_network() { return {Errc::remote_unavailable, "no lrpc-netd here: no name can be seen from other hosts"}; }
@@ -52,7 +52,7 @@ Status LocalNames::list(std::vector<shim::ListedName>& names) {
 Result<LocalNames::Names> LocalNames::look() {
   std::vector<shim::ListedName> all;
   if (Status listed = list(all); !listed) return listed.error();
-  // An lrpcd that has just started: bindings live on, but nobody has exported anything again yet.
+  // lrpcd has just started: bindings still work, but servers have not exported their names again yet.
   if (std::ranges::find(all, shim::kNetworkName, &shim::ListedName::name) == all.end()) return no_network();
   if (network_ && network_->binding().revoked()) network_.reset();
   if (!network_) {

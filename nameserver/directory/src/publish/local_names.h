@@ -1,4 +1,4 @@
-// What this machine exports to the network: lrpcd says which names there are, lrpc-netd which of them other hosts may
+// What this machine exports to the network: lrpcd lists its names, and lrpc-netd says which of them other hosts may
 // import.
 #pragma once
 
@@ -18,19 +18,20 @@ namespace lrpc::directory {
 /// For one thread. Reconnects by itself.
 class LocalNames {
  public:
-  /// Names that are published at most; of more, those that choose_names() chooses.
+  /// How many names are published at most; choose_names() chooses among more.
   static constexpr std::size_t kMost = 4096;
 
   struct Names {
-    Host own = 0;  ///< This machine's address, by the word of lrpc-netd; 0: not known.
+    Host own = 0;  ///< This machine's address, as lrpc-netd knows it; 0: unknown.
     std::vector<shim::ListedName> exported;
     bool cut = false;  ///< There are more than kMost.
   };
 
   explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
 
-  /// Asks both. Blocks at most some 10 s each, and usually far below a millisecond. Errors: no_nameserver,
-  /// remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user), timed_out, peer_gone.
+  /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:
+  /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user), timed_out,
+  /// peer_gone.
   Result<Names> look();
 
  private:

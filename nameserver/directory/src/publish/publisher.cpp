@@ -119,7 +119,7 @@ void Publisher::wait_until(Time until) {
 void Publisher::went_wrong(const std::exception& error) noexcept {
   try {
     say(said_of_names_, Severity::warning, error.what());
-  } catch (...) {  // no memory to say so
+  } catch (...) {  // no memory for the message
   }
 }
 
@@ -134,7 +134,7 @@ void Publisher::run() {
       const Time now = Clock::now();
       if (now >= next_look) {
         next_look =
-            now + options_.look_every;  // first: a look that throws does not keep the lease from being kept alive
+            now + options_.look_every;  // first: if the look throws, the lease must still be kept alive all the same
         look(now);
       }
       const PublisherPolicy::Step step = policy_.next(Clock::now());
@@ -142,14 +142,14 @@ void Publisher::run() {
         wait_until(std::min(step.until, next_look));
       else
         perform(step);
-    } catch (const std::exception& error) {  // later: an audit puts right what this step has left half done
+    } catch (const std::exception& error) {  // go on later: an audit repairs what this step has left half done
       went_wrong(error);
       wait_until(Clock::now() + options_.look_every);
     }
   }
   try {
     if (policy_.lease() != 0) (void)etcd_.revoke(policy_.lease());
-  } catch (const std::exception& error) {  // the lease expires
+  } catch (const std::exception& error) {  // then the lease expires
     went_wrong(error);
   }
 }

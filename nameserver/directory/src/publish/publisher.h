@@ -1,4 +1,4 @@
-// The thread that keeps this host's names in etcd: does what PublisherPolicy says, and looks at the local names.
+// The thread that keeps this host's names in etcd: performs PublisherPolicy's steps, and reads the local names.
 #pragma once
 
 #include <atomic>
@@ -23,24 +23,24 @@ struct PublisherOptions {
   std::string nameserver;
   std::string prefix;
   PublisherPolicy::Settings policy;
-  std::chrono::milliseconds look_every{1'000};  ///< At the local names.
+  std::chrono::milliseconds look_every{1'000};  ///< How often the local names are read.
   Log log;                                      ///< Called on the publisher's thread.
 };
 
-/// Owns its thread. `etcd` must outlive it. The destructor revokes the lease, so that the names vanish at once: it
+/// Owns its thread. `etcd` must outlive it. The destructor revokes the lease, so that the names disappear at once; it
 /// blocks as long as one request may take.
 class Publisher {
  public:
   Publisher(Etcd& etcd, PublisherOptions options);
-  /// Until then it looks at nothing and says nothing to etcd. Once.
+  /// Starts the thread; before that nothing is read, and nothing is sent to etcd. Call it once.
   void begin();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
   ~Publisher();
 
-  /// This machine's address, once it is known; 0. Thread-safe.
+  /// This machine's address; 0 until it is known. Thread-safe.
   [[nodiscard]] Host own() const noexcept { return own_.load(std::memory_order_relaxed); }
-  /// What this machine itself publishes, or would if etcd answered, under this name. Thread-safe.
+  /// What this machine itself publishes, or would publish if etcd answered, under this name. Thread-safe.
   [[nodiscard]] std::optional<PublishedName> own_name(const std::string& name) const;
 
  private:
@@ -49,7 +49,7 @@ class Publisher {
   void look(Time now);
   void perform(const PublisherPolicy::Step& step);
   void failed(const PublisherPolicy::Step& step, const Error& why);
-  /// Unless `last` has this key already: texts of one kind may differ in their times.
+  /// Logs `text`, unless `last` is `key` already: texts of one kind may differ, for example in their times.
   void say(std::string& last, Severity severity, const std::string& text, const std::string& key);
   void say(std::string& last, Severity severity, const std::string& text) { say(last, severity, text, text); }
   void went_wrong(const std::exception& error) noexcept;

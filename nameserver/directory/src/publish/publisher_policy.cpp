@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 milliseconds PublisherPolicy::third() const { return std::max(milliseconds(ttl_) / 3, milliseconds(300)); }
 
 namespace {
-/// `act` for each name, from the one behind `last` on and around, until it returns false.
+/// Calls `act` for each name, beginning after `last` and wrapping around, until it returns false.
 template <class Act>
 void for_each_from(const PublisherPolicy::Names& names, const std::string& last, const Act& act) {
   auto at = names.upper_bound(last);
@@ -93,7 +93,7 @@ void PublisherPolicy::audited(std::size_t attached, Time) {
   failures_ = 0;
   kept_ = 0;
   if (attached == published_.size()) return;
-  for (auto& [key, value] : published_) value.clear();  // all are put again
+  for (auto& [key, value] : published_) value.clear();  // all are written again
 }
 
 void PublisherPolicy::put_or_removed(const Step& step) {
@@ -111,14 +111,14 @@ void PublisherPolicy::put_or_removed(const Step& step) {
 void PublisherPolicy::failed(const Step& step, Errc why, Time now, double chance) {
   if (step.what == What::put) {
     puts_turn_ = false;
-    for (const KeyValue& entry : step.entries) published_[entry.key].clear();  // it may have come about all the same
+    for (const KeyValue& entry : step.entries) published_[entry.key].clear();  // etcd may have executed it all the same
   }
   if (why == Errc::name_unknown) lose_lease();
   if (why == Errc::invalid_argument && step.entries.size() > 1) most_ = step.entries.size() / 2;
   const unsigned doublings = std::min(failures_++, 16U);
   auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);
-  if (lease_ != 0) longest = std::min(longest, third());  // a keep-alive that is due is not to come too late
-  // Half of it at least, so that one that is refused at once does not ask without a pause.
+  if (lease_ != 0) longest = std::min(longest, third());  // a keep-alive that is due must not be late
+  // At least half of it, so that a host whose requests are refused at once still pauses.
   retry_at_ = now + std::chrono::duration_cast<milliseconds>(longest * (0.5 + std::clamp(chance, 0.0, 1.0) / 2));
 }
 
