@@ -8,11 +8,11 @@ namespace {
 
 template <class Body, class... Others>
 constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
-/// The messages that a nameserver answers, by whose they are.
+/// The messages that a nameserver answers, by the part that handles them.
 template <class Body>
 constexpr bool kForRegistry =
     kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ListRequest, shim::DescribeRequest>;
-/// What stays, and what has a long answer, which stays as long as the peer does not read.
+/// Messages that take memory: they add something, or have a long answer, which is queued while the peer does not read.
 template <class Body>
 constexpr bool kTakesMemory =
     kOneOf<Body, shim::ExportRequest, shim::ImportRequest, shim::ListRequest, shim::DescribeRequest>;
@@ -100,7 +100,7 @@ void Core::on_exported(Connection& server, const std::string& name) {
   binder_.on_exported(server, name);
 }
 
-/// What was decided stays: names and bindings live on.
+/// Existing names and bindings stay, whatever the new policy says.
 void Core::on_new_policy() {
   binder_.on_new_policy();
   registry_.on_new_policy();
@@ -108,7 +108,7 @@ void Core::on_new_policy() {
   peers_.reap();
 }
 
-/// Without its page a server polls by its own rule: nothing is lost, and the next export tries again.
+/// A failure is harmless: without a page a server polls by its own rule, and its next export tries again.
 void Core::share_page(Connection& server) {
   if (!allocator_ || server.closing || allocator_->has(server.serial)) return;
   auto page = allocator_->add(server.serial, server.peer);

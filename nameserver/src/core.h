@@ -25,8 +25,8 @@ namespace lrpc::nameserver {
 
 class Core final : Peers::Owner, Registry::Followers {
  public:
-  /// `options` has its policy set, with which it begins. The loop must outlive the Core and not run any more when it is
-  /// destroyed.
+  /// options.policy must be set: it is the first policy. The loop must outlive the Core, and must not be running when
+  /// the Core is destroyed.
   Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options);
   ~Core();
   Core(const Core&) = delete;

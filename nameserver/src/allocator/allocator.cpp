@@ -6,26 +6,27 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// Nobody makes more in one tick.
+/// The most calls per tick that are believed of a server.
 constexpr std::uint64_t kMostCallsPerTick = 10'000'000;
-/// The least processor time that a call takes its server.
+/// The least processor time that a server needs for a call.
 constexpr std::chrono::nanoseconds kLeastCallTime{20};
-/// A call takes so many times as long through the handoff gate: what a domain would call with a poller is what counts.
+/// A call through the handoff gate takes so many times longer; weighted so, it counts as the calls that a poller would
+/// get.
 constexpr std::uint64_t kHandoffWeight = 8;
-/// Of an idle processor, what a new poller needs; the rest is noise.
+/// How many processors must be idle for a new poller: one, less some noise.
 constexpr double kIdleForPoller = 0.75;
-/// More threads than processors want to run, by more than noise.
+/// By how much more threads than processors must want to run to count as pressure: by more than noise.
 constexpr double kPressure = 0.5;
 constexpr std::size_t kLoadsKept = 4;
-/// So much more active must one without a poller be than one with.
+/// A domain without a poller displaces one that has it if it is more than so many times as active.
 constexpr double kMuchMoreActive = 2.0;
-/// Ticks that a domain goes without after its poller did no good, doubling.
+/// How many ticks a domain must wait after its poller was withdrawn as useless: doubling, from the first to the last.
 constexpr std::uint32_t kFirstBar = 10;
 constexpr std::uint32_t kLastBar = 160;
 /// Active ticks with a poller after which its earlier failures are forgotten.
 constexpr std::uint32_t kForgetAfter = 40;
 
-/// How far a hostile counter went up. One that went down has lied or begun anew.
+/// The increase of an untrusted counter; 0 if it went down, which is a lie or a restart.
 std::uint64_t increment(std::uint64_t before, std::uint64_t now) noexcept {
   return now > before ? std::min(now - before, kMostCallsPerTick) : 0;
 }
@@ -83,7 +84,7 @@ void Allocator::tick(std::span<const Look> looks, const MachineLoad& load) {
   note_load(load);
   count_users();
   withdraw_useless();
-  if (loads_.size() < kTicksToGain) return;  // the last change has not shown yet
+  if (loads_.size() < kTicksToGain) return;  // the load does not show the last change yet
   rule_over_newcomers();
   relieve_pressure();
   grant_to_the_most_active();
@@ -134,7 +135,7 @@ void Allocator::note_load(const MachineLoad& load) {
   }
 }
 
-/// Once a tick: with each domain that is looked at it would be the square of their number.
+/// Once a tick: done for each domain, it would take quadratic time.
 void Allocator::count_users() {
   held_by_.clear();
   std::set<uid_t> active;
@@ -147,7 +148,7 @@ void Allocator::count_users() {
 }
 
 void Allocator::change(Domain& domain, bool granted) {
-  // Whether somebody polls or not changes the load that was measured.
+  // A poller more or less changes the load: measure it anew.
   if (domain.granted.value_or(domain.polling) != granted) loads_.clear();
   if (domain.granted.value_or(false) != granted) held_by_[domain.user] += granted ? 1U : -1U;
   domain.granted = granted;
@@ -168,8 +169,8 @@ void Allocator::withdraw_useless() {
   }
 }
 
-/// Those that have polled by their own rule until now keep their poller, as far as there are processors; the others get
-/// none without asking.
+/// Makes the first ruling on new domains. Those that poll by their own rule keep their poller, as far as the processors
+/// and their user's share allow; the others get none yet.
 void Allocator::rule_over_newcomers() {
   std::vector<Entry*> newcomers;
   for (Entry& one : domains_)
@@ -221,7 +222,8 @@ void Allocator::grant_to_the_most_active() {
   }
 }
 
-/// Nothing is left to grant: a domain that is worth much more takes the place of the one that is worth least.
+/// When nothing is left to grant: moves the weakest holder's poller to a domain that is much more active, or to one of
+/// a user below its share if the holder's user is above.
 void Allocator::displace() {
   if (loads_.size() < kTicksToGain) return;
   Entry* const weakest = weakest_holder();
@@ -242,7 +244,7 @@ void Allocator::displace() {
   change(challenger->second, true);
 }
 
-/// Of the users over their share, if there are any, the least active holder; else the least active of all.
+/// The least active holder among the users over their share, if there are any; otherwise among all.
 Allocator::Entry* Allocator::weakest_holder() {
   Entry* weakest = nullptr;
   bool weakest_over = false;

@@ -1,5 +1,5 @@
 // Which domains may have a processor poll for their calls (LRPC §3.4: idle processors spin in the most active domains).
-// The policy alone: no clock, no kernel, no page. allocator_driver.h is what connects it to them.
+// The policy only: no clock, no system call, no page. allocator_driver.h has those.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +16,17 @@
 
 namespace lrpc::nameserver {
 
-/// Fed once a tick with what every server said of itself, how much processor time the kernel saw it use, and how loaded
-/// the machine is. The rules:
+/// Each tick it gets the counters of every server, the processor time that the kernel measured for it, and the machine's
+/// load. The rules:
 ///
-/// - A poller occupies a processor, and so does its caller. What callers use shows as load; so a new poller needs a
-///   processor that has been idle for most of the last ticks, and all but one processor at most poll.
-/// - The most active go first. One that has a poller keeps it until it is inactive, until it does no good (it is
-///   switched out or misses more calls than it gets), until the machine has more to run than processors, or until
-///   somebody without one has been much more active for two ticks.
-/// - Users share: one that has more than its part gives way to another user's domain.
-/// - What a server says is hostile: increments are taken, capped, and believed only as far as its processor time
-///   allows. A liar gets a poller that it would not have had, within its user's share.
+/// - A poller occupies a processor, and so does its caller. Callers show as load; so a new poller needs a processor
+///   that has been mostly idle in the last ticks, and at least one processor has no poller.
+/// - The most active domains come first. A domain keeps its poller until it is inactive, its poller is useless (it is
+///   switched out, or misses more calls than it gets), more threads want to run than there are processors, or a domain
+///   without one has been much more active for two ticks.
+/// - Users share: a user that is over its share gives a poller up for another user's domain.
+/// - A server's counters are untrusted: increments are capped, and believed only as far as its processor time allows.
+///   A server that lies may get a poller that it would not have got, but only within its user's share.
 class Allocator {
  public:
   using DomainId = std::uint32_t;
@@ -34,34 +34,36 @@ class Allocator {
   struct Look {
     DomainId id = 0;
     shim::CountersCopy counters;
-    /// Of the server's process since it began, by the kernel's word.
+    /// Of the server's process since its start, as measured by the kernel.
     std::optional<std::chrono::nanoseconds> processor_time;
   };
 
   void add(DomainId id, uid_t user);
   void remove(DomainId id);
 
-  /// Decides anew. Domains that are not in `looks` are left as they are.
+  /// Decides anew. Domains that are not in `looks` do not change.
   void tick(std::span<const Look> looks, const MachineLoad& load);
-  /// The allocator wakes: what happened before does not count. No domain has a ruling until the load is known again.
+  /// Called when the allocator wakes: forgets what happened before. No domain has a ruling until the load is known
+  /// again.
   void begin(std::span<const Look> looks);
 
-  /// Pollers that a domain may have; none: no ruling, its own rule holds.
+  /// How many pollers a domain may have. None: there is no ruling, and the domain's own rule applies.
   [[nodiscard]] std::optional<std::uint32_t> ruling(DomainId id) const;
   /// True once no domain has been active for a while: time to sleep.
   [[nodiscard]] bool nothing_to_do() const noexcept { return quiet_ticks_ >= kTicksToSleep; }
   [[nodiscard]] std::uint32_t granted() const noexcept;
-  /// Whether more domains have been active of late than may poll.
+  /// Whether more domains have been active recently than may poll.
   [[nodiscard]] bool contended() const noexcept;
 
   static constexpr std::uint32_t kTicksToSleep = 10;  ///< Without activity anywhere.
-  static constexpr std::uint32_t kTicksToLose = 4;    ///< Without activity of the domain, or of no good.
-  static constexpr std::uint32_t kTicksToGain = 2;    ///< Of activity, and of load known, before a poller is granted.
+  static constexpr std::uint32_t kTicksToLose = 4;    ///< Without activity of the domain, or with a useless poller.
+  static constexpr std::uint32_t kTicksToGain = 2;    ///< With activity, and with a known load, before a poller is
+                                                      ///< granted.
 
  private:
   struct Domain {
     uid_t user = 0;
-    bool seen = false;  ///< `last` means something.
+    bool seen = false;  ///< `last` is valid.
     Look last;
     // Of the last tick.
     bool polling = false;
@@ -69,13 +71,13 @@ class Allocator {
     bool active = false;
     // Over ticks.
     std::optional<bool> granted;
-    double score = 0;  ///< Calls a tick, smoothed, in those that a poller would have made of them.
+    double score = 0;  ///< Calls per tick, smoothed; see kHandoffWeight.
     std::uint32_t active_ticks = 0;
     std::uint32_t quiet_ticks = 0;
     std::uint32_t bad_ticks = 0;
-    std::uint32_t barred_ticks = 0;  ///< To wait after a poller was taken back for no good.
+    std::uint32_t barred_ticks = 0;  ///< To wait after its poller was withdrawn as useless.
     std::uint32_t next_bar = 0;
-    std::uint32_t challenge = 0;  ///< Ticks in a row that it was worth more than the weakest that has one.
+    std::uint32_t challenge = 0;  ///< Ticks in a row in which it could displace the weakest holder.
   };
   using Entry = std::map<DomainId, Domain>::value_type;
 
@@ -93,7 +95,7 @@ class Allocator {
   [[nodiscard]] std::uint32_t most() const noexcept { return processors_ > 0 ? processors_ - 1 : 0; }
 
   std::map<DomainId, Domain> domains_;
-  std::vector<MachineLoad> loads_;  ///< The last few, since a grant last changed: they show what it did.
+  std::vector<MachineLoad> loads_;  ///< The last few since a grant changed: they show its effect.
   unsigned processors_ = 0;
   double idle_ = 0;
   double running_ = 0;

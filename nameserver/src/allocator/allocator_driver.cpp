@@ -52,7 +52,7 @@ std::vector<Allocator::Look> AllocatorDriver::look() const {
 
 void AllocatorDriver::wake() {
   if (!asleep_.load()) return;
-  // What needs memory comes first: without it we sleep on, and have set no timer.
+  // First what needs memory: if that throws, we stay asleep and have set no timer.
   (void)load_();  // the load counts from now on
   policy_.begin(look());
   schedule();
@@ -63,7 +63,7 @@ void AllocatorDriver::wake() {
 
 void AllocatorDriver::schedule() {
   const EventLoop::TimerId next = loop_.after(tick_, [this] { tick(); });
-  loop_.cancel(timer_);  // one that had no memory comes again
+  loop_.cancel(timer_);  // a timer whose handler had no memory fires again
   timer_ = next;
 }
 
@@ -72,7 +72,7 @@ void AllocatorDriver::tick() {
   ticks_.fetch_add(1);
   const std::vector<Allocator::Look> looks = look();
   const auto load = load_();
-  if (!load) return fall_asleep(looks);  // nothing to decide by: everybody's own rule
+  if (!load) return fall_asleep(looks);  // without the load, every server follows its own rule
   policy_.tick(looks, *load);
   if (servers_.empty() || policy_.nothing_to_do()) return fall_asleep(looks);
   rule();
@@ -97,7 +97,7 @@ void AllocatorDriver::fall_asleep(const std::vector<Allocator::Look>& seen) {
     server->page->ruling.epoch.store(epoch_, std::memory_order_relaxed);
     server->page->ruling.word.store(AllocatorRuling::kAsleep, std::memory_order_seq_cst);
   }
-  // A call that was counted before its server could see that we sleep must not be the last we hear of it.
+  // A server may have counted a call before it could see that we sleep, and would then not wake us: look once more.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::size_t i = 0; const auto& [id, server] : servers_) {
     const shim::CountersCopy now = shim::copy_counters(server->page->counters);

@@ -1,4 +1,4 @@
-// The processor allocator at work: the pages, the ticks, the sleep.
+// Runs the processor allocator: shares pages with servers, ticks, and sleeps.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@
 
 namespace lrpc::nameserver {
 
-/// Shares a page with each server, looks at them once a tick while any is active, and writes its rulings. When none is,
-/// it says so in the pages and stops ticking; the first server with calls to poll for wakes it. On the event loop's
-/// thread.
+/// Shares a page with each server. While any server is active, reads the counters once a tick and writes rulings. If
+/// none is, it marks the pages as asleep and stops ticking; the first server with calls to poll for wakes it. On the
+/// event loop's thread.
 class AllocatorDriver {
  public:
   /// `always`: NameserverOptions::allocator_rules_always.
@@ -25,11 +25,11 @@ class AllocatorDriver {
   AllocatorDriver& operator=(const AllocatorDriver&) = delete;
   ~AllocatorDriver() { loop_.cancel(timer_); }
 
-  /// A page for the server of that connection: the descriptor to send it. The server's own is mapped here and kept.
+  /// Makes a page for the server of that connection, maps it, and returns the descriptor to send to the server.
   Result<UniqueFd> add(Allocator::DomainId id, const shim::Credentials& server);
   void remove(Allocator::DomainId id);
   [[nodiscard]] bool has(Allocator::DomainId id) const { return servers_.contains(id); }
-  /// A server has calls to poll for.
+  /// Call it when a server has calls to poll for.
   void wake();
 
   /// Any thread.
@@ -41,7 +41,8 @@ class AllocatorDriver {
     std::optional<clockid_t> clock;  ///< Of its process's processor time.
   };
 
-  /// Sets the timer, of which there is one at most. The last thing that may throw: its caller's timer would come again.
+  /// Sets the timer; there is at most one. Its caller's last step that may throw: after a throw the caller's timer
+  /// fires again.
   void schedule();
   void tick();
   void fall_asleep(const std::vector<Allocator::Look>& seen);

@@ -24,8 +24,8 @@ std::optional<double> parse_seconds(std::string_view& text) {
   return value;
 }
 
-/// From the two cheapest files that say it: /proc/uptime (time that processors were idle, in hundredths of seconds) and
-/// /proc/loadavg (threads that want to run).
+/// Reads the two cheapest files that tell the load: /proc/uptime (time that processors were idle, in hundredths of
+/// seconds) and /proc/loadavg (threads that want to run).
 class ProcLoad {
  public:
   ProcLoad(UniqueFd uptime, UniqueFd loadavg) noexcept : uptime_(std::move(uptime)), loadavg_(std::move(loadavg)) {}

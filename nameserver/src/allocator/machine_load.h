@@ -1,4 +1,4 @@
-// Where the processor allocator learns how loaded the machine is.
+// Reads the machine's load for the processor allocator.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace lrpc::nameserver {
 
-/// What /proc/uptime and /proc/loadavg say; none if it is not what they look like.
+/// What /proc/uptime and /proc/loadavg say; none if a file does not have the expected form.
 struct IdleTime {
   double up = 0;    ///< Seconds since the machine started.
   double idle = 0;  ///< Seconds that processors were idle since, added up.

@@ -19,11 +19,11 @@ using shim::BinderMessage;
 namespace {
 /// Descriptors of a BindRequest: region, client's pidfd, bell.
 constexpr std::size_t kBindFds = 3;
-/// Between two looks whether a server has read what it was sent, doubling from the first to the longest.
+/// Pause until a server that does not read is asked again: doubling, from the first to the longest.
 constexpr std::chrono::milliseconds kFirstAskAgain{10};
 constexpr std::chrono::milliseconds kLongestAskAgain{1000};
 
-/// Whose turn it takes.
+/// The user whose turn the import takes.
 ImportLine::User user_of(const Import& import) noexcept {
   return {import.client->peer.uid, import.wanted.principal ? import.wanted.principal->host : 0};
 }
@@ -36,7 +36,7 @@ Status Binder::may_import(const Connection& client, const std::string& name, con
   return may;
 }
 
-/// Whether it may be put in line for its name. Errors: what its client is told.
+/// Whether the import may be put in line for its name. The error is for its client.
 Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
   const std::string& name = wanted.name;
   if (name.find('@') != std::string::npos)
@@ -47,12 +47,12 @@ Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
     return Error{Errc::limit_reached, "this connection has too many imports under way"};
   if (auto room = peers_.accounts().room(peer.peer.uid, Quota::imports); !room) return room;
   if (wanted.principal && !is_network_domain(peer)) {
-    // After a start the network domain may ask before it has said that it is one: that is no refusal for good.
+    // After a start the network domain may import before it has exported its name: so this is no permanent refusal.
     if (registry_.find(shim::kNetworkName) == nullptr)
       return Error{Errc::name_unknown, "nobody speaks for other hosts here, at present"};
     return Error{Errc::not_permitted, "only this machine's network domain speaks for other hosts"};
   }
-  // Before anything is told about the name.
+  // Before the answer reveals anything about the name.
   const Connection* const server = registry_.server_of(name);
   if (auto may = may_import(peer, name, server); !may) return may;
   if (wanted.timeout_ms == 0 && server == nullptr) return Error{Errc::name_unknown, "nobody exports '" + name + "'"};
@@ -63,7 +63,7 @@ Status Binder::may_wait(Connection& peer, const shim::ImportRequest& wanted) {
 void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (auto may = may_wait(peer, body); !may) return peers_.fail(peer, request, may.error());
   const ImportId id = ++last_import_;
-  peer.imports.insert(id);  // first, so that its end finds whatever there was memory for
+  peer.imports.insert(id);  // first, so that the connection's end undoes all, even after a bad_alloc
   Import& import = imports_[id];
   import.client = &peer;
   import.request = request;
@@ -75,7 +75,7 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
   if (Connection* const server = registry_.server_of(import.wanted.name); server != nullptr) serve_waiting_of(*server);
 }
 
-/// Whether `peer` is the process that exports kNetworkName, and lives: only then nobody else can have its pid.
+/// Whether `peer` is the process that exports kNetworkName, and is alive: only then nobody else can have its pid.
 bool Binder::is_network_domain(const Connection& peer) const {
   const Connection* const network = registry_.server_of(shim::kNetworkName);
   if (network == nullptr || network->closing || network->peer.pid != peer.peer.pid ||
@@ -93,14 +93,14 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   loop_.cancel(import.timer);
   if (!import.deadline) return;
   auto wait = *import.deadline - Clock::now();
-  // Where the name is there it is only a matter of turns, each of which is bounded.
+  // If the name exists, the import only waits for its turn, and each turn is bounded.
   if (server != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
   const auto over = [this, id] { on_time_over(id); };
   import.timer = loop_.after(wait, over);
 }
 
-/// Its name, or the server of it, has gone. If it has time left it waits for the next server that exports the name, and
-/// this is true; else it is answered with `late`.
+/// Called when the name or its server has gone. If the import has time left, it waits for the next server that exports
+/// the name, and the result is true; else it is answered with `late`.
 bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
   if (import.deadline && *import.deadline <= Clock::now()) {
     answer_import(id, late);
@@ -130,7 +130,7 @@ void Binder::serve_waiting_of(Connection& server) {
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (asked && *asked == Asked::not_now) {
-      // Whatever it answers next shows that it reads, and brings us back.
+      // Its next answer shows that it reads, and makes us try again.
       if (server.binds.empty()) ask_again_soon(server);
       return;
     }
@@ -139,7 +139,7 @@ void Binder::serve_waiting_of(Connection& server) {
   }
 }
 
-/// For a server that has more to read than fits, and owes no answer.
+/// For a server that has not read what it was sent, and owes no answer that would make us try again.
 void Binder::ask_again_soon(Connection& server) {
   loop_.cancel(server.ask_again);
   server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
@@ -159,7 +159,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
     return fits.error();
   if (auto may = may_import(*import.client, name, &server); !may) return may.error();
 
-  // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.
+  // The server seems not to have read what it was sent before. That delays the import, but does not refuse it.
   if (!server.outbox.empty() || !peers_.room_in_flight(server, kBindFds)) return Asked::not_now;
 
   const uid_t user = import.client->peer.uid;
@@ -177,8 +177,8 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   bind.server = &server;
   bind.nonce = shim::make_nonce();
   bind.classes = exported.classes;
-  // The server, which gets the other end, has nothing to say on it: so the last to close this one, this process or the
-  // client, has nothing unread of the server's to wait for.
+  // The server, which gets the other end, must not send on it. So whoever closes this end last, this process or the
+  // client, finds nothing unread of the server's that could delay the close.
   if (::shutdown(bell->first.get(), SHUT_RD) != 0) return system_error("shutdown of a bell", errno);
   bind.client_bell = std::move(bell->first);
 
@@ -188,7 +188,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   ask.fds.push_back(std::move(*region));
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));
-  // What needs memory comes before the question is out.
+  // What needs memory must be done before the request is sent.
   EventLoop::TimerId timer;
   const auto take_back = [&] {
     loop_.cancel(timer);
@@ -249,13 +249,13 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   serve_waiting_of(peer);
 }
 
-/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: a
-/// client that waits for the name waits on, for the next server that exports it.
+/// The clerk has withdrawn the name, and its WithdrawRequest is on its way to us. That is no refusal: the import goes
+/// on waiting, for the next server that exports the name.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
   const Error withdrawn = error_of(Errc::name_unknown, [&] { return "'" + import.wanted.name + "' was withdrawn"; });
   end_bind(id, import);
   wait_on(id, import, withdrawn);
-  // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.
+  // Not at once: a server that gives this answer for ever, and keeps the name, must not keep us busy.
   ask_again_soon(server);
 }
 
@@ -266,7 +266,7 @@ void Binder::introduce(ImportId id, Import& import) {
   erase_import(id);
 }
 
-/// On failure the bell's end is closed: so the server learns that nobody comes.
+/// On failure the bell's end is closed: so the server learns that no client will come.
 Status Binder::send_its_half(Import& import) {
   Connection& client = *import.client;
   PendingBind& bind = *import.bind;
@@ -285,7 +285,7 @@ Status Binder::send_its_half(Import& import) {
   return peers_.send_with_fds(client, bound);
 }
 
-/// B10: an import's time is over: of waiting for its name, or its clerk's to answer.
+/// B10: the time is over: the import's to wait for its name, or the clerk's to answer.
 void Binder::on_time_over(ImportId id) {
   const auto found = imports_.find(id);
   if (found == imports_.end()) return;
@@ -333,7 +333,7 @@ void Binder::erase_import(ImportId id) {
   imports_.erase(id);
 }
 
-/// It waits no longer for its name, nor for its time to be over.
+/// Ends the wait for its name, and its timer.
 void Binder::leave_line(ImportId id, Import& import) {
   loop_.cancel(import.timer);
   Connection* const server = registry_.server_of(import.wanted.name);
@@ -368,7 +368,7 @@ void Binder::on_end(Connection& peer) noexcept {
   drop_imports(peer);
 }
 
-/// B15: the client is gone: nobody waits for these any more. Their servers may be asked by others instead.
+/// B15: the client is gone, and so are its imports. Their servers may be asked about other imports instead.
 void Binder::drop_imports(Connection& client) noexcept {
   while (!client.imports.empty()) {
     const ImportId id = *client.imports.begin();

@@ -18,7 +18,7 @@
 
 namespace lrpc::nameserver {
 
-/// What the nameserver holds of a binding between its BindRequest and its BindReply. Then it holds nothing.
+/// What the nameserver holds of a binding between its BindRequest and its BindReply. Afterwards it holds nothing.
 struct PendingBind {
   BindingId id = 0;
   Connection* server = nullptr;
@@ -54,11 +54,11 @@ class Binder {
   void on(Connection& peer, std::uint32_t request, const shim::BindReply& body);
   /// Imports that wait for the name join its server's line.
   void on_exported(Connection& server, const std::string& name);
-  /// Imports that still wait, behind others, came for a name that was there: now their own time counts, not their turn.
+  /// Imports of the name leave the server's line: from now on their own deadline counts, and no longer their turn.
   void on_withdrawn(Connection& server, const std::string& name);
-  /// Its imports go, and those that its clerk was being asked about wait again.
+  /// Ends the peer's imports. Those that its clerk was being asked about wait for their names again.
   void on_end(Connection& peer) noexcept;
-  /// What is still to be decided the new policy decides at once.
+  /// Applies the new policy to all waiting imports.
   void on_new_policy();
 
  private:

@@ -7,12 +7,12 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// The daemon's own: streams, loop, rings, log, policy, a bind that is being made.
+/// Descriptors of the daemon itself: streams, loop, rings, log, policy, a bind that is being made.
 constexpr std::uint64_t kOwn = 64;
-/// Sockets that wait to be closed aside have this part at most, or so many (kernel-shim's aside.h).
+/// Sockets that wait to be closed aside take at most this part of all, and at most so many (kernel-shim's aside.h).
 constexpr std::uint64_t kPartToClose = 8;
 constexpr std::uint64_t kMostToClose = 1024;
-/// Those that a thread is closing.
+/// The same for those that a thread is closing.
 constexpr std::uint64_t kPartBeingClosed = 16;
 constexpr std::uint64_t kMostBeingClosed = 64;
 /// Fewer connections than that are worth a warning: each server has one, and each client that imports.

@@ -1,4 +1,4 @@
-// What a daemon's descriptors are enough for.
+// Limits that fit the number of a daemon's descriptors.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace lrpc::nameserver {
 
 /// `limits` with fewer connections, binds and descriptors in flight if all of them at once would take more than
-/// `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
+/// `descriptors`: a nameserver without free descriptors can accept nobody, not even root.
 [[nodiscard]] Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept;
 
-/// What the administrator should know of `limits` that leave room for few; else nothing. `descriptors`: the limit that
-/// made them so.
+/// A warning for the administrator if `limits` allow few connections; otherwise empty. `descriptors`: the limit that
+/// caused this.
 [[nodiscard]] std::string few_descriptors(const Limits& limits, std::uint64_t descriptors);
 
 }  // namespace lrpc::nameserver

@@ -65,7 +65,7 @@ bool DaemonPolicy::Reload::on_signal() {
 }
 
 bool DaemonPolicy::Reload::on_answer() {
-  // All that has come: what take() holds already makes nothing readable.
+  // Take all answers that have come: those that take() has buffered do not make the socket readable.
   for (;;) {
     auto answer = reader->take();
     if (answer && !*answer) return true;

@@ -14,24 +14,24 @@
 
 namespace lrpc::nameserver {
 
-/// SIGHUP has the file read again, by another process. When that has answered, the new policy is in force, or the log
-/// says what is wrong with it and the old one stays.
+/// On SIGHUP another process reads the file again. After its answer the new policy is in force, or the log says what is
+/// wrong with it and the old one stays.
 class DaemonPolicy {
  public:
-  /// Reads `path`; if there is no such file and it need not exist, the default policy holds until there is one. Empty:
-  /// the default policy for good, and SIGHUP is none of its business. Forks (PolicyReader::start). Errors: what
-  /// load_policy_source() and FilePolicy::compile() say.
+  /// Reads `path`. If there is no such file and it need not exist, the default policy applies until there is one.
+  /// Empty: the default policy always applies, and SIGHUP is not handled. Forks (PolicyReader::start). Errors: those of
+  /// load_policy_source() and FilePolicy::compile().
   static Result<DaemonPolicy> open(const std::string& path, bool must_exist, ExportRule rule);
   DaemonPolicy(DaemonPolicy&&) = default;
   DaemonPolicy& operator=(DaemonPolicy&&) = delete;
 
-  /// Puts the policy, and what is to be watched, into the options, whose log is there. Must outlive the nameserver.
+  /// Sets the policy and the extra watches in the options, whose log must be set. Must outlive the nameserver.
   void apply_to(NameserverOptions& options);
-  /// Before the nameserver runs.
+  /// Call it before the nameserver runs.
   void change_policy_of(Nameserver& nameserver) { reload_->nameserver = &nameserver; }
 
  private:
-  /// What the event loop's handlers refer to: it stays where it is.
+  /// The event loop's handlers point to it, so it must not move.
   struct Reload {
     std::optional<PolicyReader> reader;
     UniqueFd signal;
@@ -41,15 +41,15 @@ class DaemonPolicy {
 
     bool on_signal();
     bool on_answer();
-    /// Puts what was read into force, or says why not; false if nothing will ever be read again.
+    /// Installs the policy that was read, or logs why not; false if nothing will ever be read again.
     bool install(Result<PolicySource> source);
-    /// Says so, and why.
+    /// Logs that the policy stays as it is, and why.
     void stays(const Error& why) const;
   };
 
   DaemonPolicy() : reload_(std::make_unique<Reload>()) {}
   std::shared_ptr<Policy> policy_;
-  std::string read_;  ///< What the log is to say first.
+  std::string read_;  ///< The first line for the log.
   std::unique_ptr<Reload> reload_;
 };
 

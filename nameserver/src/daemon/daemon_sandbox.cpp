@@ -11,10 +11,10 @@ namespace lrpc::nameserver {
 sandbox::Options sandbox_of_daemon(const std::string& socket_path) {
   using sandbox::Group;
   sandbox::Options options;
-  // No sockets: clients connect to the daemon. Rings: the loop's, restricted to polls.
+  // No new sockets: clients connect to the daemon. Rings: the loop's, restricted to polls.
   options.groups = {Group::descriptors, Group::messages,     Group::shared_memory, Group::peers,
                     Group::read_files,  Group::remove_files, Group::rings};
-  // No threads: it is one, but where peers can send it descriptors, which others have to close (shim::PeerSocket).
+  // No threads, except if peers can send descriptors, which other threads must close (shim::PeerSocket).
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!shim::refuse_descriptors(socket.get())) options.groups.push_back(Group::threads);
   // At its end it removes its socket, if that is still its own.

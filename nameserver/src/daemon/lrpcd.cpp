@@ -48,7 +48,7 @@ struct CommandLine {
 
 void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.version("lrpcd " LRPC_VERSION);
-  // An empty value is most often that of a variable that is not set: nothing else is to be done instead.
+  // An empty value most often comes from a variable that is not set: refuse it instead of using a default.
   program
       .option("--socket", line.options.socket_path,
               std::string("Listen here (default: ") + lrpc::shim::kWhereSocketsAre + ")")
@@ -124,7 +124,7 @@ lrpc::UniqueFd take_signals() {
   return lrpc::UniqueFd(::signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-/// The load from /proc, with the processors' idle time by the scheduler's own word where eBPF can be had.
+/// Takes the load from /proc, and the processors' idle time from the scheduler if eBPF is available.
 void watch_processors(NameserverOptions& options) {
   auto watch = lrpc::shim::ProcessorWatch::attach();
   auto load = lrpc::nameserver::proc_machine_load();
@@ -145,7 +145,7 @@ std::string socket_of(const CommandLine& line) {
   return line.options.socket_path.empty() ? lrpc::shim::nameserver_sockets().front() : line.options.socket_path;
 }
 
-/// The system's daemon has the system's policy.
+/// A daemon at the system's socket uses the system's policy.
 void find_policy(CommandLine& line) {
   if (!line.policy.empty() || socket_of(line) != lrpc::shim::kSystemSocket) return;
   line.policy = lrpc::nameserver::kSystemPolicy;
@@ -182,7 +182,7 @@ int serve(CommandLine& line) {
   auto nameserver = Nameserver::open(line.options);
   if (nameserver.code() == lrpc::Errc::call_cancelled) return 0;
   if (!nameserver) {
-    // A user who has not said where, and may not listen at the system's socket.
+    // The user has named no socket, and may not listen at the system's.
     const bool elsewhere = nameserver.code() == lrpc::Errc::system_error && line.options.socket_path.empty() &&
                            socket_of(line) == lrpc::shim::kSystemSocket;
     return complain(nameserver.error().message() +

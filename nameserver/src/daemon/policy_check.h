@@ -1,4 +1,4 @@
-// lrpcd --check-policy: is it right, what does it say, and what would it decide?
+// lrpcd --check-policy: checks a policy, prints what it says, or what it would decide.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace lrpc::nameserver {
 struct PolicyQuestion {
   std::string file;
   ExportRule export_rule = ExportRule::own_user;
-  std::string as;                    ///< A user, by name or number; empty: the user that asks.
-  std::string daemon_user;           ///< The same: as which lrpcd runs.
+  std::string as;                    ///< A user, by name or number; empty: the calling user.
+  std::string daemon_user;           ///< The same: the user that lrpcd runs as.
   std::vector<std::string> exports;  ///< Names: may that user export them?
   std::vector<std::string> imports;
 };

@@ -14,7 +14,7 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// What the answer begins with: 'P' and an encoded source, or 'E' and an error's text.
+/// An answer begins with 'P' and an encoded source, or with 'E' and an error's text.
 constexpr char kPolicy = 'P';
 constexpr char kError = 'E';
 constexpr std::size_t kLongestAnswer = 8U << 20;
@@ -41,7 +41,7 @@ Error gone() {
   return {Errc::peer_gone, "the process that reads the policy is gone; restart lrpcd to have it read again"};
 }
 
-/// Of what lrpcd has, this process keeps its end of the pair alone. Signals for the whole group are lrpcd's to obey.
+/// Of lrpcd's descriptors, this process keeps only its end of the pair. It ignores signals for the whole process group.
 [[noreturn]] void read_on_request(int socket, const std::string& path) {
   ::prctl(PR_SET_NAME, "lrpcd-policy");
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also in the middle of a look-up
@@ -74,7 +74,7 @@ Result<PolicyReader> PolicyReader::start(const std::string& path) {
 }
 
 Status PolicyReader::ask() {
-  // A full queue has requests enough.
+  // If the queue is full, requests are pending already.
   if (::write(socket_.get(), "?", 1) == 1 || errno == EAGAIN) return {};
   return gone();
 }

@@ -1,4 +1,4 @@
-// A process that reads the policy on behalf of lrpcd, which can open no files once it has shut itself in. It knows no
+// A process that reads the policy on behalf of lrpcd, which can open no files in its sandbox. It has no contact with
 // peers, and lrpcd never waits for it: looking users up can take long.
 #pragma once
 
@@ -11,23 +11,23 @@
 
 namespace lrpc::nameserver {
 
-/// One thread's. The process ends with the object, or with the process that has it; nobody waits for it: lrpcd may
-/// neither signal nor reap when it has shut itself in.
+/// For one thread. The process ends with this object, or with the process that owns it. Nobody reaps it: in its sandbox
+/// lrpcd may neither signal nor wait for a process.
 class PolicyReader {
  public:
-  /// Forks: before there are threads, and descriptors that nobody else is to have.
+  /// Forks. Call it before there are threads, or descriptors that no other process may have.
   static Result<PolicyReader> start(const std::string& path);
   PolicyReader(PolicyReader&&) noexcept = default;
   PolicyReader& operator=(PolicyReader&&) = delete;
 
-  /// Asks for the file as it is now. Asked again before the answer has come, it may answer once. Error:
-  /// peer_gone, if no answer will ever come.
+  /// Asks for the file as it is now. Several requests before the answer may get only one answer. Error: peer_gone, if
+  /// no answer will ever come.
   Status ask();
   /// Readable when there is something to take().
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
-  /// The next answer: what load_policy_source() returned there; none if it has not come wholly yet. To be called until
-  /// there is none: fd() does not become readable again for what is here already. peer_gone: no answer will ever come.
-  /// Does not block.
+  /// The next answer: what load_policy_source() returned in that process; none if it has not arrived completely. Call
+  /// it until there is none: fd() does not become readable again for buffered answers. peer_gone: no answer will ever
+  /// come. Does not block.
   Result<std::optional<PolicySource>> take();
 
  private:
