@@ -16,8 +16,8 @@
 
 namespace lrpc::nameserver {
 
-/// Each tick it gets the counters of every server, the processor time that the kernel measured for it, and the machine's
-/// load. The rules:
+/// Each tick it gets the counters of every server, the processor time that the kernel measured for it, and the load of
+/// the machine. The rules:
 ///
 /// - A poller occupies a processor, and so does its caller. Callers show as load; so a new poller needs a processor
 ///   that has been mostly idle in the last ticks, and at least one processor has no poller.

@@ -23,7 +23,7 @@ class EpollLoop final : public EventLoop {
   Status arm(WatchId id, Watch& watch) override { return control(EPOLL_CTL_ADD, id, watch); }
   Status rearm(WatchId id, Watch& watch) override { return control(EPOLL_CTL_MOD, id, watch); }
   void disarm(WatchId /*id*/, Watch& watch) noexcept override {
-    // It can only fail for a descriptor that is not there, and then there is nothing to hear from it.
+    // It fails only if the descriptor is not open, and then no event comes from it.
     epoll_event ignored{};
     (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.fd, &ignored);
   }
@@ -34,7 +34,7 @@ class EpollLoop final : public EventLoop {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now()).count();
       wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
     }
-    // What waits in line is ready still, and would fill a short list each time.
+    // Watches that wait for their turn are still ready, and would fill a short list each time.
     std::array<epoll_event, 1024> ready;
     const std::size_t most = std::min(ready.size(), events.capacity() - events.size());
     const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(most), wait_ms);

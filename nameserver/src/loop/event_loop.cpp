@@ -15,11 +15,11 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// Of one look at what is ready. The next one finds the others.
+/// The most events of one wait(). The next one finds the others.
 constexpr std::size_t kMostEvents = 1024;
-/// Between two looks at what is ready, while there are turns to be taken: a look costs as much as some turns.
+/// How long turns are taken before the next wait(), which costs as much as some turns.
 constexpr std::chrono::milliseconds kTurns{1};
-/// A timer that had no memory is tried again after this.
+/// A timer whose handler had no memory fires again after this.
 constexpr std::chrono::milliseconds kMemoryPause{10};
 
 }  // namespace
@@ -101,7 +101,7 @@ Status EventLoop::run() {
   Status status;
   while (status && !stopped_) {
     events_.clear();
-    const auto next = next_round();  // also while turns wait: what is to be closed aside is tried again
+    const auto next = next_round();  // also while turns wait: it retries what is to be closed aside
     const auto now = Clock::now();
     const bool idle = !turns_.any();
     status = wait(idle ? next : now, events_);
@@ -124,7 +124,7 @@ Result<bool> EventLoop::step() {
 
 void EventLoop::stop() noexcept {
   const std::uint64_t one = 1;
-  // Only a full counter can refuse it, and then the loop is already being told.
+  // The write fails only if the counter is full, and then the loop is already being stopped.
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
 }
 
@@ -140,8 +140,8 @@ void EventLoop::line_up(const std::vector<Event>& events) noexcept {
   }
 }
 
-/// Each user's first in line, one after the other, and again, until nobody waits or the time has come. The next look
-/// goes on where this one ends.
+/// Calls the handler of each user's first waiting watch in turn, and again, until none waits or `until` has come. The
+/// next call continues where this one ends.
 Status EventLoop::take_turns(Clock::time_point until) {
   while (turns_.any() && !stopped_) {
     if (auto status = take_turn(); !status) return status;
@@ -152,7 +152,7 @@ Status EventLoop::take_turns(Clock::time_point until) {
 
 Status EventLoop::take_turn() {
   const auto watch = turns_.take()->member;                       // keeps the handler alive while it forgets itself
-  (void)as_memory_allows([&] { watch->handler(watch->ready); });  // so much for this event
+  (void)as_memory_allows([&] { watch->handler(watch->ready); });  // a bad_alloc ends this event
   return find(watch->id) != nullptr ? handled(watch->id, *watch) : Status();
 }
 
@@ -161,7 +161,7 @@ std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexce
   return std::max(timers_.begin()->first.when, no_timer_before_);
 }
 
-/// Sooner if something waits to be closed aside that has no thread yet: the loop itself may be all that happens here.
+/// The next timer, or sooner if something to be closed aside has no thread yet: nothing else may wake this process.
 std::optional<EventLoop::Clock::time_point> EventLoop::next_round() const noexcept {
   const auto timer = next_timer();
   if (!shim::close_aside_again()) return timer;
@@ -169,9 +169,9 @@ std::optional<EventLoop::Clock::time_point> EventLoop::next_round() const noexce
   return timer ? std::min(*timer, again) : again;
 }
 
-/// Whether there were any.
+/// Returns whether any timer fired.
 bool EventLoop::fire_timers() {
-  // Those of now only: a handler that sets a timer for at once must not keep the descriptors waiting.
+  // Only timers set before now: a handler that sets a timer for at once must not keep the descriptors waiting.
   const auto now = Clock::now();
   if (now < no_timer_before_) return false;
   const std::uint64_t last = last_timer_;
@@ -184,7 +184,7 @@ bool EventLoop::fire_timers() {
     try {
       timer.mapped()();
     } catch (const std::bad_alloc&) {
-      // Nothing else may ever come back to what it was for. It is the same timer still, and can be cancelled.
+      // Fire it again, because nothing else may ever do its work. It keeps its id, and so can be cancelled.
       timers_.insert(std::move(timer));
       no_timer_before_ = now + kMemoryPause;
     }

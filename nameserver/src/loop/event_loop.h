@@ -20,7 +20,7 @@
 
 namespace lrpc::nameserver {
 
-/// What a handler wants to hear about. Hang-ups it hears of in any case.
+/// The events for which a handler is called. It is called for hang-ups in any case.
 struct Interest {
   bool readable = false;
   bool writable = false;
@@ -33,14 +33,15 @@ struct Readiness {
   bool hung_up = false;
 };
 
-/// Level-triggered: a handler that leaves something undone is called again. Not thread-safe but for stop(): everything
+/// Level-triggered: a handler that leaves something undone is called again. Not thread-safe except stop(): everything
 /// else happens before run() or inside handlers. Handlers may watch and forget anything, themselves included.
 ///
-/// Users take turns, with one event at a time: however many of one user's descriptors are ready, one of another user's
-/// waits for one handler of each user, and for a millisecond until it is seen.
+/// Users take turns, with one event each: however many of one user's descriptors are ready, another user's descriptor
+/// waits for at most one handler of each user, after a millisecond at most until its readiness is noticed.
 ///
-/// A handler may throw std::bad_alloc, and the loop goes on: what it left undone is its own matter, but a timer's comes
-/// again soon. watch(), change() and after() throw it, too, and have then done nothing; the others need no memory.
+/// A handler may throw std::bad_alloc, and the loop goes on. A timer's handler is then called again soon; another
+/// handler must itself see to what it left undone. watch(), change() and after() throw it, too, and have then done
+/// nothing; the others need no memory.
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -61,12 +62,12 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
   virtual ~EventLoop() = default;
 
-  /// Whose turn it is. None: the loop's own user, beside all others.
+  /// The user in whose turn a handler is called. None: the loop itself, which takes turns with the users.
   using User = std::optional<uid_t>;
   /// Calls `handler` whenever `fd` is ready and `whose` turn comes. The fd stays the caller's: forget() before closing
   /// it.
   Result<WatchId> watch(int fd, Interest interest, Handler handler, User whose = {});
-  /// Changes what is heard about. Unknown ids are ignored.
+  /// Changes the events of a watch. Unknown ids are ignored.
   Status change(WatchId id, Interest interest);
   /// No call comes after this, not even for readiness already seen. Unknown ids are ignored.
   void forget(WatchId id);
@@ -96,7 +97,7 @@ class EventLoop {
     // The back end's own.
     std::uint64_t token = 0;
     bool heard = false;
-    Readiness ready{};  ///< For what it waits to be called.
+    Readiness ready{};  ///< The readiness with which its handler will be called.
   };
   struct Event {
     WatchId id = 0;
@@ -110,8 +111,8 @@ class EventLoop {
   virtual Status rearm(WatchId id, Watch& watch) = 0;  ///< The interest has changed.
   virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
   virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
-  /// Blocks until something is ready or the time has come, and appends what is ready, as far as there is room reserved:
-  /// what is left is seen at the next look. What is appended may wait in line already.
+  /// Blocks until something is ready or `until` has come, and appends what is ready, as far as `events` has reserved
+  /// room; the next call finds the rest. A watch that it appends may already wait for its turn.
   virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
   virtual void quiesce() noexcept {}
 
@@ -130,11 +131,11 @@ class EventLoop {
   std::unordered_map<WatchId, Turns::Place> watches_;
   Turns turns_;
   std::map<TimerId, std::function<void()>> timers_;
-  std::vector<Event> events_;  ///< That the last look has found.
+  std::vector<Event> events_;  ///< Found by the last wait().
   WatchId last_watch_ = 0;
   std::uint64_t last_timer_ = 0;
-  Clock::time_point no_timer_before_{};  ///< One has had no memory.
-  Clock::duration idle_{};               ///< For so long run() has waited with nothing to do.
+  Clock::time_point no_timer_before_{};  ///< Set when a timer's handler had no memory.
+  Clock::duration idle_{};               ///< How long run() has waited with nothing to do.
   UniqueFd stop_event_;
   bool stopped_ = false;
 };

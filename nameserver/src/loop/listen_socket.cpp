@@ -22,9 +22,9 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// Connections that the kernel keeps until they are accepted; others wait to connect. While users fill the queue a
-/// newcomer waits for all before it, and where it is shorter, longer for a place in it: of 512, 1024 and 4096 this has
-/// the best worst import in `lrpc-bench hostile`.
+/// How many connections the kernel queues until they are accepted; further clients wait to connect. While users fill
+/// the queue, a newcomer waits for all connections before it; with a shorter queue it waits longer for a place in it.
+/// Of 512, 1024 and 4096 this has the best worst-case import in `lrpc-bench hostile`.
 constexpr int kLongestQueue = 1024;
 
 Result<sockaddr_un> address_of(const std::string& path) {
@@ -64,8 +64,8 @@ bool told_to_stop(int stop_fd) {
 
 Error stopped(const std::string& path) { return {Errc::call_cancelled, "told to stop while it waited for " + path}; }
 
-/// Keeps two nameservers that start at the same moment from replacing each other's socket. It is the lock of a file
-/// that only they can open: the directory itself can be locked by everybody who may read it.
+/// Keeps two nameservers that start at the same moment from replacing each other's socket. It locks a file that only
+/// they can open: the directory itself can be locked by everybody who may read it.
 class StartLock {
  public:
   static Result<StartLock> take(const std::string& path, int stop_fd) {
@@ -80,7 +80,8 @@ class StartLock {
   }
   StartLock(StartLock&&) noexcept = default;
   StartLock& operator=(StartLock&&) = delete;
-  /// The file goes before its lock is released: a process that waits for the lock then sees that the file is another.
+  /// Removes the file before the lock is released: a process that waits for the lock then sees that the file is
+  /// another.
   ~StartLock() {
     if (file_) (void)::unlink(name_.c_str());
   }
@@ -88,7 +89,7 @@ class StartLock {
  private:
   explicit StartLock(std::string name) noexcept : name_(std::move(name)) {}
 
-  /// False: somebody else has it.
+  /// False: another process holds the lock.
   Result<bool> try_once() {
     UniqueFd file(::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
     struct stat opened {};
@@ -101,7 +102,7 @@ class StartLock {
     }
     struct stat there {};
     if (::lstat(name_.c_str(), &there) != 0 || there.st_dev != opened.st_dev || there.st_ino != opened.st_ino)
-      return false;  // that was the file of one who has just started
+      return false;  // the lock file of a nameserver that has just started
     file_ = std::move(file);
     return true;
   }
@@ -120,19 +121,19 @@ int connect_to(const sockaddr_un& address, UniqueFd& socket) {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// How long to wait for a nameserver that has been killed to be gone, and for one that lives to say so.
+/// How long to wait until a killed nameserver is gone, or until a living one answers.
 constexpr std::chrono::seconds kDyingTime{2};
 
-/// Whether a nameserver at the other end lives: it answers. False as soon as its process is dead, which its socket may
-/// outlive (the kernel takes its io_uring down later), or as soon as it hangs up, as a dying one does. Unset if nothing
-/// of that happens by `until`, or before `stop_fd` is readable.
+/// Whether the nameserver at the other end is alive: true if it answers; false as soon as its process is dead or it
+/// hangs up (the socket may outlive the process, because the kernel takes its io_uring down later). Unset if neither
+/// happens by `until`, or before `stop_fd` is readable.
 std::optional<bool> lives(int socket, Clock::time_point until, int stop_fd) {
   const auto pidfd = shim::peer_pidfd(socket);
   if (pidfd.code() == Errc::peer_gone) return false;
   if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, kDoNotWait)) return false;
   for (;;) {
     pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}, {stop_fd, POLLIN, 0}};
-    // A look even when the time is over: the answer may have come while this process was kept from running.
+    // Poll even when the time is over: the answer may have come while this process was kept from running.
     const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()), 0ms);
     if (::poll(fds, 3, static_cast<int>(left.count())) <= 0) {
       if (left == 0ms) return std::nullopt;
@@ -203,8 +204,8 @@ Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode, int stop_
   made.device_ = found.st_dev;
   made.inode_ = found.st_ino;
   if (::chmod(made.path_.c_str(), mode) != 0) return system_error("chmod " + made.path_, errno);
-  // No message to a nameserver carries descriptors. Sockets that are accepted inherit this; where the kernel cannot
-  // refuse them, they are never received.
+  // No message to a nameserver carries descriptors. Accepted sockets inherit this setting; if the kernel cannot refuse
+  // descriptors, they are never received.
   if (shim::refuse_descriptors(made.fd())) made.made_ = shim::PeerSocket::Made::refusing;
   if (::listen(made.fd(), kLongestQueue) != 0) return system_error("listen", errno);
   return made;
@@ -217,7 +218,7 @@ ListenSocket::~ListenSocket() {
   turn_away_backlog();
 }
 
-/// A client that has connected and was not accepted may have sent something that is slow to close.
+/// Accepts and closes clients that were not accepted before: they may have sent something that is slow to close.
 void ListenSocket::turn_away_backlog() noexcept {
   (void)::shutdown(fd(), SHUT_RDWR);  // nobody is added
   int err = 0;

@@ -14,11 +14,10 @@ namespace lrpc::nameserver {
 /// A listening, non-blocking SEQPACKET socket, and its file as long as the object lives. Move-only.
 class ListenSocket {
  public:
-  /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. A socket that
-  /// nobody listens on any more is replaced. name_taken if somebody does; the text says who. Blocks while another one
-  /// starts there, and while a nameserver there is dying, or does not say that it lives: two seconds at most for each.
-  /// Meanwhile there is a file beside the socket, `path`.lock. call_cancelled: `stop_fd` (-1: none) was readable
-  /// meanwhile.
+  /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. Replaces a socket
+  /// that nobody listens on. name_taken: somebody listens; the text says who. call_cancelled: `stop_fd` (-1: none) has
+  /// become readable. Blocks while another nameserver starts there, and while one there is dying or does not answer:
+  /// two seconds at most for each. Meanwhile the file `path`.lock exists.
   static Result<ListenSocket> open(std::string path, mode_t mode, int stop_fd = -1);
 
   ListenSocket(ListenSocket&& other) noexcept = default;
@@ -28,7 +27,7 @@ class ListenSocket {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// What the sockets that it accepts are.
+  /// How the sockets that it accepts are made.
   [[nodiscard]] shim::PeerSocket::Made made() const noexcept { return made_; }
 
  private:

@@ -1,4 +1,4 @@
-// What may fail for want of memory, and what the nameserver does then: one thing less, and it goes on.
+// Handles failed allocations: the nameserver gives one operation up, and goes on.
 #pragma once
 
 #include <new>
@@ -9,7 +9,8 @@
 
 namespace lrpc::nameserver {
 
-/// What `act` returns (a Status, or a Result; of one that returns nothing a Status). limit_reached: it has no memory.
+/// Returns what `act` returns (a Status, or a Result; if it returns nothing, a Status), or limit_reached if there is no
+/// memory.
 template <class Act>
 auto as_memory_allows(const Act& act) -> std::conditional_t<std::is_void_v<decltype(act())>, Status, decltype(act())> {
   try {
@@ -24,7 +25,7 @@ auto as_memory_allows(const Act& act) -> std::conditional_t<std::is_void_v<declt
   }
 }
 
-/// With the text that `text` makes, or with none if there is no memory for it: the code says as much.
+/// An error with the text that `text` makes, or without a text if there is no memory for it.
 template <class Text>
 Error error_of(Errc code, const Text& text) noexcept {
   Error made{code, {}};

@@ -1,8 +1,8 @@
 // The event loop on io_uring: one IORING_OP_POLL_ADD a watch, armed afresh after each event.
 //
 // One-shot and not multishot: a poll that is added looks at the descriptor at once, so a handler that leaves something
-// unread is called again, just as with level-triggered epoll. Arming costs no system call of its own: it rides on the
-// io_uring_enter that waits. The ring is restricted to adding and removing polls before it is enabled.
+// unread is called again, just as with level-triggered epoll. Arming costs no system call of its own: it is submitted
+// by the io_uring_enter that waits. The ring is restricted to adding and removing polls before it is enabled.
 #include <liburing.h>
 #include <poll.h>
 
@@ -58,7 +58,7 @@ class UringLoop final : public EventLoop {
     return {};
   }
   Status rearm(WatchId id, Watch& watch) override {
-    if (watch.heard) return {};  // handled() comes
+    if (watch.heard) return {};  // handled() will arm it
     const std::uint64_t before = watch.token;
     auto armed = arm(id, watch);
     remove_poll(before);
@@ -70,7 +70,7 @@ class UringLoop final : public EventLoop {
     watch.token = kNoToken;
     watch.heard = false;
   }
-  /// With the token of the poll that has completed, which needs no memory.
+  /// Arms it with the token of the poll that has completed, which needs no memory.
   Status handled(WatchId id, Watch& watch) override {
     if (watch.heard) unsent_.push_back({watch.token, id});
     watch.heard = false;
@@ -114,14 +114,14 @@ class UringLoop final : public EventLoop {
     WatchId id = 0;  ///< 0: remove the poll.
   };
 
-  /// For one more poll, and for all that may be to be sent of the others: that they are removed, or armed afresh and
-  /// then removed.
+  /// For one more poll, and for all that the other polls may still submit: a removal, or a new poll and its removal.
   void make_room() {
     const std::size_t wanted = unsent_.size() + 2 * armed_.size() + 2;
     if (unsent_.capacity() < wanted) unsent_.reserve(2 * wanted);
   }
 
-  /// The poll in the kernel holds a reference to the file: it must go, or the peer would never see the socket close.
+  /// The poll in the kernel holds a reference to the file: without its removal the peer would never see the socket
+  /// close.
   void remove_poll(std::uint64_t token) noexcept {
     if (token != kNoToken && armed_.erase(token) != 0) unsent_.push_back({token, 0});
   }
@@ -165,7 +165,7 @@ class UringLoop final : public EventLoop {
   /// Every submission completes exactly once: polls by readiness, by an error or by their removal.
   void take_completions(std::vector<Event>& events) {
     io_uring_cqe* entry = nullptr;
-    // At the end of the loop nobody hears of anything, and there is no room.
+    // In quiesce(), where armed_ is empty, all events are dropped, so they need no room.
     while ((armed_.empty() || events.size() < events.capacity()) && ::io_uring_peek_cqe(&ring_, &entry) == 0) {
       const std::uint64_t token = ::io_uring_cqe_get_data64(entry);
       const int result = entry->res;

@@ -27,15 +27,15 @@ struct Connection {
   std::uint32_t serial = 0;
   shim::PeerSocket socket;
   std::weak_ptr<const void> open;  ///< Expired when the socket is closed.
-  Peer peer;                       ///< Of its groups kMostGroupsKept at most: a policy gets a WholePeer.
+  Peer peer;                       ///< With kMostGroupsKept of its groups at most: a policy gets a WholePeer.
   EventLoop::WatchId watch = 0;
-  std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
-  std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
+  std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty, nothing is received.
+  std::size_t fds_in_flight = 0;           ///< At most so many of those sent has the peer not read yet.
   Unread unread;
-  bool closing = false;  ///< Nothing is sent or heard any more; Peers::reap() frees it.
+  bool closing = false;  ///< Nothing is sent or received any more; Peers::reap() frees it.
 
-  // As a server, used by Registry. The pidfd is there from the first export on: a socket lives on in a forked child, a
-  // name must not.
+  // As a server, used by Registry. The pidfd exists from the first export on: a forked child may keep the socket open,
+  // but the name must end with the process.
   UniqueFd pidfd;
   EventLoop::WatchId death_watch = 0;
   std::map<ExportId, std::string> exports;
@@ -52,11 +52,12 @@ struct Connection {
   std::set<ImportId> imports;  ///< Those that have no answer yet.
 };
 
-/// As many as servers are told of, and one more: so that those are told that there are more.
+/// One more than servers are told of, so that it is known that there are more.
 inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
 
-/// A connection's peer with all its groups. Many groups (up to 65,536, 256 KiB) are not kept for each connection, which
-/// no quota would count: the kernel, which keeps them with the socket, is asked again. Throws std::bad_alloc.
+/// A connection's peer with all its groups. A connection keeps only some of many groups (up to 65,536, 256 KiB),
+/// because no quota counts that memory. The rest is read again from the kernel, which keeps it with the socket. Throws
+/// std::bad_alloc.
 class WholePeer {
  public:
   explicit WholePeer(const Connection& connection) : kept_(connection.peer) {

@@ -45,7 +45,7 @@ void EndedSockets::give_back_read() {
   std::erase_if(unread_, [this](LeftUnread& one) {
     if (unread_bytes(one.socket.get()) > 0) return false;
     one.socket.reset();
-    if (!one.open.expired()) {  // something is to be waited for: it counts again
+    if (!one.open.expired()) {  // the close must wait for something: the connection counts again
       accounts_.take(one.user, Quota::connections);
       closing_.emplace_back(one.user, one.open);
     }

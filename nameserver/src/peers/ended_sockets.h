@@ -15,37 +15,38 @@
 
 namespace lrpc::nameserver {
 
-/// Bytes that the peer has not read yet; as good as none if the kernel does not say.
+/// Bytes that the peer has not read yet; 0 if the kernel does not say.
 std::uint64_t unread_bytes(int socket) noexcept;
 
-/// Room in `vector` for so many, and for more each time that there is not enough.
+/// Makes room in `vector` for `wanted` elements, and for as many more if there is not enough.
 template <class T>
 void make_room(std::vector<T>& vector, std::size_t wanted) {
   if (vector.capacity() < wanted) vector.reserve(2 * wanted);
 }
 
-/// A connection counts until its socket is closed, which can wait for its peer, on another thread, or until a newcomer
-/// needs its place. If its peer has not read all descriptors, the socket is kept, and those count in place of the
-/// connection until they are read or the peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
+/// A connection counts against its user until its socket is closed, which may have to wait for the peer on another
+/// thread, or until a newcomer needs its place. If its peer has not read all descriptors, the socket is kept, and the
+/// descriptors count in place of the connection until they are read or the peer's end is closed, as Linux counts them.
+/// Not thread-safe: on the event loop's thread.
 class EndedSockets {
  public:
   explicit EndedSockets(UserAccounts& accounts) noexcept : accounts_(accounts) {}
 
-  /// There is memory for the end of so many connections: what follows needs none.
+  /// Reserves memory for the end of so many connections: the functions below need none.
   void make_room_for(std::size_t connections) {
     make_room(unread_, unread_.size() + connections);
     make_room(closing_, closing_.size() + unread_.size() + connections);
     make_room(uncounted_, kMostUncounted);
   }
-  /// The connection ends: takes over what it counts for, and its socket if it has descriptors in flight. Their number
-  /// must be that of now. Else the socket is closed with the connection.
+  /// Called when a connection ends: takes over what it counts for and, if it has descriptors in flight, its socket;
+  /// otherwise the socket is closed with the connection. fds_in_flight must be up to date.
   void take(Connection& peer);
-  /// Some may have been closed since.
+  /// Gives back the places of connections whose sockets have been closed since.
   void give_back_closed();
-  /// One of those that are being closed counts against its user no more: somebody else needs the room now. False: the
-  /// user has none, or as many as may be so are not closed yet.
+  /// Stops counting one of the user's sockets that are being closed, because somebody else needs the place now. False:
+  /// the user has none, or kMostUncounted of them are not closed yet.
   [[nodiscard]] bool count_one_less(uid_t user) noexcept;
-  /// Some may have been read since.
+  /// Gives back descriptors that have been read since.
   void give_back_read();
   [[nodiscard]] bool any_unread() const noexcept { return !unread_.empty(); }
 

@@ -20,20 +20,20 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Accepted in one turn: so many, and more for as long as the turns of others have taken since the last one, so that
-/// those who come get half of the time at least; but not for longer than this.
+/// How many connections are accepted in one turn, and more for as long as others' turns have taken since the last one:
+/// so newcomers get at least half of the time, but not longer than kLongestAccepting.
 constexpr int kAcceptedPerTurn = 64;
 constexpr milliseconds kLongestAccepting{50};
-/// Fewer where it takes threads to close them, for those need their turns, too.
+/// The limit if threads must close them, because those threads need processor time, too.
 constexpr int kClosedAsidePerTurn = 256;
 constexpr milliseconds kAcceptPause{100};
-/// Of a clerk: each takes some 0.1 ms, with the question about the next import that waits.
+/// BindReplies of a clerk: each takes some 0.1 ms, with the BindRequest for the next import that waits.
 constexpr std::size_t kAnswersPerTurn = 8;
-/// Between two looks for messages that are not read. There are looks only while there are such messages.
+/// The longest time between two checks for unread messages. There are checks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
 
-/// What the loss of a connection costs its user, the least first: one that was not read at the last look, an idle one,
-/// one with imports, a server. Of those that cost the same the youngest.
+/// What the loss of a connection costs its user. In ascending order: one with unread messages at the last check, an
+/// idle one, one with imports, a server's. Of those that cost the same, the youngest first.
 auto cost(const Connection& one) {
   int kind = 3;
   if (one.unread.any()) {
@@ -78,14 +78,14 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
   return found != connections_.end() ? found->second.get() : nullptr;
 }
 
-// ---- They come ----
+// ---- Accepting ----
 
 void Peers::accept_peers() {
   const int most = listener_.made() == shim::PeerSocket::Made::refusing ? INT_MAX : kClosedAsidePerTurn;
   const auto begun = loop_.busy_time();
   const auto until = begun + std::min<EventLoop::Clock::duration>(begun - last_accepting_, kLongestAccepting);
   for (int i = 0; i < most && (i < kAcceptedPerTurn || loop_.busy_time() < until); ++i) {
-    // Whatever becomes of it: the client may have sent something by now that is slow to close.
+    // A PeerSocket in any case: the client may have sent something by now that is slow to close.
     shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
                             listener_.made(), {});
     if (socket) {
@@ -101,7 +101,8 @@ void Peers::accept_peers() {
   }
 }
 
-/// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
+/// Stops accepting for a while: a connection that cannot be accepted (no descriptors, no memory) would keep the loop
+/// busy.
 void Peers::pause_accepting() {
   loop_.cancel(accept_pause_);
   accept_pause_ = loop_.after(kAcceptPause, [this] {  // before anything else: without it nobody would ever be accepted
@@ -146,12 +147,11 @@ void Peers::admit(shim::PeerSocket socket) {
     connections_.erase(put);
     throw;
   }
-  // A client that connects has a question, and has most often sent it by now: that saves a turn of the loop.
+  // A client has most often sent its first request by now: to receive it at once saves a turn of the loop.
   on_ready(serial, {.readable = true});
 }
 
-/// The connection is heard and counted. False: it cannot be. What its end needs is there, too: that has to do without
-/// memory.
+/// Watches and counts the connection. False: that fails. Also reserves the memory for its end, which must not allocate.
 bool Peers::set_up(Connection& peer) {
   make_room(doomed_, connections_.size());
   ended_.make_room_for(connections_.size());
@@ -173,8 +173,9 @@ Status Peers::room_for_one_more(const shim::Credentials& who) {
   return room;
 }
 
-/// A newcomer whose user has less than its share gets a connection of the user who has the most. Libraries connect
-/// again by themselves, so that little is lost; names may be, to a server that may export them and is faster.
+/// Ends a connection of the user that has the most, for a newcomer whose user has less than its share. Libraries
+/// reconnect by themselves, so that little is lost; but a server's names may go to another server that may export them
+/// and is faster.
 bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
   if (!user) return false;
@@ -200,7 +201,7 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   return true;
 }
 
-// ---- They are heard ----
+// ---- Receiving ----
 
 void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
   Connection* const found = find(serial);
@@ -214,7 +215,8 @@ void Peers::hear(Connection& peer, Readiness readiness) {
   // A peer that will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
-  // One message a turn: to look in vain for a second costs as much as the turn. But others wait for a clerk's answers.
+  // One message a turn: to try in vain for a second costs as much as a turn. More of a clerk, for whose answers others
+  // wait.
   std::size_t most = std::clamp(peer.binds.size(), std::size_t{1}, kAnswersPerTurn);
   for (; most > 0 && !peer.closing && peer.outbox.empty(); --most) {
     auto message = shim::receive_message(peer.socket.get(), milliseconds(0), shim::Attachments::none);
@@ -226,7 +228,7 @@ void Peers::hear(Connection& peer, Readiness readiness) {
   }
 }
 
-// ---- They are answered ----
+// ---- Sending ----
 
 void Peers::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   if (peer.closing) return;
@@ -301,7 +303,7 @@ void Peers::look_for_unread_soon() {
   if (unread_look_.serial == 0) set_unread_look();
 }
 
-/// Without memory for the next one the last one fires again.
+/// If there is no memory for the next timer, the last one fires again.
 void Peers::set_unread_look() {
   const milliseconds pause = std::min(kLongestLook, options_.unread_timeout / 4);
   unread_look_ = loop_.after(std::max(pause, milliseconds(1)), [this] {
@@ -312,7 +314,7 @@ void Peers::set_unread_look() {
   });
 }
 
-/// Whether there is any.
+/// Checks all connections. Returns whether any has unread messages.
 bool Peers::look_for_unread() {
   ended_.give_back_read();
   bool any = ended_.any_unread();
@@ -331,7 +333,7 @@ bool Peers::look_for_unread() {
   return any;
 }
 
-// ---- They go ----
+// ---- Ending ----
 
 void Peers::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
   if (peer.closing) return;
@@ -347,7 +349,7 @@ void Peers::doom(Connection& peer) {
   doomed_.push_back(&peer);
 }
 
-/// The loop calls nobody about it any more.
+/// The loop calls no handler for it any more.
 void Peers::leave_alone(Connection& peer) {
   loop_.forget(peer.watch);
   loop_.forget(peer.death_watch);
@@ -365,7 +367,7 @@ void Peers::reap() {
     connections_.erase(peer.serial);
     ended_.give_back_closed();
   }
-  // Without memory the next end, or the next message, brings the look.
+  // Without memory, the next end or the next message starts the checks.
   if (ended_.any_unread()) (void)as_memory_allows([&] { look_for_unread_soon(); });
 }
 

@@ -1,4 +1,4 @@
-// Connections: how peers come, are heard, are answered, and go.
+// Connections: accepts them, receives and sends messages, and ends them.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ class Peers {
   class Owner {
    public:
     virtual void on_message(Connection& peer, shim::BinderMessage message) = 0;
-    /// The connection is about to be freed: nothing may point to it afterwards. May answer and doom others. Throws
-    /// nothing: without memory it does without.
+    /// The connection is about to be freed: nothing may point to it afterwards. May answer and doom others. Must not
+    /// throw: it leaves out what there is no memory for.
     virtual void on_end(Connection& peer) noexcept = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  /// The loop, the options and the owner must outlive it, and the loop not run any more when it is destroyed.
+  /// The loop, the options and the owner must outlive it, and the loop must not be running when it is destroyed.
   Peers(EventLoop& loop, ListenSocket listener, const NameserverOptions& options, UserAccounts::QuotaSource quota_of,
         Owner& owner);
   ~Peers();
@@ -43,18 +43,18 @@ class Peers {
   /// Begins to listen.
   Status begin();
   [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
-  /// Null: it is gone.
+  /// Null: it does not exist any more.
   [[nodiscard]] Connection* find(std::uint32_t serial) const noexcept;
   [[nodiscard]] UserAccounts& accounts() noexcept { return accounts_; }
 
-  /// Queues what does not fit the socket. A peer that does not read its answers is doomed, and one for whose answer
-  /// there is no memory.
+  /// Queues what does not fit the socket. Dooms a peer that does not read its answers, or for whose answer there is no
+  /// memory.
   void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
   void fail(Connection& peer, std::uint32_t request, const Error& error);
   /// Sends now or not at all: descriptors never wait in an outbox.
   Status send_with_fds(Connection& peer, const shim::BinderMessage& message);
-  /// Whether so many descriptors can be sent to it: the kernel counts those in flight per user, over all of the
-  /// nameserver's peers. No peer may use that up, nor may all the peers of one user.
+  /// Whether `fds` descriptors can be sent to it. The kernel counts those in flight per user, over all of the
+  /// nameserver's peers: so neither one peer nor all the peers of one user may use them up.
   [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
   void protocol_error(Connection& peer, std::uint32_t request, std::string what);
   /// Ends a connection. It is freed by reap() at the end of the event, so that code at work on it can finish.
@@ -63,7 +63,7 @@ class Peers {
 
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory && options_.short_of_memory(); }
   void log(LogLevel level, std::string_view line) const;
-  /// What a peer can bring about as often as it likes.
+  /// For lines that a peer can cause as often as it likes: rate-limited.
   void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
   void log_refusal(const shim::Credentials& peer, const Error& why);
 
@@ -90,7 +90,7 @@ class Peers {
   Owner& owner_;
   EventLoop::WatchId listen_watch_ = 0;
   EventLoop::TimerId accept_pause_;
-  EventLoop::Clock::time_point last_accepting_{};  ///< When it was over, by busy_time().
+  EventLoop::Clock::time_point last_accepting_{};  ///< When the last turn ended, by busy_time().
   std::uint32_t last_serial_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> doomed_;

@@ -8,7 +8,7 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// What one element of a pattern, other than a star, says of one character; `after` is where the next element begins.
+/// Whether one element of a pattern, other than a star, accepts a character; `after` is where the next element begins.
 struct Element {
   bool accepts = false;
   std::size_t after = 0;
@@ -43,7 +43,8 @@ Element element(std::string_view pattern, std::size_t at, char c) noexcept {
   return {pattern[at] == c, at + 1};
 }
 
-/// Whether a bracket expression that begins at `at` has any character that names can have; true if there is none there.
+/// Whether the bracket expression at `at` accepts any character that names can have; true if there is no such
+/// expression.
 bool has_any(std::string_view pattern, std::size_t at) noexcept {
   for (char c = '!'; c <= '~'; ++c) {
     const auto list = bracket(pattern, at, c);
@@ -57,7 +58,8 @@ bool has_any(std::string_view pattern, std::size_t at) noexcept {
 bool matches(std::string_view pattern, std::string_view name) noexcept {
   std::size_t p = 0;
   std::size_t n = 0;
-  // Only the last star can still take more: whatever an earlier one could take it can leave to this one.
+  // Only the last star is tried again with more: any characters that an earlier star could take, it can leave to this
+  // one.
   std::size_t after_star = std::string_view::npos;
   std::size_t taken_to = 0;
   while (n < name.size()) {

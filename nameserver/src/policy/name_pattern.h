@@ -6,9 +6,9 @@
 
 namespace lrpc::nameserver {
 
-/// Whether `name` is what `pattern` describes: as fnmatch(3) without flags in the C locale, but for bytes, without its
-/// character classes, and in time proportional to the product of the two lengths: names come from peers, and a pattern
-/// with many stars must not keep the event loop.
+/// Whether `name` matches `pattern`: as fnmatch(3) without flags in the C locale, but for bytes, without its character
+/// classes, and in time proportional to the product of the two lengths: names come from peers, and a pattern with many
+/// stars must not hold up the event loop.
 ///
 ///   *   any characters, also none        [abc], [a-z]   one of these        [!abc]   one that is none of these
 ///   ?   one character                    \c             the character c     c        itself

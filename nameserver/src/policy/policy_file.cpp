@@ -76,7 +76,7 @@ std::string FilePolicy::explain(Action action, const Decision& decision) const {
          ": no rule matches, and by default " + describe_who(last.who) + " may " + verb(action);
 }
 
-/// What peers hear names the rule, but neither where the file lies nor whom else the rule is about.
+/// The error for peers names the rule, but neither the file's directory nor the others to whom the rule applies.
 Status FilePolicy::decided(Action action, const Peer& who, std::string_view name) const {
   const Decision decision = decide(action, who, name);
   if (decision.allowed) return {};

@@ -19,7 +19,7 @@ class PolicyInForce {
   PolicyInForce(const PolicyInForce&) = delete;
   PolicyInForce& operator=(const PolicyInForce&) = delete;
 
-  /// From now on set() is heard. `changed` is called on the loop's thread when another policy is in force.
+  /// From now on set() takes effect. `changed` is called on the loop's thread when another policy is in force.
   Status begin(std::function<void()> changed);
   /// Nameserver::set_policy(). Any thread.
   void set(std::shared_ptr<Policy> policy);
@@ -32,7 +32,7 @@ class PolicyInForce {
   EventLoop& loop_;
   std::shared_ptr<Policy> policy_;
   std::mutex mutex_;
-  std::shared_ptr<Policy> new_policy_;  ///< Under the mutex: to be taken when the event is.
+  std::shared_ptr<Policy> new_policy_;  ///< Guarded by the mutex; taken when the event is signalled.
   UniqueFd event_;
   EventLoop::WatchId watch_ = 0;
 };

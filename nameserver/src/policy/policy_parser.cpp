@@ -1,5 +1,5 @@
-// From the text of a policy (TOML) to its rules. The only file that knows toml++, which is compiled into it: a
-// program that links the library needs nothing of it.
+// Compiles the text of a policy (TOML) to its rules. The only file of the library that includes toml++, which is
+// compiled into it: a program that links the library needs nothing of toml++.
 #include <unistd.h>
 
 #include <algorithm>

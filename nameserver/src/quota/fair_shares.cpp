@@ -5,9 +5,9 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// One part in so many is reserved: enough for an administrator and the system's own services.
+/// One part in so many is reserved for the privileged: enough for an administrator and the system's own services.
 constexpr std::uint64_t kReservedPart = 16;
-/// So many users at a time get Supply::least for certain, in so far as that is no more than half.
+/// Supply::least is guaranteed to so many users at a time, but at most half of the supply is kept for that.
 constexpr std::uint64_t kNewcomers = 64;
 
 std::uint64_t difference(std::uint64_t from, std::uint64_t what) noexcept { return from > what ? from - what : 0; }
@@ -45,8 +45,8 @@ std::uint64_t FairShares::most(bool privileged, std::uint64_t has) const noexcep
   if (privileged) return has + difference(supply_.total, privileged_ + others_);
   const std::uint64_t free = difference(for_others(), others_);
   if (supply_.least == 0) return has + free;
-  // Of what the others leave, one part for this user, one for each that has such a part already, and one for the next:
-  // however many users come one after the other, each leaves something to the next.
+  // Divide what the others leave: one part for this user, one for each user that has more than the least already, and
+  // one for the next. So however many users come one after the other, each leaves something to the next.
   const std::uint64_t left = difference(difference(for_others(), supply_.newcomers), above_ - above_least(has));
   const std::uint64_t parts = users_above_ + (above_least(has) > 0 ? 0 : 1) + 1;
   return std::min(has + free, supply_.least + left / parts);

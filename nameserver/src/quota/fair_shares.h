@@ -1,5 +1,5 @@
-// How much of one resource each user may have, out of what the nameserver has in all: a pure state machine, which is
-// told who has what. Quotas say what a user may have while nobody else wants any; this says what is left of that when
+// How much of one resource each user may have, out of what the nameserver has in all: a pure state machine; every
+// change is passed in. Quotas say what a user may have while nobody else wants any; this says what is left of that when
 // others come, so that some users together cannot shut the others out.
 #pragma once
 
@@ -12,9 +12,9 @@ namespace lrpc::nameserver {
 /// What there is of a resource.
 struct Supply {
   std::uint64_t total = kNoLimit;
-  std::uint64_t reserved = 0;  ///< Of that only root and the nameserver's own user can have: the privileged.
-  /// Kept for users who have no more than `least`: as many of them as this divided by `least` get that, whatever the
-  /// others have. Both 0 where a user's part can be taken back for another (Peers::take_connection_back).
+  std::uint64_t reserved = 0;  ///< Only for the privileged: root and the nameserver's own user.
+  /// Kept for users who have no more than `least`: newcomers / least users are guaranteed that much, whatever the
+  /// others have. Both are 0 if a user's part can be taken back for another (Peers::take_connection_back).
   std::uint64_t newcomers = 0;
   std::uint64_t least = 0;
 };
@@ -29,7 +29,7 @@ class FairShares {
  public:
   explicit FairShares(Supply supply = {}) noexcept : supply_(supply) {}
 
-  /// A user has `after` now, and had `before`.
+  /// Notes that a user has `after` now, and had `before`.
   void change(bool privileged, std::uint64_t before, std::uint64_t after) noexcept;
   /// What a user who has `has` may have now, at most. It may be less than `has`, which the user then keeps.
   [[nodiscard]] std::uint64_t most(bool privileged, std::uint64_t has) const noexcept;

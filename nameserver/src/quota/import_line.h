@@ -13,18 +13,18 @@ namespace lrpc::nameserver {
 
 using ImportId = std::uint64_t;  ///< Ascending: the order of ids is the order of arrival.
 
-/// Users take turns with one import each; of one user who came first is first.
+/// Users take turns with one import each; the imports of one user keep their order of arrival.
 class ImportLine {
  public:
   struct User {
     uid_t user = 0;
-    std::uint32_t host = 0;  ///< For whom `user`, a network domain, imports: each other host is a user of its own.
+    std::uint32_t host = 0;  ///< The host for which `user`, a network domain, imports: each host counts as a user.
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
     friend auto operator<=>(const User&, const User&) = default;
   };
 
   [[nodiscard]] bool empty() const noexcept { return imports_.empty(); }
-  /// Throws std::bad_alloc, and has done nothing.
+  /// Throws std::bad_alloc; then nothing has changed.
   void insert(User user, ImportId import) {
     std::set<ImportId> one{import};
     imports_[user].merge(one);

@@ -25,7 +25,7 @@ const QuotaName& name_of(Quota quota) noexcept { return kNames[index(quota)]; }
 
 std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept { return quota.*name_of(which).limit; }
 
-/// What each user gets for certain, while no more than 64 have any: enough for one who exports a few names, or imports.
+/// What each user is guaranteed, while no more than 64 have any: enough for one who exports a few names, or imports.
 Supplies supplies_of(const Limits& limits) noexcept {
   Supplies all{};
   all[index(Quota::connections)] = lent_supply(limits.max_connections);

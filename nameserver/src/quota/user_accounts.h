@@ -28,7 +28,7 @@ enum class Quota : std::uint8_t {
 };
 inline constexpr std::size_t kQuotas = 7;
 
-/// One row for each quota: its name in a policy file, what it is of, and where UserQuota has it.
+/// One row for each quota: its name in a policy file, what it counts, and its member of UserQuota.
 struct QuotaName {
   const char* key;
   const char* what;
@@ -37,7 +37,7 @@ struct QuotaName {
 [[nodiscard]] const QuotaName& name_of(Quota quota) noexcept;
 [[nodiscard]] std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept;
 
-/// What there is of each for all users together.
+/// The supply of each quota for all users together.
 using Supplies = std::array<Supply, kQuotas>;
 [[nodiscard]] Supplies supplies_of(const Limits& limits) noexcept;
 
@@ -45,14 +45,14 @@ using Supplies = std::array<Supply, kQuotas>;
 class UserAccounts {
  public:
   using QuotaSource = std::function<UserQuota(uid_t)>;
-  /// `quota_of` is asked each time, so that a new policy counts at once. `own_user` has root's privileges here.
+  /// `quota_of` is called each time, so that a new policy counts at once. `own_user` has root's privileges here.
   UserAccounts(QuotaSource quota_of, const Supplies& supplies, uid_t own_user);
 
   /// Whether the user may have `amount` more; limit_reached, and which quota or share, if not. Takes nothing.
   [[nodiscard]] Status room(uid_t user, Quota which, std::uint64_t amount = 1) const;
-  /// Where there is no room for one more because others have it: the user who has the most, if that is more than its
-  /// share and `user` has less than its own. For root and the nameserver's user always, while there is such a user.
-  /// Work: the number of users.
+  /// If there is no room for one more because others have it: the user that has the most, if that is more than its
+  /// share and `user` has less than its own. For root and the nameserver's user: the one that has the most, as long as
+  /// there is one; they themselves never give way. Work: the number of users.
   [[nodiscard]] std::optional<uid_t> who_gives_way(uid_t user, Quota which) const;
   void take(uid_t user, Quota which, std::uint64_t amount = 1);
   /// Gives back what was taken. A user who has nothing left is forgotten.

@@ -27,7 +27,7 @@ void UserLog::tell_what_was_left_out(LogLevel level, uid_t user, Budget& budget,
                    now);
 }
 
-/// Whose budget is full is as if it had never been.
+/// A user whose budget is full is forgotten: a new budget is the same.
 void UserLog::forget_the_quiet(Clock::time_point now) {
   for (auto one = budgets_.begin(); one != budgets_.end();) {
     auto& [key, budget] = *one;

@@ -20,7 +20,7 @@ std::string version_of(const shim::OwnedInterfaceId& interface) {
 
 }  // namespace
 
-/// Everything that can be said against an export but its size, before it is asked whether the name is taken.
+/// All checks of an export except its size and whether the name is taken.
 Status Registry::may_export(const Connection& peer, const shim::ExportRequest& body) {
   if (!shim::valid_name(body.name))
     return Error{Errc::invalid_argument, "'" + body.name + "' cannot be exported: a name is 1 to " +
@@ -36,7 +36,7 @@ Status Registry::may_export(const Connection& peer, const shim::ExportRequest& b
   return may;
 }
 
-/// What the connection and its user may still export.
+/// Whether the connection and its user may export this, too.
 Status Registry::room_for_export(const Connection& peer, const shim::ExportRequest& body) {
   const std::size_t bytes = body.text.size() + body.descriptors.size();
   if (peer.exports.size() >= limits_.max_exports_per_connection ||
@@ -59,7 +59,7 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
                                   " bytes, this nameserver allows " + std::to_string(limits_.max_region_bytes)});
   if (const auto held = exports_.find(body.name); held != exports_.end()) {
     Connection& holder = *held->second.server;
-    // A server that restarts must not lose against its own hang-up that has not been heard yet.
+    // A restarted server must get its name although the hang-up of its old connection has not been handled yet.
     if (&holder == &peer || !shim::hung_up(holder.socket.get()))
       return peers_.fail(peer, request,
                          {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
@@ -72,7 +72,7 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   peers_.log_about(peer.peer, LogLevel::info,
                    describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
   const std::size_t bytes = body.text.size() + body.descriptors.size();
-  // In this order: the connection's end takes back what is there of it, if there is no memory for the rest.
+  // In this order: if there is no memory for the rest, the connection's end takes back what has been added.
   peer.exports.emplace(id, body.name);
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
                                      std::move(body.text), std::move(body.descriptors)});
@@ -83,8 +83,7 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   followers_.on_exported(peer, body.name);
 }
 
-/// B5. The process that connected is the one that exports: when it ends the name goes, even if others still hold the
-/// socket.
+/// B5. The process that connected owns the name: when it ends the name goes, even if others still hold the socket.
 Status Registry::watch_process(Connection& server) {
   if (server.pidfd) return {};
   auto pidfd = shim::peer_pidfd(server.socket.get());
@@ -120,7 +119,7 @@ void Registry::remove_export(Connection& server, ExportId id) noexcept {
   exports_.erase(found);
 
   (void)as_memory_allows([&] { peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn"); });
-  // Without memory: clients that wait for the name wait until their turn would have come.
+  // If there is no memory, clients that wait for the name wait until their turn would have come.
   (void)as_memory_allows([&] { followers_.on_withdrawn(server, name); });
 }
 

@@ -28,10 +28,10 @@ struct Export {
   [[nodiscard]] std::size_t bytes() const noexcept { return text.size() + descriptors.size(); }
 };
 
-/// On the event loop's thread, as are those that it tells.
+/// On the event loop's thread, as are its followers.
 class Registry {
  public:
-  /// Those that are told of names that come and go.
+  /// Notified of names that are exported or withdrawn.
   class Followers {
    public:
     virtual void on_exported(Connection& server, const std::string& name) = 0;
@@ -52,14 +52,14 @@ class Registry {
   void on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body);
   void on(Connection& peer, std::uint32_t request, const shim::ListRequest& body);
   void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
-  /// Its names go.
+  /// Withdraws all names of `server`.
   void on_end(Connection& server) noexcept;
-  /// Names stay; what the new policy would have refused is logged.
+  /// Names stay; those that the new policy would refuse are logged.
   void on_new_policy();
 
   /// Null: nobody exports it.
   [[nodiscard]] const Export* find(std::string_view name) const;
-  /// The same, but its server.
+  /// The server of the name; null: nobody exports it.
   [[nodiscard]] Connection* server_of(std::string_view name) const;
 
  private:
