@@ -1,7 +1,7 @@
 // Decides what to request from etcd next, so that etcd has this host's names under a lease: a pure state machine. Time,
 // chance and the outcome of each step are passed in.
 //
-//   no lease --grant--> lease: keep_alive each third of its time; remove and put what differs, alternating; audit now and
+//   no lease --grant--> lease: keep_alive each third of its time; remove and put what differs, in turn; audit now and
 //                       then
 //   lease lost (etcd says so) --> no lease; all names must be written again
 //   any failure --> wait, longer each time, then retry; with half of the names, if etcd rejects the request
