@@ -1,4 +1,4 @@
-// The Binding: made by the import that its name asks for.
+// Binding: its import() chooses between a remote, a sealed and a local import.
 #include "lrpc/detail/client/import/binding.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// libclient: import an interface and call it. What generated client stubs include.
+// libclient: import an interface and call it. Generated client stubs include this header.
 #pragma once
 
 #include "lrpc/detail/client/call/call.h"

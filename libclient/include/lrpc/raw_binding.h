@@ -28,17 +28,17 @@ class RawBinding {
   /// name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
   static Result<Described> describe(std::string_view name, const ImportOptions& options);
 
-  /// Binds to `name` as Binding::import() does, on behalf of `principal`, which must ask for exactly `interface`. Only
-  /// lrpcd's network daemon may pass a principal; without one the caller imports for itself. Errors: those of
-  /// Binding::import(); not_supported (the export has no descriptors).
+  /// Binds to `name` as Binding::import() does, on behalf of `principal`. `interface` must be exactly the one that the
+  /// principal asks for. Only lrpcd's network daemon may pass a principal; without one the caller imports for itself.
+  /// Errors: those of Binding::import(); not_supported (the export has no descriptors).
   static Result<RawBinding> import(std::string_view name, const InterfaceId& interface,
                                    const std::optional<Principal>& principal, const ImportOptions& options);
 
-  /// Unpacks `arguments` (hostile) onto an A-stack, calls, and packs the results into `results`. `size` gets the bytes
-  /// written: 0 unless the status is 0, a raised error's, or that of an error with a text (call_status::kTold), which
-  /// is then the text. Returns the call status; argument_out_of_range if `arguments` are not an image of the
-  /// procedure's arguments. Blocks until an A-stack is free and the procedure has returned, at most `limit`, which the
-  /// call carries as a deadline (CallScope); then it returns call_aborted.
+  /// Unpacks `arguments` (hostile) onto an A-stack, calls, and packs the results into `results`. `size` gets the number
+  /// of bytes written: the results (status 0), a raised error, or the text of an error that has one
+  /// (call_status::kTold); 0 for every other status. Returns the call status; argument_out_of_range if `arguments` are
+  /// not an image of the procedure's arguments. Blocks until an A-stack is free and the procedure has returned, at most
+  /// `limit`, which the call carries as a deadline (CallScope); then it returns call_aborted.
   [[nodiscard]] std::uint16_t call(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::span<std::byte> results, std::size_t& size,
                                    std::chrono::milliseconds limit) noexcept;
@@ -46,8 +46,8 @@ class RawBinding {
   [[nodiscard]] std::uint16_t send(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::chrono::milliseconds limit = kNoLimit) noexcept;
 
-  /// For calls that are under way in other threads, as if the server had ended: they return call_failed, and their
-  /// procedures hear that nobody waits for them any more. By its owner, once. May wait for the library's watcher.
+  /// Ends the binding as if the server had ended: calls that are under way in other threads return call_failed, and
+  /// their procedures learn that nobody waits for them. Called by the owner, once. May wait for the library's watcher.
   void end() noexcept;
 
   [[nodiscard]] std::span<const ProcedureDescriptor> procedures() const noexcept { return descriptors_.procedures(); }

@@ -10,7 +10,7 @@ namespace lrpc::client {
 namespace {
 
 /// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What
-/// is leased under a number passes to its next owner.
+/// is leased under a number passes to the number's next owner.
 class ThreadNumbers {
  public:
   static unsigned acquire() noexcept {
@@ -40,10 +40,10 @@ void give_number_back(void* /*marked*/) noexcept {
   ThreadNumbers::release(number);
 }
 
-/// The thread's end gives the number back. By a key: to register a thread_local's destructor takes memory, and without
-/// it the C library ends the process. Made before there are threads: a child that is forked while one of them makes it
-/// would wait for that thread for ever. A call in a program's own static initialisation may come before it; then its
-/// thread has no number yet.
+/// The key's destructor gives the number back when a thread ends. A thread_local's destructor would not do: to register
+/// it takes memory, without which the C library ends the process. The key is made before there are threads: a child
+/// forked while a thread makes it would wait for that thread for ever. A call in a program's own static initialisation
+/// may come before that; then its thread has no number yet.
 pthread_key_t number_key;
 const bool have_number_key = pthread_key_create(&number_key, &give_number_back) == 0;
 
@@ -101,7 +101,7 @@ shim::LinkageRecord* AStackList::take_any(bool& moving) noexcept {
 shim::LinkageRecord* AStackList::take_own() noexcept {
   surrender_own_lease();
   if (shim::LinkageRecord* record = take_spare()) return record;
-  // By an exchange, not as take_leased(): whoever is just at our lease gets it, or we do.
+  // By an exchange, not as in take_leased(): another thread may be ending our lease; one of the two gets the record.
   Lease& lease = own_lease();
   return lease.in_call.load(std::memory_order_relaxed) == 0 ? lease.remove() : nullptr;
 }
@@ -123,13 +123,13 @@ void AStackList::Lease::set_wanted(bool is) noexcept {
     record.fetch_or(kWanted, std::memory_order_relaxed);
     return;
   }
-  // Not from under an owner that has just taken its record out: none keeps the bit.
+  // The owner may have just taken its record out: kNone keeps the bit.
   std::uintptr_t now = record.load(std::memory_order_relaxed);
   while (now != kNone && !record.compare_exchange_weak(now, now & ~kWanted, std::memory_order_release)) {
   }
 }
 
-/// Takes the record out, wanted or not. By the owner, or by a thread that has seen that it is not in a call.
+/// Takes the record out, wanted or not. Called by the owner, or by a thread that has seen that the lease is in no call.
 shim::LinkageRecord* AStackList::Lease::remove() noexcept {
   return reinterpret_cast<shim::LinkageRecord*>(record.exchange(kNone, std::memory_order_acquire) & ~kWanted);
 }
@@ -139,7 +139,7 @@ void AStackList::leave_untaken(Lease& lease) noexcept { lease.in_call.store(0, s
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   Lease& lease = own_lease();
   if (lease.leased() == &record) {
-    lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
+    lease.in_call.store(0, std::memory_order_release);  // still leased to this thread
   } else if (!lease_to(lease, record)) {
     push(record);
   }
@@ -147,8 +147,8 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   if (waiters_.load(std::memory_order_relaxed) != 0) serve_waiters();
 }
 
-/// What a thread keeps it takes again before anybody whom it wakes has looked. While somebody starves it keeps nothing:
-/// no spare either.
+/// An idle A-stack that a thread keeps, it takes again before a thread that it wakes has looked. So while any thread
+/// starves, this one keeps none, not even a spare.
 void AStackList::serve_waiters() noexcept {
   if (anybody_starves()) {  // L9
     while (shim::LinkageRecord* record = take_own()) push(*record);
@@ -156,7 +156,7 @@ void AStackList::serve_waiters() noexcept {
   wake_waiters();
 }
 
-/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
+/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while another thread ends
 /// it.
 bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
   if (shim::calling_thread.number() >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr)
@@ -175,15 +175,15 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
 }
 
 void AStackList::stop_leasing() noexcept {
-  // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted`
-  // stays set, so that each owner surrenders its own at its next call.
+  // Permanent, even if the kernel allows a fence again: from now on only its owner may touch a lease. `wanted` stays
+  // set, so that each owner surrenders its lease at its next call.
   leasing_ended_.store(true, std::memory_order_release);  // L7
   for (Lease& lease : leases_) lease.set_wanted(true);
 }
 
 shim::LinkageRecord* AStackList::end_a_lease(bool& moving) noexcept {
   std::lock_guard lock(ending_);
-  if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // owners surrender theirs: not ours to take
+  if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // only their owners may touch the leases
   for (Lease& lease : leases_) {
     const bool any = lease.leased() != nullptr || lease.spares.load(std::memory_order_relaxed) != nullptr;
     if (!any) continue;
@@ -192,7 +192,7 @@ shim::LinkageRecord* AStackList::end_a_lease(bool& moving) noexcept {
       stop_leasing();
       return nullptr;
     }
-    // Either the owner sees `wanted`, or we see that it is in a call, or at its spares.
+    // Either the owner sees `wanted`, or we see that it is in a call or moving a spare.
     shim::LinkageRecord* taken = take_from(lease, moving);
     lease.set_wanted(false);
     if (taken != nullptr) return taken;
@@ -200,8 +200,8 @@ shim::LinkageRecord* AStackList::end_a_lease(bool& moving) noexcept {
   return nullptr;
 }
 
-/// The oldest spare would be the fairest to take; the newest is the one that can be had without a walk. Sets `moving`
-/// if there are spares that the owner is just at.
+/// Takes the newest spare: to take the oldest would be fairer, but needs a walk down the list. Sets `moving` if there
+/// are spares, but the owner is moving one.
 shim::LinkageRecord* AStackList::take_from(Lease& lease, bool& moving) noexcept {
   const bool at_spares = lease.moving.load(std::memory_order_acquire) != 0;
   if (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
@@ -216,7 +216,7 @@ shim::LinkageRecord* AStackList::take_from(Lease& lease, bool& moving) noexcept 
 }
 
 void AStackList::take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept {
-  const auto take_all = [&idle](auto&& next) {  // nothing is taken that would have to be put back for want of memory
+  const auto take_all = [&idle](auto&& next) {  // up to the capacity: push_back() must not allocate
     while (idle.size() != idle.capacity()) {
       shim::LinkageRecord* const record = next();
       if (record == nullptr) return;
@@ -238,7 +238,7 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 
 void AStackList::surrender_own_lease() noexcept {
   Lease& lease = own_lease();
-  // L8. Acquire: what others took from our lease before leasing ended, they took.
+  // L8. Acquire, so that we see what others took from our lease before leasing ended.
   if (!leasing_ended_.load(std::memory_order_acquire)) return;
   bool any = false;
   while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
@@ -252,7 +252,7 @@ void AStackList::surrender_own_lease() noexcept {
       any = true;
     }
   }
-  if (!any) return;  // two that wait would wake each other for ever
+  if (!any) return;  // otherwise two waiters would wake each other for ever
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
 }
@@ -288,14 +288,14 @@ void AStackList::push(shim::LinkageRecord& record) noexcept {
 
 shim::LinkageRecord* AStackList::pop() noexcept { return pop_from(top_, all_); }
 
-/// Without a binding that may grow there is none.
+/// Always null in a binding whose supply cannot grow.
 shim::LinkageRecord* AStackList::pop_secondary() noexcept {
   return secondary_ != nullptr ? pop_from(secondary_top_, *secondary_) : nullptr;
 }
 
 std::size_t AStackList::count_idle() const noexcept {
   std::size_t count = 0;
-  // In a fork child a list may be a copy of two moments, and go in a circle.
+  // A forked child may have copied a list while it changed: then it can be circular.
   const std::size_t most = all_.size() + shim::kMostSecondaryRegions * shim::kMostAStacksInSecondary;
   const auto count_stack = [&](const std::atomic<std::uint64_t>& top, const auto& records) {
     auto next = static_cast<std::uint32_t>(top.load(std::memory_order_acquire));
@@ -313,7 +313,7 @@ std::size_t AStackList::count_idle() const noexcept {
 
 bool AStackList::looks_empty() const noexcept {
   if (any_free()) return false;
-  if (leasing_ended_.load(std::memory_order_acquire)) return true;  // what is leased is its owner's alone
+  if (leasing_ended_.load(std::memory_order_acquire)) return true;  // only its owner may take what is leased
   for (const Lease& lease : leases_) {
     if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
     if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)
@@ -325,8 +325,9 @@ bool AStackList::looks_empty() const noexcept {
 void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
                       bool behind) noexcept {
   const std::uint64_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
-  // Pairs with the light fence in put(); without it the sleep is still bounded. One that is behind looks for nothing
-  // that a put stores: its own count, and what it has read in the same instruction, are enough (end_starving()).
+  // Pairs with the light fence in put(); if the kernel refuses it, the sleep is still bounded. A thread that waits
+  // behind reads nothing that put() stores. Its fetch_add both counts it and reads how many starve, which is enough
+  // (see end_starving()).
   if (!behind) (void)shim::heavy_fence();
   if (behind ? before >= kStarver : looks_empty()) {
     if (also.empty()) {
@@ -344,13 +345,14 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::s
 void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
 void AStackList::end_starving() noexcept {
-  // L9: whoever waits behind has counted itself in before, or counts nobody that starves.
+  // L9: a thread that waits behind has counted itself before this, and is woken, or it sees here that nobody starves.
   const std::uint64_t left = waiters_.fetch_sub(kStarver, std::memory_order_seq_cst) - kStarver;
   if (left != 0 && left < kStarver) wake_waiters();
 }
 
 void AStackList::tell_waiters() noexcept {
-  // A thread that we do not see here announces itself later, and then finds that the count is not what it has read.
+  // A waiter that we do not see here announces itself later, and then finds that the count differs from the one that it
+  // read.
   wakes_.count();
   if (waiters_.load(std::memory_order_seq_cst) != 0) wake_waiters();
 }

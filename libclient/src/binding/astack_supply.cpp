@@ -1,5 +1,5 @@
-// 2 · the slow half: an A-stack for a call where the thread has none leased, and those that are put aside until the
-// server has let go of them.
+// 2 · the slow half: an A-stack for a call of a thread that has none leased; and the quarantine, where A-stacks stay
+// until the server has returned them.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -13,18 +13,18 @@
 namespace lrpc::client {
 namespace {
 
-/// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
+/// While a request for more A-stacks is under way: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
-/// Between two looks while another thread is at idle A-stacks for a moment: the watcher, which wakes those that wait
-/// when it puts them back; their owner, which wakes nobody after it has taken one of several; or one that starves, for
-/// which they were put back.
+/// How long to wait between two looks while another thread holds idle A-stacks for a moment: the watcher, which wakes
+/// the waiters when it puts them back; the owner of spares, which wakes nobody after it has taken one of several; or a
+/// starving thread, for which they were put back.
 constexpr std::chrono::milliseconds kHeldLook{1};
 
-/// After so long without an A-stack a caller starves.
+/// A caller that has waited this long for an A-stack starves.
 constexpr std::chrono::milliseconds kStarving{10};
 
-/// How long a caller has waited for an A-stack, and who goes first for it (L9). One that calls without pause would
-/// otherwise have its own again each time before the caller that it wakes has looked.
+/// How long a caller has waited for an A-stack, and whether it must let others go first (L9). Without this, a thread
+/// that calls without pause would take its own A-stack again each time before the caller that it wakes has looked.
 class Patience {
  public:
   explicit Patience(AStackList& list) noexcept : list_(list) {}
@@ -33,8 +33,8 @@ class Patience {
   ~Patience() {
     if (starves_) list_.end_starving();
   }
-  /// Whether others that have waited for longer go first. They do not if they leave an A-stack idle for kHeldLook: then
-  /// they have no processor.
+  /// Whether starving threads go first. They no longer do if they leave an A-stack idle for kHeldLook: then they have
+  /// no processor.
   [[nodiscard]] bool is_behind() noexcept {
     if (starves_ || !list_.anybody_starves()) return false;
     if (list_.looks_empty()) {
@@ -47,7 +47,7 @@ class Patience {
     idle_since_ = {};
     return false;
   }
-  /// Before a sleep. True: this caller starves from now on, and is to look once more.
+  /// Call it before each sleep. True: this caller starves from now on, and must look once more before it sleeps.
   [[nodiscard]] bool ends() noexcept {
     if (starves_) return false;
     const Waiting::Clock::time_point now = Waiting::Clock::now();
@@ -60,12 +60,12 @@ class Patience {
  private:
   AStackList& list_;
   Waiting::Clock::time_point since_{};       ///< Zero: it has not slept yet.
-  Waiting::Clock::time_point idle_since_{};  ///< Zero: at the last look there was none for those that go first.
+  Waiting::Clock::time_point idle_since_{};  ///< Zero: the last look found none for the starving threads.
   bool starves_ = false;
 };
 
-/// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.
-/// `behind`: see AStackList::wait().
+/// Waits until an A-stack is put back after `seen` was read, until the word of `sent` changes (if it has one), or for a
+/// cancellation. `behind`: see AStackList::wait().
 void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
                   const shim::FutexWait& sent, bool behind = false) noexcept {
   std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
@@ -89,7 +89,7 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     const bool behind = patience.is_behind();
     if (shim::LinkageRecord* record = behind ? list.take_own() : list.take_any(moving)) return {record};
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
-    // The watcher may have had idle ones in its hands when we looked, and have put them back since.
+    // The watcher may have held idle A-stacks when we looked, and have put them back since.
     if (trim_phase_.load(std::memory_order_acquire) != phase) continue;
     const bool held = behind || moving || phase % 2 != 0;
     if (!held && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
@@ -97,7 +97,7 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
     if (parts_.supply != AStackSupply::fail && patience.ends()) continue;
     if (held) {
-      // Yielding would not do: the other thread may have our processor alone and less priority.
+      // Yielding would not help: the other thread may be bound to our processor and have a lower priority.
       limit = std::min<std::chrono::nanoseconds>(limit, kHeldLook);
       wait_for_put(list, seen, waiting, limit, {}, behind);
       continue;
@@ -135,7 +135,8 @@ void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
     quarantined_.push_back(&record);
     any_quarantined_.store(true, std::memory_order_release);
   }
-  // G3: whoever found nothing here sleeps until an A-stack is put back. Now there is a return to wait for.
+  // G3: a thread that found the quarantine empty sleeps until an A-stack is put back. Wake it: now it can wait for a
+  // return.
   list.tell_waiters();
 }
 
@@ -164,10 +165,10 @@ std::size_t BindingObject::in_quarantine() noexcept {
 
 void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
                                   std::chrono::nanoseconds limit) noexcept {
-  // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
+  // The oldest one-way call of this list: a call in quarantine that is not abandoned.
   shim::AStackHead* head = nullptr;
   std::uint64_t generation = 0;
-  struct Looking {  // while this thread looks at a secondary A-stack that it does not hold, that is not unmapped
+  struct Looking {  // keeps a secondary A-stack mapped while this thread reads it without holding it
     BindingObject& binding;
     bool at_secondary = false;
     ~Looking() {
@@ -195,7 +196,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
   }
   shim::FutexWait sent{&head->word, 0, true};  // T3
   if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) {
-    // A server that says so of a binding that stands would have us look at this word for ever.
+    // A server that sets REVOKED in a binding that is not revoked would make us look at this word for ever.
     const shim::CallWord word = shim::load_word(*head);
     if (word.is(shim::Turn::called, generation) && word.revoked()) revoke();
     return;

@@ -18,9 +18,9 @@
 namespace lrpc::client {
 namespace {
 
-/// A call that lasts keeps its tail: it is looked after at growing distances, up to this.
+/// A long call keeps its tail's pages. The watcher tries again to trim them, at growing intervals up to this.
 constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
-/// The watcher counts in 32 bits.
+/// The watcher takes delays of 32 bits, in milliseconds.
 constexpr std::chrono::milliseconds kLongestGrownIdle = std::chrono::hours(24);
 
 }  // namespace
@@ -33,7 +33,7 @@ BindingObject::BindingObject(BindingParts parts)
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
   shim::prepare_to_close_aside();
-  quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
+  quarantined_.reserve(records_.size());  // quarantine() must not fail, so it must not allocate
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
     records_[i].astack = parts_.region.astack(i);
@@ -72,7 +72,7 @@ Status BindingObject::watch() {
     if (!watched) return watched.error();
     pidfd_watch_ = *watched;
   }
-  // A server can say nothing on the bell but its end.
+  // The only event that a server can cause on the bell is its end.
   auto watched = watcher.watch(
       parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, {},
       shim::Watcher::For::end);
@@ -95,19 +95,19 @@ void BindingObject::end_watching() noexcept {
   Library& library = Library::get();
   library.watcher.unwatch(pidfd_watch_);
   library.watcher.unwatch(bell_watch_);
-  parts_.bell.hang_up();  // a fork child may hold it, too; the server must see the end now
+  parts_.bell.hang_up();  // a forked child may hold it, too; the server must see the end now
 }
 
-/// A-stacks that are neither idle nor among those in quarantine. Under the library's lock, under which the watcher
-/// trims; nobody else is at them.
+/// The number of A-stacks that are neither idle nor in quarantine. Call it under the library's lock, which keeps the
+/// watcher from trimming, or in a forked child. No other thread may use the lists.
 std::size_t BindingObject::count_started(std::size_t quarantined) const noexcept {
   std::size_t count = records_.size() + (secondary_ != nullptr ? secondary_->count() : 0);
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) count -= lists_[i].count_idle();
   return count - quarantined;
 }
 
-// Nothing of this is on the call path: a started call that outlives its binding finds it revoked, goes by the slow
-// halves, and comes to quarantine().
+// This costs the call path nothing: a started call that outlives its binding finds it revoked, takes the slow halves,
+// and ends in quarantine().
 void BindingObject::let_go() noexcept {
   const shim::NoCancellation never;
   if (owner_ != shim::this_process()) return let_go_after_fork();
@@ -129,8 +129,8 @@ void BindingObject::let_go() noexcept {
   release();
 }
 
-/// In a fork child a lock may be held by nobody, and a call by a thread that is not here. What a started call may still
-/// look at stays for good.
+/// In a forked child a lock or a call may belong to a thread that does not exist there. Memory that a started call may
+/// still read is never freed.
 void BindingObject::let_go_after_fork() noexcept {
   if (secondary_ != nullptr) return;
   {
@@ -145,7 +145,7 @@ void BindingObject::release() noexcept {
 }
 
 BindingObject::~BindingObject() {
-  if (owner_ != shim::this_process()) return;  // in a fork child nothing of this is registered
+  if (owner_ != shim::this_process()) return;  // a forked child has registered nothing
   const shim::NoCancellation never;
   end_watching();
   // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
@@ -180,7 +180,7 @@ void BindingObject::overrule_hints(shim::AStackHead& head) const noexcept {
 }
 
 void BindingObject::check_server() noexcept {
-  if (parts_.gate == shim::Gate::trap) return;  // the next trap says so
+  if (parts_.gate == shim::Gate::trap) return;  // the next trap reports it
   std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), 0, 0}}};
   if (poll(fds.data(), fds.size(), 0) <= 0) return;
   const bool dead = (fds[0].revents & POLLIN) != 0;
@@ -192,7 +192,7 @@ void BindingObject::revoke() noexcept {
   if (revoked()) return;
   const shim::NoCancellation never;
   LRPC_STEP("T17");
-  // The lists first: a thread that finds the binding revoked finds them closed, so the call path asks for one alone.
+  // The lists first: then the binding is never revoked while a list is open, and the call path checks only the list.
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
   // T17
@@ -200,8 +200,8 @@ void BindingObject::revoke() noexcept {
   if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
   if (!has_been_let_go()) news_.signal();
-  // The watcher calls the program's hooks. Of the end of a binding whose server lives (but broke the protocol) it hears
-  // only by this; and so does that server.
+  // The watcher calls the functions of when_revoked(). If the server lives, but broke the protocol, only this hang-up
+  // tells the watcher and that server of the end.
   if (parts_.watched) parts_.bell.hang_up();
 }
 
@@ -227,13 +227,13 @@ Status BindingObject::when_revoked(std::function<void()> told) {
 }
 
 void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
-  if (forgotten_) return;  // a call that was started before the fork ends here, where no watcher is
+  if (forgotten_) return;  // a call that was started before the fork may end in the child, which has no watcher
   if (tails_used_.exchange(true)) return;
   const shim::NoCancellation never;
   if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
   trim_delay_ms_ = delay_ms;
   if (!Library::of_living_binding().watcher.post(trim_, delay_ms))
-    tails_used_.store(false);  // the next one tries again
+    tails_used_.store(false);  // the next use of a tail tries again
 }
 
 bool BindingObject::is_there(const Library& library, BindingObject* binding, std::uint64_t number) {
@@ -244,8 +244,7 @@ void BindingObject::trim(BindingObject* binding, std::uint64_t number) {
   Library& library = Library::of_living_binding();
   std::lock_guard lock(library.mutex);
   if (!is_there(library, binding, number) || binding->has_been_let_go()) return;
-  // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
-  // again.
+  // A call that is still under way may have used its tail before tails_used_ was cleared, and does not set it again.
   const std::uint32_t next = std::min(2 * binding->trim_delay_ms_, kLongestTrimDelayMs);
   if (!binding->trim_idle_tails()) binding->schedule_trim(next);
 }
@@ -254,7 +253,7 @@ void BindingObject::schedule_return() noexcept {
   if (parts_.grown_idle == kNoLimit) return;
   if (return_scheduled_.exchange(true)) return;
   const auto delay = static_cast<std::uint32_t>(std::min(parts_.grown_idle, kLongestGrownIdle).count());
-  // Else the next growth tries again.
+  // If this fails, the next growth tries again.
   if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
 }
 
@@ -275,7 +274,7 @@ bool BindingObject::trim_idle_tails() {
   bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
-    // Takes the A-stacks that are in no call out of reach: nobody writes a tail that is being punched.
+    // Takes the idle A-stacks out of the list, so that nobody writes a tail while its pages are returned.
     idle.clear();
     lists_[i].take_idle(idle);
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);

@@ -20,8 +20,8 @@ void after_fork_in_parent() {
   library_mutex.unlock();
 }
 
-/// A fork child does not hold bindings: each is revoked before anybody can touch its memory. New ones may be
-/// made, with a watcher of the child's own; the parent's, whose thread is not here, is left behind.
+/// A forked child does not hold bindings: each is revoked before anybody can touch its memory. The child may make new
+/// ones, with a watcher of its own. The parent's Library is leaked: its watcher's thread does not exist here.
 void after_fork_in_child() {
   if (library_now != nullptr) {
     for (BindingObject* binding : library_now->bindings) binding->forget_after_fork();
@@ -32,10 +32,11 @@ void after_fork_in_child() {
   library_mutex.unlock();
 }
 
-/// Before there are threads: a child that is made while one of them has the lock must not have it locked. By the first
-/// import of a program's own static initialisation, if that comes before this file's.
+/// Registers the fork handlers before there are threads: without them, a child forked while a thread holds the lock
+/// would find it locked. A program's own static initialisation may come before this file's; then its first import
+/// registers them.
 void tell_of_forks() {
-  // After the watcher's own: ours close what that has replaced.
+  // After those of fork.h, as it demands: ours close descriptors that those replace.
   static const int registered =
       (shim::know_of_forks(), pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child));
   (void)registered;

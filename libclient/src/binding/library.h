@@ -1,4 +1,4 @@
-// What all bindings of a client share: the library's watcher, and the list of those that live.
+// What all bindings of a process share: the library's watcher, and the set of living bindings.
 #pragma once
 
 #include <mutex>
@@ -18,7 +18,7 @@ struct Library {
   std::set<BindingObject*> bindings;
 
   static Library& get();
-  /// The one that a living binding is in: without the lock, which a thread about to fork may hold.
+  /// get() for code that has a living binding. Takes no lock: a thread about to fork may hold it.
   static Library& of_living_binding();
 };
 

@@ -21,12 +21,12 @@ RevocationNews::~RevocationNews() { UniqueFd(fd_.load()).reset(); }
 
 Result<int> RevocationNews::descriptor(const std::atomic<bool>& revoked) {
   if (const int made = fd_.load(std::memory_order_acquire); made >= 0) return made;
-  // Without the lock, which a fork child may find held by a thread that it has not.
+  // Without the mutex: in a forked child a thread that does not exist there may hold it.
   UniqueFd fd(make_event(false));
   if (!fd) return system_error("eventfd", errno);
   int before = -1;
   if (!fd_.compare_exchange_strong(before, fd.get(), std::memory_order_seq_cst)) return before;
-  // A thread that sets the flag looks for a descriptor after it: either it has seen ours, or we see the flag.
+  // A thread that sets the flag looks for a descriptor afterwards: either it sees ours, or we see the flag.
   if (revoked.load(std::memory_order_seq_cst)) signal();
   return fd.release();
 }
@@ -58,7 +58,7 @@ void RevocationNews::tell() noexcept {
   for (const auto& told : now) {  // one of which may destroy this
     try {
       told();
-    } catch (...) {  // the watcher's thread is nobody's to end
+    } catch (...) {  // an exception must not end the watcher's thread
       escaped.print({"on_revoked or when_revoked()"}, "this binding");
     }
   }
@@ -67,7 +67,7 @@ void RevocationNews::tell() noexcept {
 void RevocationNews::forget_after_fork() noexcept {
   const int fd = fd_.load(std::memory_order_relaxed);
   if (fd < 0) return;
-  ::close(fd);  // first: then there is a descriptor to be had
+  ::close(fd);  // first, so that eventfd() finds a free descriptor
   const int own = make_event(true);
   if (own < 0 || own == fd) return;
   (void)::dup3(own, fd, O_CLOEXEC);

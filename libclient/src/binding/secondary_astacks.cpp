@@ -14,20 +14,20 @@ namespace {
 using shim::LinkageRecord;
 using std::chrono::milliseconds;
 
-/// How long the thread that asks waits for the answer on the spot: many times what a clerk takes that is awake.
+/// How long the thread that asks waits for the answer at once: many times what an awake clerk needs.
 constexpr milliseconds kAnswerTime{10};
-/// When a request is given up; the clerk finds its line hung up.
+/// A request that has no answer after this time is given up: the clerk finds its line hung up.
 constexpr milliseconds kGiveUp{1'000};
-/// Before the next request, after a refusal and after a clerk that did not answer.
+/// The pause before the next request: after a refusal, and after a request that was not answered.
 constexpr milliseconds kRefusedPause{100};
 constexpr milliseconds kSilencePause{1'000};
-/// The least that is asked for at once, so that a class of one A-stack does not grow by one at a time.
+/// The fewest A-stacks that a request asks for, so that a class of one A-stack does not grow by one at a time.
 constexpr std::uint32_t kLeastGrowth = 8;
 
-/// In Secondary::used: in use when last looked at. No sum of generations comes so far.
+/// In Secondary::used: the region was in use at the last look. No sum of generations gets so large.
 constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 
-/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at.
+/// Resets a record, except for its number, and for `next`, which a thread in pop() may be reading.
 void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class) noexcept {
   record.astack = astack;
   record.astack.astack_class = astack_class;
@@ -52,11 +52,11 @@ SecondaryAStacks::~SecondaryAStacks() {
 
 SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept {
   const std::unique_lock lock(asking_, std::try_to_lock);
-  if (!lock.owns_lock()) return Look::waiting;  // somebody else is at it
+  if (!lock.owns_lock()) return Look::waiting;  // another thread is asking
   try {
     if (asked_) return receive(milliseconds(0));
     if (distrusted_ || binding_.revoked() || Clock::now() < not_before_) return Look::refused;
-    // Another's request may have been granted since we looked.
+    // Another thread's request may have been granted since the caller looked.
     if (binding_.lists_[astack_class].any_free()) return Look::added;
     if (!ask(astack_class)) return pause(kRefusedPause);
     if (!asked_) return Look::added;
@@ -72,8 +72,8 @@ SecondaryAStacks::Look SecondaryAStacks::pause(milliseconds time) noexcept {
   return Look::refused;
 }
 
-/// As many as there are, so that a burst of any size is served after a few requests. nullopt: no place, or they would
-/// be too large.
+/// Asks for as many A-stacks as the class has, so that a burst of any size is served after a few requests. nullopt: no
+/// place is free, or even one A-stack would be too large.
 std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t astack_class) {
   const AStackClass& declared = binding_.parts_.region.layout().classes()[astack_class].declared;
   std::uint32_t have = declared.count;
@@ -94,7 +94,7 @@ std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t a
   return shim::GrowthRequest{.astack_class = astack_class, .place = *place, .count = fits.count};
 }
 
-/// G1. True: asked_ is set, or there is nobody to ask and the A-stacks have been added.
+/// G1. True: asked_ is set, or the binding is remote and the A-stacks have been added without asking.
 bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   const auto request = request_for(astack_class);
   if (!request) return false;
@@ -103,7 +103,7 @@ bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   if (!line) return false;
   shim::PeerSocket kept(*std::move(line), shim::PeerSocket::Made::here, stranger());
   asked_.emplace(Asked{*request, std::move(kept), Clock::now()});
-  binding_.schedule_return();  // also if no caller is left to look for the answer
+  binding_.schedule_return();  // it receives the answer if no caller is left to do so
   return true;
 }
 
@@ -130,19 +130,19 @@ SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
   return pause(kRefusedPause);
 }
 
-/// Makes what was granted part of the binding. The layout comes from the binding's classes and the count, which was
-/// said on the line; the region has to fit that.
+/// Adds the granted A-stacks to the binding. The layout follows from the binding's classes and the count that came over
+/// the line; the region must fit that layout.
 bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, shim::ClosedAside fd,
                               shim::PeerSocket line) {
   AStackClass declared = binding_.parts_.region.layout().classes()[request.astack_class].declared;
   declared.count = count;
-  line.take_nothing();  // what was granted is all that the server has to say here
+  line.take_nothing();  // the server has nothing more to send on this line
   auto layout = shim::RegionLayout::of({&declared, 1});
   bool added = false;
   if (layout) {
     auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
                                     : shim::Region::map(fd.get(), *std::move(layout));
-    if (region && !binding_.remote()) fd.release().reset();  // the mapping has the memory
+    if (region && !binding_.remote()) fd.release().reset();  // the mapping keeps the memory
     const auto block = records_.block(request.place);
     distrusted_ = !region && region.code() == Errc::bad_message;
     binding_.make_room_in_quarantine(records_.first(), request.place);
@@ -159,7 +159,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
     }
   }
   if (!added) return false;  // the line hangs up
-  // Those of another class wait for their turn to ask.
+  // Callers of other classes wait for their turn to ask.
   for (std::size_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) binding_.lists_[i].wake_waiters();
   binding_.schedule_return();
   return true;
@@ -182,7 +182,7 @@ void SecondaryAStacks::trust_no_longer() noexcept {
 }
 
 void SecondaryAStacks::forget_after_fork() noexcept {
-  // What another thread was at when this one forked stays open: descriptors of a child that has no use for them.
+  // If another thread held a lock at the fork, it stays locked, and these descriptors stay open, unused.
   const std::unique_lock asking(asking_, std::try_to_lock);
   if (asking.owns_lock() && asked_) asked_->line.reset();
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -205,7 +205,7 @@ bool SecondaryAStacks::all_idle(std::uint32_t place, const std::vector<LinkageRe
   return here == places_[place].count;
 }
 
-/// Takes what belongs to unused regions out of `idle`, and the regions out of their places.
+/// Removes the A-stacks of unused regions from `idle`, and moves these regions from their places to `unused`.
 void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<LinkageRecord*>& idle,
                                    std::vector<Secondary>& unused) {
   const std::lock_guard lock(mutex_);
@@ -222,8 +222,8 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
       return record->index >= records_.first() && records_.place_of(*record) == place;
     });
     if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
-    // G8: nobody in this domain knows them any more. The clerk sees the end of the line, and lets go as soon as it can;
-    // and it can see that before it hears of a request for the same place.
+    // G8: nobody in this domain can find these A-stacks any more. The clerk sees the end of the line, and lets go of
+    // the region as soon as it can. The line ends before a request for the same place can be sent.
     one.line.reset();
     unused.push_back(std::exchange(one, {}));
   }
@@ -237,7 +237,7 @@ std::size_t SecondaryAStacks::count() const {
 }
 
 bool SecondaryAStacks::return_unused() {
-  if (binding_.revoked()) return false;  // they go with the binding, as the primary region does
+  if (binding_.revoked()) return false;  // the regions end with the binding, as the primary one does
   {
     const std::unique_lock lock(asking_, std::try_to_lock);
     try {
@@ -263,7 +263,8 @@ bool SecondaryAStacks::return_unused() {
     idle.clear();
     list.take_idle(idle);
     take_unused(i, idle, unused);
-    // The first places on top: so the last ones come to rest first. Primary A-stacks in the order they had.
+    // The first places on top, so that the regions in the last places become unused first. Primary A-stacks keep their
+    // order.
     std::ranges::stable_sort(idle, std::ranges::greater(), [&](const LinkageRecord* record) {
       return record->index < records_.first() ? 0 : record->index;
     });

@@ -20,8 +20,8 @@ namespace lrpc::client {
 
 /// The secondary regions of one Binding Object, which owns this. Thread-safe.
 ///
-/// One request is under way at a time, whatever the class. A caller that finds all A-stacks in use looks for its answer
-/// by look(); it waits for the clerk no longer than for an A-stack.
+/// At most one request is under way at a time, whatever the class. A caller that finds all A-stacks in use calls
+/// look(), which asks or looks for the answer. The caller waits for the clerk no longer than it would for an A-stack.
 class SecondaryAStacks {
  public:
   explicit SecondaryAStacks(BindingObject& binding) noexcept;
@@ -37,30 +37,32 @@ class SecondaryAStacks {
     waiting,  ///< A request is under way: look again soon. A grant wakes the callers that wait at a list.
     refused,  ///< There will be none for now.
   };
-  /// All A-stacks of the class are in use: asks for more, if nobody has, or looks for the answer. Blocks for some
-  /// milliseconds, at most `limit`.
+  /// Call it when all A-stacks of the class are in use: asks for more, or looks for the answer to the request that is
+  /// under way. Blocks for some milliseconds, at most `limit`.
   [[nodiscard]] Look look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept;
 
-  /// T17 on every secondary A-stack; none is added any more. The binding's revoked flag is set.
+  /// T17 on every secondary A-stack; none is added afterwards. Precondition: the binding's revoked flag is set.
   void revoke() noexcept;
-  /// As BindingObject::set_call_timeout() does with the primary ones, and no more at the same time as anything else.
+  /// Does for the secondary A-stacks what BindingObject::set_call_timeout() does for the primary ones. Not while other
+  /// threads use the binding.
   void trust_no_longer() noexcept;
-  /// In a fork child: lets go of the descriptors.
+  /// In a forked child: closes the descriptors.
   void forget_after_fork() noexcept;
-  /// Gives the regions back that nobody has used since the last time. True: there is something left to look after.
-  /// On the watcher's thread, under the library's lock.
+  /// Returns to the server the regions that nobody has used since the previous call of this. True: a region or a
+  /// request is left, so call it again later.
+  /// Runs on the watcher's thread, under the library's lock.
   [[nodiscard]] bool return_unused();
-  /// A-stacks in the regions there are now.
+  /// The number of A-stacks in all secondary regions.
   [[nodiscard]] std::size_t count() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Secondary {
     shim::Region region;    ///< Unmapped: the place is free.
-    shim::PeerSocket line;  ///< None for a remote binding, whose A-stacks are this domain's alone.
+    shim::PeerSocket line;  ///< None for a remote binding, whose A-stacks are private to this domain.
     std::uint16_t astack_class = 0;
     std::uint16_t count = 0;
-    std::uint64_t used = 0;  ///< Of return_unused(): sum of its generations when it was last all idle.
+    std::uint64_t used = 0;  ///< For return_unused(): sum of the generations when all were last idle, or kInUse.
   };
   struct Asked {
     shim::GrowthRequest request;
@@ -89,9 +91,9 @@ class SecondaryAStacks {
   std::mutex asking_;
   std::optional<Asked> asked_;
   Clock::time_point not_before_{};
-  bool distrusted_ = false;  ///< The clerk has answered nonsense once: it is not asked again.
+  bool distrusted_ = false;  ///< The clerk has sent an invalid answer: it is not asked again.
 
-  mutable std::mutex mutex_;  ///< Never held while anything is waited for.
+  mutable std::mutex mutex_;  ///< Never held while waiting for anything.
   std::array<Secondary, shim::kMostSecondaryRegions> places_;
 };
 

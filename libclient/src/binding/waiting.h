@@ -16,8 +16,8 @@
 
 namespace lrpc::client {
 
-/// What holds for the waiting of the calling thread: its own limits and, for a call that was started before, those that
-/// held then. On the stack of the waiting thread; the limits stay where they are meanwhile.
+/// The limits of one wait: those of the calling thread and, for a started call, those under which it was started. Lives
+/// on the stack of the waiting thread; the limits must outlive it.
 class Waiting {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,25 +41,25 @@ class Waiting {
   /// Clock::time_point::max(): there is no deadline.
   [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
   [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
-  /// Why the waiting ended before the return: of a cancellation and a deadline that have both come, the cancellation.
+  /// Why the wait ended before the return: call_cancelled if both a cancellation and a deadline have come.
   [[nodiscard]] Errc why_over() const noexcept { return cancelled() ? Errc::call_cancelled : Errc::call_aborted; }
   [[nodiscard]] bool cancellable() const noexcept { return own_ != nullptr || started_ != nullptr; }
-  /// What is left for a sleep, at most `bound`; not above zero: nothing.
+  /// The time that is left for a sleep, at most `bound`. Zero or less: none.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds bound) const noexcept {
     if (until_ == Clock::time_point::max()) return bound;
     const Clock::time_point now = Clock::now();
     return until_ <= now ? std::chrono::nanoseconds(0) : std::min<std::chrono::nanoseconds>(bound, until_ - now);
   }
 
-  /// Sleeps while all of `words` are what is expected and no cancellation has come, at most `limit`.
+  /// Sleeps while all of `words` have their expected values and no cancellation has come, at most `limit`.
   template <std::size_t kWords>
   shim::Wake sleep(const std::array<shim::FutexWait, kWords>& words, std::chrono::nanoseconds limit) const noexcept {
     std::array<shim::FutexWait, kWords + kMostCancellations> all{};
     std::copy(words.begin(), words.end(), all.begin());
     const std::size_t count = append(all, kWords);
     if (count < all.size()) return shim::futex_wait_any(std::span(all).first(count), limit);
-    // Perhaps not all of them: all are looked at at this interval. The caller is told timed_out only when all of the
-    // time is over, for then it does more than look.
+    // There may be more cancellations than words, so check all of them at this interval. Return timed_out only when
+    // `limit` is over: then the caller does more than look at its words.
     const Clock::time_point until = Clock::now() + limit;
     for (auto left = limit; left.count() > 0; left = until - Clock::now()) {
       const shim::Wake wake = shim::futex_wait_any(all, std::min<std::chrono::nanoseconds>(left, kCrowded));
@@ -68,19 +68,19 @@ class Waiting {
     }
     return shim::Wake::timed_out;
   }
-  /// The words of the cancellations, behind the first `count` of `to`, as far as there is room. Returns how many there
-  /// are then.
+  /// Appends the words of the cancellations to the first `count` of `to`, as far as there is room. Returns the new
+  /// count.
   [[nodiscard]] std::size_t append(std::span<shim::FutexWait> to, std::size_t count) const noexcept {
     for (const shim::Cancellations* chain = own_; chain != nullptr && count < to.size(); chain = chain->around.get())
       to[count++] = {&chain->word->cancelled, 0, false};
-    // The scopes that the two have in common are the outer ones of both.
+    // The scopes that both chains have in common are the outer ones of both.
     for (const shim::Cancellations* chain = started_; chain != nullptr && count < to.size() && !is_own(chain);
          chain = chain->around.get())
       to[count++] = {&chain->word->cancelled, 0, false};
     return count;
   }
 
-  /// A thread in more nested scopes with a cancellation looks at them at this interval.
+  /// The most cancellations whose words fit. A thread that has this many or more checks them at the interval kCrowded.
   static constexpr std::size_t kMostCancellations = 8;
   static constexpr std::chrono::milliseconds kCrowded{1};
 
@@ -96,13 +96,13 @@ class Waiting {
   const shim::Cancellations* started_ = nullptr;
 };
 
-/// H11, however often signals or strangers' wakes cut the sleeps short: a thread that sleeps again looks after the
-/// server at least so often. Reads the clock only where a sleep was cut short and the call has not returned.
+/// H11: a thread that sleeps again and again checks the server every kBoundedSleep, however often signals or foreign
+/// wake-ups cut its sleeps short. Reads the clock only if a sleep was cut short and the call has not returned.
 class LookAfterServer {
  public:
-  /// Of a sleep.
+  /// Call it after each sleep.
   void slept(shim::Wake wake) noexcept { cut_short_ = wake != shim::Wake::timed_out; }
-  /// After one, before the next.
+  /// Whether to check the server now. Call it before each sleep.
   [[nodiscard]] bool due() noexcept {
     if (!cut_short_) return false;
     const auto now = Waiting::Clock::now();

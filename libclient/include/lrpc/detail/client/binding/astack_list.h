@@ -23,21 +23,22 @@ namespace lrpc::client {
 
 using shim::kLeasingThreads;
 
-/// In a forked child: the other threads do not exist, so their numbers are free.
+/// Call it in a forked child: frees the numbers of the other threads, which do not exist there.
 void forget_other_threads_numbers() noexcept;
 
-/// The linkage records of a binding's secondary A-stacks (LRPC §5.2), with one block for each place. A block is made
-/// for the first secondary region in its place and stays until the binding ends, even if the region is returned: a
-/// thread that pops may read a record that another thread has just taken.
+/// The linkage records of a binding's secondary A-stacks (LRPC §5.2): one block for each place, which is a slot for one
+/// secondary region. A block is allocated for the first region in its place and stays until the binding ends, even
+/// after the region is returned: a thread in pop() may read a record that another thread has just taken.
 class SecondaryRecords {
  public:
-  /// `first`: the number of the first secondary A-stack, after the primary ones.
+  /// `first`: the number of the first secondary A-stack; the primary ones have the numbers below it.
   explicit SecondaryRecords(std::uint32_t first) noexcept : first_(first) {}
   SecondaryRecords(const SecondaryRecords&) = delete;
   SecondaryRecords& operator=(const SecondaryRecords&) = delete;
   ~SecondaryRecords();
 
-  /// The numbered records of a place; the first call makes them. Empty: no memory. One thread at a time.
+  /// The records of a place, with their numbers set; the first call allocates them. Empty: no memory. One thread at a
+  /// time.
   [[nodiscard]] std::span<shim::LinkageRecord> block(std::uint32_t place) noexcept;
   /// The record of A-stack number `index`. Precondition: its block has been made.
   [[nodiscard]] shim::LinkageRecord& operator[](std::uint32_t index) const noexcept {
@@ -55,20 +56,21 @@ class SecondaryRecords {
   std::array<std::atomic<shim::LinkageRecord*>, shim::kMostSecondaryRegions> blocks_{};
 };
 
-/// Thread-safe, lock-free while there are A-stacks. Does not own the records.
+/// Thread-safe; lock-free unless the LIFOs are empty. Does not own the records.
 ///
-/// An A-stack that a thread has put back stays leased to it: for its next call the thread finds it, still in the cache,
-/// without a locked instruction. A thread that finds the LIFO empty may end a lease that is not in a call, so an idle
-/// thread never starves another. Using a lease and ending it are a Dekker pair: the owner writes `in_call` and reads
-/// `wanted`; the other thread writes `wanted` and reads `in_call`. The owner's fence costs nothing because the other's
-/// is a membarrier (asymmetric_fence.h). The transitions L1 to L4 are here, the others in the .cpp (docs/MODELS.md).
+/// An A-stack that a thread puts back stays leased to that thread: its next call takes it, still in the cache, without
+/// a locked instruction. A thread that finds the LIFOs empty may end another thread's lease that is in no call, so an
+/// idle thread never starves another. Using a lease and ending it are a Dekker pair: the owner writes `in_call` and
+/// reads kWanted; the other thread writes kWanted and reads `in_call`. The owner's fence costs nothing because the
+/// other thread's is a membarrier (asymmetric_fence.h). The transitions L1 to L4 are here, the others in the .cpp
+/// (docs/MODELS.md).
 ///
 /// The leased A-stack serves the thread's synchronous calls. Calls that are started and finished later take one of the
-/// thread's spares, a private stack under the same lease. `moving` guards it: the owner sets it only while it takes a
-/// spare off or puts one on. A spare that was taken belongs to its call, and any thread may put it back.
+/// thread's spares, a private stack under the same lease. `moving` guards that stack: the owner sets it only while it
+/// takes a spare off or puts one on. A spare that was taken belongs to its call, and any thread may put it back.
 ///
-/// Secondary A-stacks have a LIFO of their own, which is used when the first one is empty. They are never leased, but
-/// can become a thread's spares. So they are used only as long as the primary ones do not suffice.
+/// Secondary A-stacks have a LIFO of their own, which is used only when the first one is empty. They are never leased,
+/// but can become a thread's spares.
 class AStackList {
  public:
   AStackList() noexcept = default;
@@ -83,7 +85,7 @@ class AStackList {
   void add(std::span<shim::LinkageRecord> grown) noexcept;
 
   struct Lease;
-  /// The calling thread's lease. Ask again after take_any(), which may give the thread its number.
+  /// The calling thread's lease. Call it again after take_any(), which may number the thread and so change its lease.
   [[nodiscard]] Lease& own_lease() noexcept {
     return *reinterpret_cast<Lease*>(reinterpret_cast<std::byte*>(leases_.data()) + shim::calling_thread.lease);
   }
@@ -99,24 +101,25 @@ class AStackList {
     shim::light_fence();
     const std::uintptr_t record = lease.record.load(std::memory_order_acquire);
     if ((record & Lease::kWanted) == 0) [[likely]] {
-      if (record == 0) __builtin_unreachable();  // none has the bit
+      if (record == 0) __builtin_unreachable();  // kNone has the bit kWanted
       return reinterpret_cast<shim::LinkageRecord*>(record);
     }
     leave_untaken(lease);
     return nullptr;
   }
-  /// Any A-stack, or null. May end another thread's lease. Sets `moving` to whether a thread was using its spares (for
-  /// a few instructions), so that none of them could be taken. Null without `moving`: each A-stack was seen in use, or
-  /// belongs to another thread for ever (stop_leasing()).
+  /// Any A-stack, or null. May end another thread's lease. Sets `moving` to whether another thread was taking or
+  /// putting a spare (for a few instructions), so that its spares could not be taken. Null without `moving`: each
+  /// A-stack was seen in use or, after stop_leasing(), can be taken only by the thread to which it is leased.
   [[nodiscard]] shim::LinkageRecord* take_any(bool& moving) noexcept;
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept {
     bool moving = false;
     return take_any(moving);
   }
-  /// What this thread has of its own, leased or spare, or null: for one that lets others go first.
+  /// Takes one of this thread's own A-stacks, spare or leased, or null. For a thread that lets starving threads go
+  /// first.
   [[nodiscard]] shim::LinkageRecord* take_own() noexcept;
   /// Puts an A-stack back on top, and wakes a waiter if there is one. `lease`: from which take_leased() took it, or
-  /// null. Nobody takes a record out of a lease that is in a call, so it is still there.
+  /// null. Nobody takes a record out of a lease that is in a call, so the record is still in it.
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
     if (lease == nullptr) [[unlikely]]
       return put_slow(record);
@@ -162,11 +165,11 @@ class AStackList {
   }
   /// Puts an A-stack that is under no lease into the LIFO, for any thread.
   void put_shared(shim::LinkageRecord& record) noexcept;
-  /// Instead of put(), by the thread that took the A-stack: it leaves the list (quarantine), until any thread puts it
-  /// back.
+  /// Called instead of put() by the thread that took the A-stack: the A-stack leaves the list (for quarantine) until
+  /// any thread puts it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
-  /// Moves all A-stacks that are not in a call from the list to `idle`, which is empty, as far as its capacity allows.
-  /// Ends all idle leases. The last used come last, secondary ones anywhere.
+  /// Moves the A-stacks that are in no call from the list to `idle`, up to its capacity. Ends all idle leases. The last
+  /// used come last, secondary ones anywhere. Precondition: `idle` is empty.
   void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Puts them back in their old order, so that the next call finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
@@ -176,30 +179,31 @@ class AStackList {
   /// that wake_waiters() announces (A-stacks, the end of the binding).
   [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.look(); }
   /// Waits until an A-stack is put back, or a word in `also` (fewer than kMostFutexWaits) changes; at most `limit`.
-  /// Returns at once if wakes() has changed since `seen`. May return early: look again. `behind`: waits until nobody
-  /// starves, whatever there is.
+  /// Returns at once if wakes() has changed since `seen`. May return early: look again. `behind`: waits while any
+  /// thread starves, even if there are idle A-stacks.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
             bool behind = false) noexcept;
-  /// A thread that has waited for long starves from here to end_starving(). Meanwhile a thread that puts an A-stack
-  /// back keeps no idle one, neither leased nor spare. A thread that does not starve takes at most its own and waits
-  /// behind those that do, as long as they take what is put back.
+  /// Marks the calling thread, which has waited for long, as starving until end_starving(). Meanwhile a thread that
+  /// puts an A-stack back keeps no idle one, neither leased nor spare. A thread that does not starve takes only its own
+  /// A-stacks and waits behind the starving threads, as long as those take what is put back.
   void starve() noexcept { waiters_.fetch_add(kStarver, std::memory_order_seq_cst); }
   void end_starving() noexcept;
   [[nodiscard]] bool anybody_starves() const noexcept { return waiters_.load(std::memory_order_relaxed) >= kStarver; }
   void wake_waiters() noexcept;
-  /// The same, but without a system call if nobody waits.
+  /// As wake_waiters(), but without a system call if nobody waits.
   void tell_waiters() noexcept;
   /// Whether an A-stack is in a LIFO; a guess while other threads use the list.
   [[nodiscard]] bool any_free() const noexcept {
     return static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0 ||
            static_cast<std::uint32_t>(secondary_top_.load(std::memory_order_acquire)) != 0;
   }
-  /// Whether take_any() would find nothing, leased or spare, either; a guess while other threads use the list.
+  /// Whether take_any() would find no A-stack at all: in a LIFO, leased or spare. A guess while other threads use the
+  /// list.
   [[nodiscard]] bool looks_empty() const noexcept;
   /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so every caller gets to
   /// BindingObject::take_slow(), which reports it. Idempotent.
   void close() noexcept;
-  /// The same in a forked child, where no other thread exists, and a lock may stay locked for ever.
+  /// close() for a forked child. Takes no lock: a thread that does not exist there may hold it.
   void close_after_fork() noexcept { stop_leasing(); }
 
   struct alignas(64) Lease {
@@ -244,13 +248,13 @@ class AStackList {
   /// The last one stays empty: it is for threads without a number.
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
-  /// In waiters_, where those that starve count by so many more: then one look tells of both. Linux numbers a thread
-  /// with 22 bits at most, so neither count gets into the other one.
+  /// What a starving thread adds to waiters_, so that one load reads both counts: waiters in the low half, starving
+  /// threads in the high half. Linux thread ids have at most 22 bits, so neither count overflows into the other.
   static constexpr std::uint64_t kStarver = 1ULL << 32;
   std::atomic<std::uint64_t> waiters_{0};
   shim::SleepingWord wakes_;
   std::mutex ending_;
-  std::atomic<bool> leasing_ended_{false};  ///< The kernel began to refuse heavy fences: no more leases.
+  std::atomic<bool> leasing_ended_{false};  ///< Revoked, or the kernel refuses heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;
   std::atomic<std::uint64_t> secondary_top_{0};  ///< Like top_.
   const SecondaryRecords* secondary_ = nullptr;

@@ -26,8 +26,8 @@ namespace lrpc {
 /// What a call does when all A-stacks of its class are in use (LRPC §5.2).
 enum class AStackSupply : std::uint8_t {
   wait,  ///< Wait until an earlier call finishes.
-  /// Return Errc::no_astack, without waiting for a call to finish. Only waits while another thread handles idle
-  /// A-stacks, for a moment, and at most for as long as the call may take.
+  /// Return Errc::no_astack, without waiting for a call to finish. May wait for the moment in which another thread
+  /// handles idle A-stacks, but not longer than the call may take.
   fail,
   /// Ask the server for more: secondary A-stacks, in further regions, which are returned when they have been unused for
   /// a while (ImportOptions::grown_idle). Wait while the server gives none: it has limits (ServerOptions). Not with
@@ -76,14 +76,15 @@ class BindingObject {
   static Result<std::unique_ptr<BindingObject>> create(BindingParts parts);
   BindingObject(const BindingObject&) = delete;
   BindingObject& operator=(const BindingObject&) = delete;
-  /// Not while there are started calls or its end is being told: an owner calls let_go() instead.
+  /// Not while there are started calls, or functions are told of the revocation: an owner calls let_go() instead.
   ~BindingObject();
-  /// The owner calls this instead of deleting the object. The server sees the end now. Calls that were started and not
-  /// finished end as call_failed, unless they have returned already. The memory is freed with the last of them, or when
-  /// the functions that are told of the server's end have returned. Not while other threads are in a call of the
-  /// binding, or in a member of one of its started calls.
+  /// The owner calls this instead of deleting the object. The server sees the end at once. Calls that were started and
+  /// not finished end as call_failed, unless they have returned already. The object is deleted when the last of them
+  /// has ended and the functions that are told of the server's end have returned. Not while other threads are in a call
+  /// of the binding, or in a member of one of its started calls.
   void let_go() noexcept;
-  /// Revokes the binding as if its server had ended, and shows the server the end. Calls no functions (when_revoked()).
+  /// Revokes the binding as if its server had ended; the server sees the end, too. Does not call the functions of
+  /// when_revoked().
   void end() noexcept {
     end_watching();
     revoke();
@@ -115,25 +116,25 @@ class BindingObject {
   [[nodiscard]] const shim::PollPace::Limits& poll_limits() const noexcept { return poll_limits_; }
 
   /// `record` or, if that is null, `why_not`: binding_revoked, no_astack (the supply rule forbids to wait),
-  /// call_aborted or call_cancelled (it has waited for call_timeout, or for as long as its scopes allow).
+  /// call_aborted or call_cancelled (the call has waited for call_timeout, or for as long as its scopes allow).
   struct Taken {
     shim::LinkageRecord* record = nullptr;
     Errc why_not = Errc::ok;
   };
-  /// Step 2 when no A-stack is leased to the thread: takes any other; without one, follows the supply rule.
+  /// Step 2 when no A-stack is leased to the thread: takes any other; if there is none, follows the supply rule.
   [[nodiscard]] Taken take_slow(AStackList& list) noexcept;
   /// Keeps the record of an abandoned or one-way call aside until its RETURNED(generation) is seen.
   void quarantine(shim::LinkageRecord& record) noexcept;
-  /// How many of these the server has not returned yet.
+  /// How many A-stacks in quarantine the server has not returned yet.
   [[nodiscard]] std::size_t in_quarantine() noexcept;
-  /// Tells the clerk by one byte that there is a call on an A-stack without E-stack. Never blocks.
+  /// Sends the clerk one byte: there is a call on an A-stack that has no E-stack. Never blocks.
   void ring_bell() const noexcept;
   /// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints
   /// in the region say. A call must not hang because its peer has forged a hint.
   void overrule_hints(shim::AStackHead& head) const noexcept;
   /// Revokes the binding if the server is gone. For callers whose bounded sleep has ended.
   void check_server() noexcept;
-  /// No more calls; outstanding ones return call-failed. Idempotent.
+  /// Revokes the binding: no more calls; outstanding ones return call_failed. Idempotent.
   void revoke() noexcept;
   /// See Binding::revocation_fd() and Binding::when_revoked().
   [[nodiscard]] Result<int> revocation_fd();
@@ -144,11 +145,12 @@ class BindingObject {
       schedule_trim(kTrimDelayMs);
   }
 
-  /// Twice the number of times that idle tails were returned; odd while that happens.
+  /// Raised when the watcher takes idle A-stacks (to trim tails or return regions) and when it has put them back: odd
+  /// in between.
   [[nodiscard]] std::uint32_t trim_phase() const noexcept { return trim_phase_.load(std::memory_order_acquire); }
 
-  /// For Gate::trap: whether this process runs under the filter whose listener the server has. Before that no call is
-  /// made.
+  /// For Gate::trap: whether this process runs under the seccomp filter whose listener the server holds. Until then no
+  /// call is made.
   [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
   void set_sealed() noexcept { sealed_.store(true, std::memory_order_release); }
 
@@ -176,8 +178,8 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  /// Work that was posted for the binding with this number. It runs on the watcher's thread. By then the binding may be
-  /// gone, and another one may be at its address.
+  /// Tasks that the watcher runs for the binding with this number. By then the binding may be gone, and another one may
+  /// be at its address.
   static void trim(BindingObject* binding, std::uint64_t number);
   static void return_unused(BindingObject* binding, std::uint64_t number);
   [[nodiscard]] static bool is_there(const Library& library, BindingObject* binding, std::uint64_t number);
@@ -190,9 +192,9 @@ class BindingObject {
   void schedule_return() noexcept;
 
   // Read by every call; written at most once.
-  /// local_ of a local binding; 0 for a remote one. The comparison with a number that is used nowhere else is one
-  /// instruction. To compare with 0, the compiler would load the word first; a 1 it would keep in a register for other
-  /// uses.
+  /// local_ of a local binding; a remote one has 0. The comparison with a number that is used nowhere else is one
+  /// instruction: to compare with 0, the compiler would load the word first, and it would keep a 1 in a register for
+  /// other uses.
   static constexpr std::uint32_t kLocal = 0x10ca1;
   const std::uint32_t local_;
   std::atomic<bool> revoked_{false};
@@ -213,17 +215,17 @@ class BindingObject {
   std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Belongs to the thread that has set tails_used_.
   const shim::Watcher::Task trim_{[this, number = number_] { trim(this, number); }};
   shim::Watcher::Task return_;                ///< No work unless the supply may grow.
-  std::atomic<std::uint32_t> trim_phase_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
+  std::atomic<std::uint32_t> trim_phase_{0};  ///< Odd: the watcher holds idle A-stacks. Only the watcher writes.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};
   std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine. Under quarantine_mutex_.
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
-  bool watching_ended_ = false;  ///< Used by its owner, and by the last keeper at its end.
+  bool watching_ended_ = false;  ///< Used by the owner, and by the last keeper in the destructor.
   RevocationNews news_;
   std::atomic<bool> let_go_{false};
-  std::atomic<std::size_t> keepers_{1};  ///< The owner, or started calls that outlive it; and who tells of the end.
+  std::atomic<std::size_t> keepers_{1};  ///< Owner, started calls that outlive it, watcher_saw_end().
 };
 
 }  // namespace lrpc::client

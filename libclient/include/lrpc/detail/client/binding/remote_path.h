@@ -17,8 +17,8 @@ namespace lrpc::client {
 class PendingCall;
 
 /// The replies of a group's members to one call, as the network domain returned them (CallAll in network_path.lrpc).
-/// Each has a head of kHead bytes (little-endian u32 host, u16 status, u16 zero, u32 length of the image), then the
-/// image.
+/// Each reply has a head of kHead bytes (little-endian u32 host, u16 status, u16 zero, u32 length of the image), then
+/// the image.
 class GroupReplies {
  public:
   struct One {
@@ -39,7 +39,7 @@ class GroupReplies {
   [[nodiscard]] std::size_t members() const noexcept { return members_; }
   /// The next reply, valid as long as this lives. nullopt: there are no more, or the rest is damaged.
   [[nodiscard]] std::optional<One> next() noexcept;
-  [[nodiscard]] bool damaged() const noexcept { return !left_.empty(); }  ///< Ask when next() has returned nullopt.
+  [[nodiscard]] bool damaged() const noexcept { return !left_.empty(); }  ///< Valid once next() has returned nullopt.
 
  private:
   std::uint16_t status_;
@@ -49,21 +49,21 @@ class GroupReplies {
 };
 
 /// Carries a remote binding's calls from an A-stack in the client's own memory to the network domain and back. Owned by
-/// the Binding Object. Thread-safe, but only the holder of an A-stack may use it here.
+/// the Binding Object. Thread-safe, but only the thread that holds an A-stack may pass its linkage record.
 class RemotePath {
  public:
   virtual ~RemotePath() = default;
 
   /// Packs the arguments on the A-stack, makes the call, and unpacks the reply onto the A-stack. Returns the call
-  /// status. Blocks for as long as the procedure runs, at most for call_timeout and for what CallScopes leave.
+  /// status. Blocks for as long as the procedure runs, at most for call_timeout and for the time that CallScopes leave.
   [[nodiscard]] virtual std::uint16_t call(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
-  /// The same for a one-way call: when this returns, the network domain has the call. 0, or a failure.
+  /// The same for a one-way call: when this returns, the network domain has the call. Returns 0 or a failure.
   [[nodiscard]] virtual std::uint16_t send(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
 
   /// As call(), to all members of a group. Unpack each reply by put_reply(). Errors: system_error (no memory).
   [[nodiscard]] virtual Result<GroupReplies> call_all(std::uint16_t procedure,
                                                       shim::LinkageRecord& linkage) noexcept = 0;
-  /// Unpacks a member's reply with this status onto the A-stack, over the one before. Returns the call status.
+  /// Unpacks a member's reply with this status onto the A-stack, over the previous reply. Returns the call status.
   [[nodiscard]] virtual std::uint16_t put_reply(std::uint16_t procedure, shim::LinkageRecord& linkage,
                                                 std::uint16_t status, std::span<const std::byte> image) noexcept = 0;
 
@@ -79,8 +79,8 @@ class RemotePath {
   /// the calls that were started.
   virtual void let_go() noexcept = 0;
 
-  /// grow() announces a secondary region in a place, whose A-stacks calls may use from now on. False: no memory.
-  /// shrink() announces its end, when nobody holds one of them any more.
+  /// grow() announces a secondary region in a place: calls may use its A-stacks from now on. False: no memory. shrink()
+  /// announces the region's end, when nobody holds one of its A-stacks any more.
   [[nodiscard]] virtual bool grow(std::uint16_t place) noexcept = 0;
   virtual void shrink(std::uint16_t place) noexcept = 0;
 

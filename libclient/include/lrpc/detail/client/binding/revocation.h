@@ -10,7 +10,7 @@
 
 namespace lrpc::client {
 
-/// Makes a descriptor readable, and calls functions, each once. Costs nothing until it is used.
+/// Makes a descriptor readable, and calls each registered function once. Costs nothing until it is used.
 /// Thread-safe, except where a comment says otherwise.
 class RevocationNews {
  public:
@@ -27,7 +27,8 @@ class RevocationNews {
   void call(std::function<void()> told);
   /// Calls the functions, each once. Prints exceptions.
   void tell() noexcept;
-  /// In a forked child, which has no other thread: makes a readable descriptor of its own, apart from the parent's.
+  /// In a forked child, which has no other thread: replaces the descriptor by a readable one that it does not share
+  /// with the parent.
   void forget_after_fork() noexcept;
 
  private:

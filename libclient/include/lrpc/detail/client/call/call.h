@@ -1,5 +1,4 @@
-// The call path, client's half (LRPC §3.2; the numbers are those of docs/ARCHITECTURE.md). Generated stubs are made of
-// this.
+// The call path, client's half (LRPC §3.2; step numbers as in docs/ARCHITECTURE.md). Generated stubs use it.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@
 
 namespace lrpc::client {
 
-/// Steps 4 and 5 when the exchange gate is not trusted, or did not answer. `rung`: the word already says CALLED; then
-/// only the procedure in `called` matters. Returns the call status (call_status in call_word.h).
+/// Steps 4 and 5 when no poller is trusted to serve the exchange gate, or none answered. `rung`: the word already says
+/// CALLED; then only the procedure in `called` matters. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
 /// Before step 4 of a call that a scope or its binding's call_timeout limits: writes the time that is left into the
-/// slot, and marks the word. Null if no time is left, or the calls are cancelled: then do not ring; why_over() says
-/// why. Call::limit() has the common case.
+/// A-stack's slot, and marks the word (kLimited). Null if no time is left, or the calls are cancelled: then do not
+/// ring; why_over() says why. Call::limit() handles the common case inline.
 [[nodiscard]] shim::CallWord limit_call(const BindingObject& binding, shim::LinkageRecord& linkage,
                                         shim::CallWord called) noexcept;
 /// Why the calling thread's calls end before they begin: call_cancelled or call_aborted.
@@ -31,17 +30,17 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 /// example "Files.Open: 'name' is longer than 255 bytes" (static storage). Without memory there is no text. Never
 /// blocks.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure refused(Errc code, const char* what) noexcept;
-/// The same for a result that get_buffer() has refused; `what` is the text only of result_too_long.
+/// The same for a result that get_buffer() has refused; `what` is the text only if `code` is result_too_long.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure not_copied(Errc code, const char* what) noexcept;
-/// Call::failure() of a call that was made. If a local server returns binding_revoked, message_too_long or call_lost,
-/// that is not believed, because it had the call. For a remote binding these come from this machine's network domain.
+/// Call::failure() of a call that was made. From a local server, binding_revoked, message_too_long and call_lost become
+/// call_failed, because the server had the call. For a remote binding they come from this machine's network domain.
 [[nodiscard, gnu::cold]] Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept;
 /// See Call::failure(). `procedure`: "Files.Open", of static storage.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const BindingObject& binding,
                                                                    const shim::LinkageRecord& linkage,
                                                                    std::uint16_t status,
                                                                    const char* procedure) noexcept;
-/// The same, and step 7. `lease`: see Call.
+/// failure_of(), then step 7. `lease`: see Call.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure end_failed(BindingObject& binding, AStackList::Lease* lease,
                                                                    shim::LinkageRecord& linkage, std::uint16_t status,
                                                                    const char* procedure) noexcept;
@@ -124,19 +123,19 @@ class Call {
   [[nodiscard]] shim::CallWord next_call(std::uint16_t procedure) noexcept {
     return linkage_->next_call(procedure, shim::current_processor());
   }
-  /// Sends the time along that this thread's scopes leave. False: no time is left; do not ring.
+  /// Adds the time that this thread's scopes leave to the call. False: no time is left; do not ring.
   [[nodiscard]] bool limit(shim::CallWord& called) noexcept {
     const shim::CallLimits* const limits = shim::calling_thread.limits;
     if (limits == nullptr) [[likely]]
       return true;
-    // Also 0 if there are cancellations to look at. A binding's call_timeout is handled by transfer_slow(), to which
-    // all its calls come.
+    // Also 0 if there are cancellations to check. transfer_slow() handles a binding's call_timeout: all calls of such a
+    // binding go there.
     const std::int64_t left = limits->deadline.left_by_ticks();
     if (left == 0) [[unlikely]] {
       called = limit_call(binding_, *linkage_, called);
       return called != shim::CallWord();
     }
-    // Before the ring's release.
+    // Before the ring's release, so that the server sees it with the call.
     linkage_->astack.limit->store(static_cast<std::uint64_t>(left), std::memory_order_relaxed);
     called = called.with(shim::CallWord::kLimited);
     return true;
@@ -149,7 +148,8 @@ class Call {
     shim::ring_exchange(head, called);  // T1
     return true;
   }
-  /// 5 · waits for the return of such a call. `procedure`: the call's, so that its word need not be kept.
+  /// 5 · waits for the return of such a call. `procedure`: as in next_call(), so that the caller need not keep the
+  /// word.
   [[nodiscard]] std::uint16_t wait(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 5");
     shim::LinkageRecord& linkage = *linkage_;
@@ -169,12 +169,12 @@ class Call {
   /// The Errc of a status that is neither 0 nor a declared error of the procedure. A forged status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
   /// The same, as a stub returns it: with the text of the error that the procedure returned; or, if the server refused
-  /// an argument, a handle or a result, or the procedure threw, with a text that names the procedure. Also step 7, so
-  /// that the code of calls that do not fail is shorter.
+  /// an argument, a handle or a result, or the procedure threw, with a text that names the procedure. Also does step 7,
+  /// so that the code of calls that do not fail is shorter.
   [[nodiscard, gnu::always_inline]] detail::Failure failure(std::uint16_t status,
                                                             const char* procedure) const noexcept {
     shim::LinkageRecord& linkage = *linkage_;
-    linkage_ = nullptr;  // here, not in a function: that would force the call into memory
+    linkage_ = nullptr;  // here, not in end_failed(): that would force the Call into memory
     shim::hand_over_call(binding_.id(), linkage.astack.image);
     return end_failed(binding_, lease_, linkage, status, procedure);
   }

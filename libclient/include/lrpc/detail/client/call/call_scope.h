@@ -72,7 +72,7 @@ inline constexpr Fresh fresh{};
 ///   deadline while it runs, so calls that it makes inherit it. Calls do not carry cancellations; the procedure learns
 ///   of them by CallContext::abandoned().
 /// - A one-way call is over when it is rung; the deadline limits its wait for an A-stack.
-/// - A sealed domain's call (trap gate) is not begun too late, and carries the deadline, but ends only when the server
+/// - A sealed domain's call (trap gate) is not begun after the deadline, and carries it, but ends only when the server
 ///   answers, because the kernel does not release the caller earlier.
 /// - Imports have a timeout of their own.
 ///

@@ -29,7 +29,7 @@ namespace client {
 struct QueueLink {
   explicit QueueLink(CompletionQueue& of, shim::ProcessNumber process) noexcept : owner(process), queue(&of) {}
   const shim::ProcessNumber owner;  ///< In another process (a forked child) nothing here is touched.
-  std::mutex mutex;                 ///< Held while the words are looked at: an unwatched word is not touched any more.
+  std::mutex mutex;                 ///< Held while call words are read, so that no unwatched word is read.
   CompletionQueue* queue;           ///< Null: the queue has ended.
   std::size_t holders = 1;          ///< The queue, and each call that has this link.
 };
@@ -42,9 +42,9 @@ struct QueueLink {
 /// signals, and sleeps without end while nothing is watched. If more than 127 calls are watched, it polls them every
 /// millisecond.
 ///
-/// Thread-safe. It may be destroyed before the calls that it watches; they go on as if they had never been watched. A
-/// function that it runs must not destroy it, nor may a thread be in one of its members then; but a watch() or co_await
-/// whose call was reported has left it. In a fork child it does nothing.
+/// Thread-safe. It may be destroyed before the calls that it watches; they go on as if they had never been watched. It
+/// must not be destroyed by a function that it runs, nor while a thread is in one of its members; a watch() or co_await
+/// counts as done once its call was reported. In a forked child it does nothing.
 class CompletionQueue {
  public:
   /// system_error.
@@ -68,8 +68,9 @@ class CompletionQueue {
   /// Makes fd() unreadable, runs the functions of calls that have become ready, and returns how many calls these were.
   /// Never blocks by itself.
   std::size_t run();
-  /// Waits at most `limit` for a call to become ready, then does the same. kNoLimit: waits without limit; zero or less:
-  /// does not wait. A signal does not end the wait: to be woken by something else, poll fd() with other descriptors.
+  /// Waits at most `limit` for a call to become ready, then does what run() does. kNoLimit: waits without limit; zero
+  /// or less: does not wait. A signal does not end the wait: to be woken by something else, poll fd() with other
+  /// descriptors.
   std::size_t wait(std::chrono::milliseconds limit);
 
  private:
@@ -79,10 +80,10 @@ class CompletionQueue {
     shim::LinkageRecord* linkage = nullptr;
     shim::CallWord called;
     std::function<void()> then;
-    std::chrono::steady_clock::time_point until;  ///< As in the linkage record, which is not touched here.
+    std::chrono::steady_clock::time_point until;  ///< Copied from the linkage record by watch_call().
     std::shared_ptr<const shim::Cancellations> cancellations;
     bool ready = false;
-    /// Its place in ready_, until it is there: the thread needs no memory.
+    /// The node that moves into ready_ when the call is ready, so that the thread need not allocate.
     std::list<const shim::LinkageRecord*> place = std::list<const shim::LinkageRecord*>(1);
     [[nodiscard]] bool look() const noexcept;
   };
@@ -99,10 +100,10 @@ class CompletionQueue {
   client::QueueLink& link_;
   UniqueFd ready_fd_;
   shim::Thread thread_;
-  shim::SleepingWord changed_;  ///< The thread sleeps on it; raised for each call that it must look at.
+  shim::SleepingWord changed_;  ///< The thread sleeps on it; raised for each call that is added.
   std::map<const shim::LinkageRecord*, Watched> watched_;
   std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
-  std::vector<shim::FutexWait> waits_;           ///< Only the thread's; has room for all.
+  std::vector<shim::FutexWait> waits_;           ///< Used only by the thread; has capacity for kMostFutexWaits.
 };
 
 /// A started call for `co_await`: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The queue's run() resumes

@@ -63,10 +63,10 @@ class PendingCall {
   }
 
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
-  /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or what the starter found;
-  /// invalid_argument once it was finished or moved from.
+  /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or the error that the starter
+  /// found; invalid_argument once it was finished or moved from.
   [[nodiscard]] Errc error() const noexcept { return error_; }
-  /// The same, with a text where the starter has refused an argument.
+  /// The same, with a text if the starter has refused an argument.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::detail::Failure why_not_started() const noexcept;
   /// As in Call.
   [[nodiscard]] lrpc::detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
@@ -79,9 +79,9 @@ class PendingCall {
     return linkage_->astack.tail;
   }
 
-  /// 4 · ring. Never blocks, except at the trap gate: there until the call has returned. False, with error(): nobody
-  /// could serve it, and nothing was rung. `may_block`: no poller serves the procedure, so do not rely on one to pass
-  /// the call on.
+  /// 4 · ring. Never blocks, except at the trap gate, where it returns when the call has returned. False: nothing was
+  /// rung, because no time is left or nobody could serve the call; error() says why. `may_block`: no poller serves the
+  /// procedure, so ring by the handoff gate.
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
@@ -94,7 +94,7 @@ class PendingCall {
       return ring_slow(may_block);
     return ring_polled();
   }
-  /// 4 · rings by a plain store: the slot says that a poller polls.
+  /// 4 · rings by a plain store, because the slot says that a poller scans it.
   bool ring_polled() noexcept {
     if (!shim::ring_for_poller(*linkage_->astack.head, called_)) [[unlikely]]  // T1
       look_again();                                                            // T4
@@ -137,7 +137,7 @@ class PendingCall {
       return binding_->quarantine(linkage);
     binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
   }
-  /// Leaves a one-way call that was rung. Its A-stack comes back when the server has returned it.
+  /// Ends a one-way call that was rung, without waiting: its A-stack is in quarantine until the server has returned it.
   void leave() noexcept {
     shim::hand_over_call(binding_->id(), linkage_->astack.image);
     leave_rung();
@@ -163,8 +163,8 @@ class PendingCall {
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
     return !word.same_turn(called_.bits()) || word.revoked();
   }
-  /// A call that was never on an A-stack has no word. Its place holds the text for refused(), so that calls need no
-  /// member for that.
+  /// A call that never had an A-stack has no call word: called_ holds the text for refused() instead, which saves a
+  /// member.
   [[nodiscard]] static shim::CallWord address_of(const char* what) noexcept {
     return shim::CallWord(reinterpret_cast<std::uintptr_t>(what));
   }
@@ -210,13 +210,14 @@ class PutBack {
 
 }  // namespace client
 
-/// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
+/// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated starters return it; the
+/// generated class `Outcome` takes the results.
 ///
 /// Owns the call and its A-stack. Move-only; one thread at a time may use it, any thread may finish it. It may outlive
-/// its binding: then it gives its results if it returned before, and call_failed otherwise. But no thread may be in one
-/// of its members while the binding is destroyed. `in` arguments were copied when the call was started. What was passed
-/// by reference (inout arguments, buffers for results) must stay where it is until finish() or the destructor; only
-/// finish() changes it.
+/// its binding: then finish() gives its results if the call returned before, and call_failed otherwise. But no thread
+/// may be in one of its members while the binding is destroyed. `in` arguments were copied when the call was started.
+/// What was passed by reference (inout arguments, buffers for results) must stay where it is until finish() or the
+/// destructor; only finish() changes it.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:

@@ -1,11 +1,10 @@
-// The call stubs (LRPC §3.3), all that procedures have in common: the client's steps of a call, in the order in which
-// they run. The numbers are those of docs/ARCHITECTURE.md. What differs comes from the interface: a generated class P
-// for each procedure, made of
+// The part of the call stubs (LRPC §3.3) that all procedures share: the client's steps of a call, in the order in which
+// they run, numbered as in docs/ARCHITECTURE.md. The rest is generated: a class P for each procedure, with the members
 //   Result_                          what the stub returns
 //   kProcedure_                      a CallSite
 //   check_(arguments...) -> Refusal  only where an argument may be refused
 //   push_(image, tail, arguments...) step 3; only with arguments
-//   operator()(status, call)         step 6: takes the results; those passed by reference go where P's members are
+//   operator()(status, call)         step 6: takes the results; P's data members point to those passed by reference
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ struct CallSite {
   std::uint16_t procedure = 0;
   std::uint16_t astack_class = 0;
   bool tail = false;       ///< An argument may lie in the A-stack's tail.
-  bool may_block = false;  ///< No poller serves it.
+  bool may_block = false;  ///< The procedure may block, so no poller serves it.
 };
 
 /// Says that an argument does not conform to its declared type: the call is not made.
@@ -35,12 +34,13 @@ struct Refusal {
   const char* what = nullptr;  ///< In static storage. Null: no refusal.
 };
 
-/// How an argument goes to a function that is not inlined: small ones by value, so that they can stay in registers.
+/// How an argument is passed to a function that is not inlined: small ones by value, so that they can stay in
+/// registers.
 template <class A>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<A> && sizeof(A) <= 16, A, const A&>;
 
 /// What start() and all() of a client return. For one call; do not keep it, because the client may be destroyed or
-/// replaced. Derived classes are generated, so this one has a name that no declaration can have.
+/// replaced. Derived classes are generated, so this name is one that no declaration in an interface file can have.
 class ForOneCall_ {
  public:
   explicit ForOneCall_(BindingObject& object) noexcept : object_(object) {}
@@ -59,7 +59,8 @@ template <class Client, class Bound>
   return Client(std::move(*bound));
 }
 
-/// Asks only whether P has the member. So wrong arguments are a compiler error, and not a call without a check.
+/// Tests only whether P has check_, not whether it accepts the arguments. So wrong arguments are a compiler error, and
+/// not a call without a check.
 template <class P, class... A>
 [[gnu::always_inline]] inline Refusal check_arguments(const A&... arguments) noexcept {
   if constexpr (requires { &P::check_; }) {
@@ -147,7 +148,7 @@ template <class P, class... A>
   return P{}(status, call);
 }
 
-/// A one-way call: returns after the ring. Nobody waits for the call's return; then the A-stack is reused.
+/// A one-way call: returns after the ring. Nobody waits for the call's return, after which the A-stack is reused.
 template <class P, class... A>
 [[gnu::always_inline]] inline typename P::Result_ send(BindingObject& object, const A&... arguments) noexcept {
   if (object.remote()) [[unlikely]]

@@ -18,7 +18,8 @@
 
 namespace lrpc {
 
-/// Durations: lrpc/detail/shim/no_limit.h. One that has no meaning is refused as invalid_argument.
+/// Durations: see lrpc/detail/shim/no_limit.h. A duration that makes no sense for its option is refused as
+/// invalid_argument.
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
@@ -33,8 +34,8 @@ struct ImportOptions {
   /// and has no watcher. A program that was started sealed always uses `trap`, and ignores this.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  /// With AStackSupply::grow: how long an unused secondary region is kept, at least; at most twice that. Above zero.
-  /// More than a day counts as a day. kNoLimit: as long as the binding.
+  /// With AStackSupply::grow: an unused secondary region is kept for at least this time and at most twice this time.
+  /// Above zero. More than a day counts as a day. kNoLimit: as long as the binding.
   std::chrono::milliseconds grown_idle{1'000};
   /// The longest that a call may wait for an A-stack, and then for the server. After that it returns
   /// Errc::call_aborted, and its A-stack stays in quarantine until the server returns it. Above zero. Each wait counts
@@ -61,20 +62,22 @@ class Binding {
   /// program that was started as a sealed domain: takes the one binding that was made for it, once. The thread's
   /// CallScopes do not limit it.
   ///
-  /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with
-  /// the help of this machine's network domain, lrpc-netd. The stubs and the errors are the same. A call that a host,
-  /// the network or a broker has lost is call_failed, and the binding is revoked. There is no gate to choose, there are
-  /// no callbacks, and no procedure may take more than about 16 KiB (message_too_long; the text names the procedure).
+  /// `name@host`, with an IPv4 address or a name of one: binds to what is exported as `name` on another host (LRPC
+  /// §5.1), with the help of this machine's network domain, lrpc-netd. The stubs and the errors are the same. A call
+  /// that a host, the network or a broker has lost is call_failed, and the binding is revoked. There is no gate to
+  /// choose, there are no callbacks, and no procedure may take more than about 16 KiB (message_too_long; the text names
+  /// the procedure).
   ///
-  /// `name@`, without a host: wherever it is. This machine's directory, lrpc-directory, lists the hosts that export it:
-  /// this machine first, the others in random order. The import binds to the first that accepts, as with `name@host`.
-  /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch,
+  /// `name@`, without a host: binds on any host. This machine's directory, lrpc-directory, lists the hosts that export
+  /// `name`: this machine first, the others in random order. The import binds to the first that accepts, as with
+  /// `name@host`. Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch,
   /// not_permitted, timed_out, peer_gone, limit_reached, message_too_long, remote_unavailable (no network domain here,
   /// no directory, no such host), bad_message, system_error; the text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
-  /// make_socket_pair, given to Server::serve_over there). Takes the socket. Blocks up to options.timeout, 10 s if
+  /// make_socket_pair) and has given that end to Server::serve_over(). Takes the socket. Blocks up to options.timeout,
+  /// 10 s if
   /// that is unset.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 

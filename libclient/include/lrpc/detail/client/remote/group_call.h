@@ -67,7 +67,8 @@ using Replies = Result<MemberReplies<Answer, Passed...>>;
 
 namespace lrpc::client {
 
-/// A member's reply on the A-stack, in place of a Call for code that takes results. Its failure does not end the call.
+/// A member's reply on the A-stack. Code that takes results uses it in place of a Call, but its failure() does not end
+/// the call.
 class CollatedReply {
  public:
   CollatedReply(const BindingObject& binding, Call& call) noexcept : binding_(binding), call_(call) {}
@@ -101,7 +102,7 @@ struct Destination<std::vector<std::byte>> {
   Buffer buffer;
 };
 
-/// Takes a member's answer to procedure P. What it passes back has at most `most` bytes.
+/// Takes a member's answer to procedure P. `most`: the most bytes that a buffer in it can have.
 template <class P, class... Passed>
 [[nodiscard]] MemberReply<typename P::Result_, Passed...> take_reply(GroupMember who, std::uint16_t status,
                                                                      const CollatedReply& reply,
