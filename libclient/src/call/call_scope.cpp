@@ -25,14 +25,14 @@ CallScope::CallScope(shim::CallLimits* from, CallDeadline deadline, const Cancel
     limits_.set_cancellations(
         std::make_shared<const shim::Cancellations>(shim::Cancellations{cancellation->word_, limits_.cancellations()}));
   }
-  // With nothing to hold, calls need not look.
+  // Without any limit, calls need not check.
   const bool any = limits_.deadline.ever() || limits_.cancellations() != nullptr;
   shim::calling_thread.limits = any ? &limits_ : nullptr;
 }
 
 std::optional<std::chrono::nanoseconds> CallScope::remaining() noexcept {
   if (shim::calling_thread.limits == nullptr || !shim::calling_thread.limits->deadline.ever()) return std::nullopt;
-  // By the clock itself, as a call's wait is: who was told call_aborted finds nothing left.
+  // By the clock, not by ticks, as a call's wait is: after call_aborted nothing is left.
   const auto left = shim::calling_thread.limits->deadline.until() - CallDeadline::Clock::now();
   return std::max<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0));
 }

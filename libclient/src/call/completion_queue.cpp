@@ -16,10 +16,10 @@
 namespace lrpc {
 namespace {
 
-/// Between two looks while there are more calls than one sleep can wait for.
+/// The polling interval while there are more words than one futex_waitv(2) can wait for.
 constexpr std::chrono::milliseconds kCrowdedLook{1};
 
-/// What ends a call before its return is slept on, too (T19); calls of one scope have it in common. False: no room.
+/// Appends the words of the call's cancellations (T19); calls of one scope share them. False: no room.
 bool add_cancellations(std::vector<shim::FutexWait>& waits, const shim::Cancellations* chain) {
   for (; chain != nullptr; chain = chain->around.get()) {
     const void* word = &chain->word->cancelled;
@@ -52,7 +52,7 @@ CompletionQueue::~CompletionQueue() {
   unlink(link_, std::move(lock));
 }
 
-/// One holder fewer.
+/// Removes one holder; the last one deletes the link.
 void CompletionQueue::unlink(client::QueueLink& link, std::unique_lock<std::mutex> lock) noexcept {
   const bool last = --link.holders == 0;
   lock.unlock();
@@ -71,9 +71,9 @@ bool CompletionQueue::Watched::look() const noexcept {
 Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
   if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
   if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
-  if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // it has one queue, the last
+  if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // a call has one queue: the last
   (void)call.execute_here();
-  // A remote call has returned when the call to the network domain has that stands for it.
+  // A remote call has returned when the call to the network domain that carries it has returned.
   const client::PendingCall& rung =
       call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
   const shim::LinkageRecord& limits = *rung.linkage_;
@@ -90,12 +90,13 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
       const Status started = thread_.start<&CompletionQueue::sleep_on_words>({.name = "lrpc-complete"}, this);
       if (!started) return started.error();
     }
-    // What was to be run is destroyed without the lock: it may own other calls.
+    // An earlier function for this call is destroyed after the lock is released: it may own other calls.
     std::swap(watched_[call.linkage_], watched);
     std::erase(ready_, call.linkage_);
     if (call.queue_ == nullptr) ++link_.holders;
     call.queue_ = &link_;
-    // Under the lock: once run() may resume what waits for the call, that may end the queue.
+    // Under the lock: as soon as run() can resume a coroutine that waits for the call, the coroutine may destroy the
+    // queue.
     changed_.raise(1);  // P1
   }
   return {};
@@ -121,7 +122,7 @@ std::size_t CompletionQueue::run() {
     std::lock_guard lock(link_.mutex);
     most = ready_.size();
   }
-  // If what is run throws, the rest must not be forgotten.
+  // If a function throws, fd() must be readable for the rest.
   struct Rest {
     CompletionQueue& queue;
     ~Rest() {
@@ -130,7 +131,7 @@ std::size_t CompletionQueue::run() {
       if (!queue.ready_.empty()) (void)::eventfd_write(queue.ready_fd_.get(), 1);
     }
   } const rest{*this};
-  // One at a time: what one of them runs may destroy another.
+  // One at a time: the function of one call may destroy another call.
   std::size_t count = 0;
   for (; count < most; ++count) {
     std::function<void()> then;
@@ -195,7 +196,7 @@ void CompletionQueue::sleep_on_words() {
       }
     }
     if (news) (void)::eventfd_write(ready_fd_.get(), 1);
-    // However busy the other words are: each call is looked after so often.
+    // Check the servers this often, however often other words wake the thread.
     if (const auto now = Clock::now(); now - checked >= shim::kBoundedSleep) {
       checked = now;
       check_servers();
@@ -213,7 +214,8 @@ void CompletionQueue::sleep_on_words() {
   }
 }
 
-/// After a bounded sleep: looks whether the servers live, and overrules hints that lied.
+/// After a bounded sleep: checks whether the servers live, and overrules their hints as
+/// BindingObject::overrule_hints().
 void CompletionQueue::check_servers() noexcept {
   std::lock_guard lock(link_.mutex);
   const client::BindingObject* last = nullptr;

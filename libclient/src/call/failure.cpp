@@ -1,4 +1,4 @@
-// What the error of a call says. Off the call path: only calls that fail come by here.
+// The errors of failed calls, and their texts. Off the call path: only failed calls run this.
 #include <string>
 #include <string_view>
 #include <utility>

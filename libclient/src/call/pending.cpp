@@ -18,7 +18,7 @@ using shim::LinkageRecord;
 using Clock = std::chrono::steady_clock;
 
 lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
-  // A call that was moved from has nothing more to say.
+  // A call that was moved from has no text.
   if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
   return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
 }
@@ -31,11 +31,11 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
     error_ = taken.why_not;
     return;
   }
-  list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
+  list.give_up(*linkage_);  // ends the lease, if it is this thread's: now only the call owns the A-stack
 }
 
-/// What holds for the call from now on, wherever it is waited for; the procedure is told the same. False: nothing is
-/// left, and it is not to be rung.
+/// Stores the call's limits for every later wait, and the time that is left for the procedure. False: no time is left,
+/// or the call is cancelled: do not ring.
 bool PendingCall::limit() noexcept {
   const CallWord limited = limit_call(*binding_, *linkage_, called_);
   if (limited == CallWord()) return false;
@@ -60,7 +60,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
-  if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
+  if (binding_->remote()) return ring_remote();  // its limits apply to the call to the network domain
   if (shim::calling_thread.limits != nullptr || binding_->times_calls()) {
     if (!limit()) {
       put_back();
@@ -85,7 +85,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
       error_ = Errc::not_supported;
       return false;
     }
-    // The kernel keeps this thread until the call has returned.
+    // The kernel blocks this thread until the call has returned.
     (void)transfer_trap(*binding_, linkage, called_, false);
     return true;
   }
@@ -101,7 +101,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
 bool PendingCall::ring_remote() noexcept {
   const Errc started = binding_->remote_path()->start(called_.procedure(), *linkage_);
   if (started == Errc::ok) {
-    shim::ring_exchange(*linkage_->astack.head, called_);  // nobody looks at it but wait(), which is to look further
+    shim::ring_exchange(*linkage_->astack.head, called_);  // only wait() reads it, and then takes the slow path
     return true;
   }
   put_back();
@@ -111,9 +111,9 @@ bool PendingCall::ring_remote() noexcept {
 
 bool PendingCall::remote_ready() const noexcept { return binding_->remote_path()->started(*linkage_).ready(); }
 
-/// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap
-/// (if a hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads
-/// have it.
+/// Executes the call in this thread if the binding has an inline server or the trap gate, and the call has not
+/// returned. (A trap is due here if a false hint announced a poller; a sealed client has none.) False: the server's
+/// threads have the call.
 bool PendingCall::execute_here() noexcept {
   LinkageRecord& linkage = *linkage_;
   const InlineServer& server = binding_->inline_server();
@@ -128,15 +128,15 @@ bool PendingCall::execute_here() noexcept {
   return true;
 }
 
-/// After a ring by plain store: the hint is off, or says that the poller cannot fence for us.
+/// Called after a ring by plain store if the hint is off, or says that the poller cannot fence for us.
 void PendingCall::look_again() noexcept {
   const shim::NoCancellation never;
   if (shim::still_polled(*linkage_->astack.head)) return;
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 
-/// After a plain store only: for as long as a poller may take. True: the word has changed. False: the poller
-/// that was believed in does not poll, and the E-stack has been woken.
+/// After a ring by plain store: polls the word for as long as a poller may take. True: the word has changed. False: the
+/// poller that the hint announced does not poll, and the E-stack has been woken.
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;
@@ -148,7 +148,7 @@ bool PendingCall::poll_for_return() noexcept {
   return false;
 }
 
-/// An A-stack whose binding has been let go has no list to go back to: put_back() is to go by quarantine().
+/// After let_go() no list takes the A-stack back: makes put_back() call quarantine().
 void PendingCall::quarantine_if_let_go() noexcept {
   if (binding_->has_been_let_go()) linkage_->quarantined = true;
 }
@@ -210,7 +210,7 @@ void PendingCall::abandon_rung() noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   if (queue_ != nullptr) stop_watching();
-  if (binding_->forgotten()) {  // in a fork child the call is not ours
+  if (binding_->forgotten()) {  // a forked child does not own the call
     linkage_ = nullptr;
     return;
   }
@@ -219,10 +219,10 @@ void PendingCall::abandon_rung() noexcept {
     quarantine_if_let_go();
     return put_back();
   }
-  // Only what has returned may go back (T16); until then it stays where nobody takes it.
+  // Only after the return may the A-stack be reused (T16); until then it stays in quarantine.
   (void)shim::abandon(*linkage.astack.head, linkage.generation());
   if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
-    server.serve(server.server, linkage.index);  // nobody else declines it
+    server.serve(server.server, linkage.index);  // no other thread declines it
   linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
   quarantine_if_let_go();
   put_back();

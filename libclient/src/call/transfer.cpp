@@ -24,11 +24,11 @@ using shim::CallerPolicy;
 using shim::Moment;
 using shim::this_moment;
 
-/// Calls between two looks at the thread's scheduling.
+/// The number of calls between two checks of the thread's scheduling policy.
 constexpr std::uint32_t kCallsBetweenLooks = 256;
 constexpr std::chrono::microseconds kLoan(CallerPolicy::kLendMicroseconds);
 
-/// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
+/// The peer wrote a word that the protocol does not allow: no further call is trusted to it.
 std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
   linkage.quarantined = true;
   binding.revoke();
@@ -43,8 +43,8 @@ std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, Ca
   return word.is(Turn::returned, linkage.generation()) ? word.status() : failed(Errc::call_failed);
 }
 
-/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again
-/// now and then, for a policy may change.
+/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Checked again
+/// from time to time, because a policy may change.
 bool is_realtime() noexcept {
   thread_local std::uint32_t calls = 0;
   thread_local bool realtime = false;
@@ -59,7 +59,7 @@ bool is_realtime() noexcept {
 /// wake-up's delay.
 bool may_yield(const BindingObject& binding) noexcept { return binding.gate() != shim::Gate::sleep && !is_realtime(); }
 
-/// Hands the processor over and learns from what comes of it. True if the call has returned.
+/// Yields the processor and tells the policy the outcome. True if the call has returned.
 bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   const std::uint64_t began = shim::ticks();
   const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(),
@@ -84,7 +84,7 @@ void offer_processor(LinkageRecord& linkage) noexcept {
 CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
   const AStackHead& head = *linkage.astack.head;
   const shim::PolledHint polled(head.polled.load(std::memory_order_relaxed));
-  // No poller polls for calls by another gate; a hint that says so is a lie.
+  // Pollers serve only these gates; with another gate a hint that announces one is false.
   const bool may_exchange = binding.gate() == shim::Gate::adaptive || binding.gate() == shim::Gate::exchange;
   const CallerPolicy::Way way =
       linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
@@ -92,9 +92,10 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
                              .processor = shim::current_processor(),
                              .now = this_moment()},
                             may_yield);
-  // H8. A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
+  // H8. A plain store may overwrite PARKED. The note stays set for as long as a hint is trusted: see wake_estack().
   if (way == CallerPolicy::Way::exchange) linkage.estack_may_sleep = true;
-  // The call path looks at the thread's limits alone: a binding's own reaches each call by limit_call().
+  // The inline call path checks only the thread's limits. Without trust each call takes the slow path, where
+  // limit_call() applies the binding's call_timeout.
   if (binding.times_calls()) linkage.policy.trust_no_longer();
   return way;
 }
@@ -107,7 +108,8 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   linkage.estack_may_sleep = false;
   linkage.policy.trust_no_longer();
   shim::futex_wake(head.word, shim::Sleeper::estack);
-  // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
+  // Our exchange of the word comes before this load, and an E-stack that detaches clears the hint before it looks at
+  // the word: so one of the two sees the other.
   if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }
 
@@ -131,7 +133,7 @@ shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage
                             std::chrono::nanoseconds limit) noexcept {
   AStackHead& head = *linkage.astack.head;
   if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation(), binding.revoked_flag(), limit);
-  // T3 as ever, but on more than one word.
+  // T3, but on more than one word.
   shim::FutexWait word{&head.word, 0, true};
   if (!shim::announce_sleep(head, linkage.generation(), binding.revoked_flag(), word.expected))
     return shim::Wake::changed;
@@ -145,7 +147,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
   for (;;) {
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation())) return word.status();
-    if (binding.revoked() || word.revoked()) {  // the word's: the server says so before our watcher has seen it
+    if (binding.revoked() || word.revoked()) {  // word: the server sets REVOKED before our watcher sees its end
       binding.revoke();
       linkage.quarantined = true;
       return failed(Errc::call_failed);
@@ -176,7 +178,7 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
   if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
     left = limits->deadline.left();
     bool over = false;
-    if (left <= 0) [[unlikely]] {  // by ticks(); the clock has the last word
+    if (left <= 0) [[unlikely]] {  // by ticks(); only the clock decides
       over = limits->deadline.until() <= Waiting::Clock::now();
       left = 1;
     }
@@ -197,14 +199,14 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
 
 namespace {
 
-/// 4 and 5 · the exchange gate, where the call path did not take it by itself. True: the call has returned.
+/// 4 and 5 · the exchange gate, if the inline call path did not take it. True: the call has returned.
 bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
   shim::ring_exchange(*linkage.astack.head, called);  // T1
   return shim::poll_rung(linkage, binding.poll_limits(), word);
 }
 
-/// 4 and 5 · for a guest on this processor, which runs while we sleep. H13: either it has the call, or we see that it
-/// has gone.
+/// 4 and 5 · by a guest, a poller that runs on this processor while we sleep. H13: either the guest has the call, or we
+/// see that it has gone.
 std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = true;  // as for an exchange
@@ -217,7 +219,7 @@ std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord call
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (!rung && binding.times_calls()) {
-    called = limit_call(binding, linkage, called);  // however it was limited before
+    called = limit_call(binding, linkage, called);  // even if Call::limit() limited it
     if (called == CallWord()) return failed(why_over());
   }
   const shim::NoCancellation never;
@@ -229,8 +231,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   }
   AStackHead& head = *linkage.astack.head;
 
-  // Before the ring, while nothing is under way: how to wait. The E-stack is told whether we yield, or would beside it,
-  // for it is to wait for us in the same way.
+  // Before the ring, decide how to wait. kCallerYields tells the E-stack that we yield, or would if it sat on our
+  // processor, so that it waits for us in the same way.
   CallWord word;
   bool yield = false;
   if (!rung) {
@@ -251,13 +253,12 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
 
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);  // T2
-  // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
+  // `attached` 0: an E-stack may have left without a trace in the word; wake_estack() then rings the bell.
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(binding, linkage);
 
   LRPC_STEP("client 5 slow");
-  // 5 · wait: hand the processor over (H10), then sleep. After a missed exchange the processor was ours alone: no use
-  // to yield.
+  // 5 · wait: yield the processor (H10), then sleep. No yield after a missed exchange: the processor was ours alone.
   if (yield && yield_and_learn(linkage, word)) return word.status();
   return sleep_until_returned(binding, linkage);
 }

@@ -15,10 +15,10 @@ namespace lrpc::client {
 /// How to wait for the call that is to be rung on `linkage` next; `may_yield`: see CallerPolicy::choose().
 [[nodiscard]] shim::CallerPolicy::Way choose_way(const BindingObject& binding, shim::LinkageRecord& linkage,
                                                  bool may_yield) noexcept;
-/// The poller that the A-stack's hint speaks of did not pick up the call.
+/// Tells the policy that the poller which the A-stack's hint announces did not pick up the call.
 void exchange_missed(shim::LinkageRecord& linkage) noexcept;
 
-/// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
+/// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, rings the bell.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
 class Waiting;
@@ -28,8 +28,8 @@ shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& l
                             std::chrono::nanoseconds limit) noexcept;
 
 /// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
-/// marks the linkage quarantined if the A-stack must not go back. `lent`: the E-stack has not been woken, for a guest
-/// has the call; it is woken after kLendMicroseconds (H13).
+/// marks the linkage quarantined if the A-stack must not go back. `lent`: a guest has the call, so the E-stack has not
+/// been woken; it is woken after kLendMicroseconds (H13).
 [[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage,
                                                  bool lent = false) noexcept;
 

@@ -24,14 +24,14 @@ std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage
                                       .generation = linkage.generation()};
   for (;;) {
     LRPC_STEP("client 5 trap");
-    // 5 · wait: the kernel does.
+    // 5 · wait: in the kernel.
     const long outcome = shim::trap(registers);
     const shim::CallWord word = shim::load_word(head);
     if (word.is(shim::Turn::returned, linkage.generation())) return word.status();
-    // A signal came before the server had seen the trap, or so the kernel says. Should the call have been claimed all
-    // the same, the second trap finds its generation spent: it is executed once.
+    // According to the kernel, a signal came before the server had seen the trap. If the server has claimed the call
+    // nevertheless, the second trap finds its generation used, so the call is executed once.
     if (outcome == -EINTR && !word.revoked()) continue;
-    // The server closed its listener, refused, or answered without returning: no call can be trusted to it any more.
+    // The server closed its listener, refused, or answered without returning: no further call is trusted to it.
     linkage.quarantined = true;
     binding.revoke();
     return failed(Errc::call_failed);

@@ -1,11 +1,11 @@
-// How long the nameserver may take to answer, beyond what the importer is ready to wait for.
+// How long the nameserver may take to answer an import, beyond the import's own timeout.
 #pragma once
 
 #include <chrono>
 
 namespace lrpc::client {
 
-/// 10 s. No constant, so that tests on a slow machine may wait longer. Set while nobody imports.
+/// 10 s. A variable, so that tests on a slow machine can wait longer. Change it only while nobody imports.
 extern std::chrono::milliseconds answer_slack;
 
 }  // namespace lrpc::client

@@ -27,14 +27,14 @@ using client::ImportWish;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Between attempts to find a nameserver that went away, doubling from the first to the longest.
+/// Pauses between attempts to reach a nameserver that has ended; they double from the first to the longest.
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{1'000};
 
 /// How long to wait for the name.
 milliseconds wait_of(const ImportOptions& options) { return options.timeout.value_or(kDoNotWait); }
 
-/// What is left to wait for the answer. A private server has no name to wait for: its time is all for the answer.
+/// How long to wait for the answer. A private import has no name to wait for: its timeout is for the answer alone.
 milliseconds patience_of(const ImportOptions& options, bool is_private) {
   const milliseconds wait = wait_of(options);
   if (wait == kNoLimit) return wait;
@@ -43,11 +43,11 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
 }
 
 bool is_watched(const ImportOptions& options) {
-  return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
+  return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the next trap tells
 }
 
-/// Makes what a process needs once for all its bindings while others are at work on its first: it takes a tenth of a
-/// millisecond. What fails here fails again when it is needed, and is told then.
+/// Prepares what a process needs once for all its bindings, while the nameserver and the server work on its first
+/// import: this takes 0.1 ms. What fails here fails again when it is needed, and is reported then.
 void get_ready(const ImportOptions& options) try {
   (void)shim::ticks_per_microsecond();
   if (is_watched(options)) (void)client::Library::get().watcher.start();
@@ -76,8 +76,8 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   return std::move(**answer);
 }
 
-/// B19: checks what came back against what this client was compiled for; nothing of it is believed. Takes the
-/// descriptors that are what they should be.
+/// B19: checks the answer, which is not trusted, against what this client was compiled for. Takes those descriptors out
+/// of `answer` that are of the expected kind.
 Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWish& wish, const ImportOptions& options,
                                     const shim::Stranger& server, std::vector<AStackClass>* classes) {
   const bool is_private = wish.is_private;
@@ -97,7 +97,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (is_private && shim::is_socket_pair_end(answer.fds[0].get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
-  // A caller that was not compiled for any layout takes the one by which the nameserver has laid the region out.
+  // A caller that was not compiled for a layout takes the one that the nameserver has given the region.
   if (classes != nullptr) *classes = bound->classes;
   if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
@@ -106,7 +106,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (!layout) return layout.error();
   auto region = shim::Region::map(answer.fds[0].get(), *std::move(layout));
   if (!region) return region.error();
-  answer.fds[0].reset();  // the mapping has the memory
+  answer.fds[0].reset();  // the mapping keeps the memory
 
   client::BindingParts parts;
   parts.id = bound->binding_id;
@@ -121,13 +121,13 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   parts.watched = is_watched(options);
   parts.on_revoked = options.on_revoked;
   if (!is_private) {
-    // A server can say nothing on its bell: the nameserver has seen to that.
+    // A server can send nothing on its bell: the nameserver has ensured that.
     parts.server = bound->server;
     parts.server_pidfd = std::move(answer.fds[1]);
     return parts;
   }
   parts.bell.take_nothing();
-  // Over a socketpair the peer is the process that sent the message, by the kernel's word.
+  // Over a socketpair, the server is the process that sent the message, as the kernel reports it (SO_PASSCRED).
   if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
   parts.server = *answer.sender;
   auto pidfd = shim::pidfd_of_sender(parts.server);
@@ -182,8 +182,8 @@ Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const
   const milliseconds wait = wait_of(options);
   if (bound || wait == kDoNotWait) return bound;
 
-  // B18. An import that waits for a name waits for a nameserver that is being restarted, too: its servers come back
-  // with their names.
+  // B18. An import that waits for a name also waits for a nameserver that is being restarted: the servers export their
+  // names to it again.
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && shim::hung_up(socket->get())) {
     do {
@@ -205,9 +205,9 @@ Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const
 Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const ImportOptions& options) {
   const shim::NoCancellation never;
   const shim::Stranger server = shim::stranger_at(given.get());
-  // The maker of the pair may have left something in this end, and may have it, too.
+  // The maker of the pair may have left messages in this end, and may hold a copy of it.
   const shim::ClosedAside socket(std::move(given), server);
-  (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);  // it may have come by dup2(2), and others may execute a program
+  (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);  // dup2(2) clears it, and another thread may call exec(2)
   if (options.timeout == kDoNotWait) {
     return Error{
         Errc::invalid_argument,

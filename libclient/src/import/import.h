@@ -1,4 +1,4 @@
-// The import call without a PDL: what Binding::import() and RawBinding::import() are made of.
+// The import call without a PDL: the parts of Binding::import() and RawBinding::import().
 #pragma once
 
 #include <optional>
@@ -13,11 +13,12 @@ namespace lrpc::client {
 /// Binding::import() of a name of this machine.
 Result<Binding> import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options);
 
-/// What the gate cannot do, whoever the server is: not_supported. `sealed`: the binding has the trap gate.
+/// Errors: invalid_argument (a duration that makes no sense), not_supported (the gate cannot provide an option).
+/// `sealed`: the binding has the trap gate.
 Status check_options(const ImportOptions& options, bool sealed);
 
-/// One attempt over a connected socket. `classes`: those that this client was compiled for, empty if it takes the
-/// server's, which then stand in `bound_classes`.
+/// What bind() asks for. `classes`: those that this client was compiled for; empty if it takes the server's, which
+/// bind() then writes into `bound_classes`.
 struct ImportWish {
   InterfaceId interface;
   std::span<const AStackClass> classes;

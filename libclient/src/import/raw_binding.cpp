@@ -19,7 +19,7 @@ using shim::PackedShape;
 
 Error no_name() { return {Errc::invalid_argument, "that is no name that could be exported"}; }
 
-/// What the nameserver knows of the name, with the server's own descriptors.
+/// Asks the nameserver for the export of this name, with the server's own procedure descriptors.
 Result<shim::Described> ask(int socket, std::string_view name) {
   const Status sent = shim::send_message(socket, {1, shim::DescribeRequest{std::string(name)}, {}, {}}, answer_slack);
   if (!sent) return sent.error();
@@ -31,7 +31,7 @@ Result<shim::Described> ask(int socket, std::string_view name) {
   return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
 }
 
-/// The status of a call that failed, and, if the server's program has said why, the text as results.
+/// Returns the status of a failed call and, if the server's program has given a reason, writes its text into `results`.
 std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, std::span<std::byte> results,
                              std::size_t& size) noexcept {
   if (!shim::call_status::told(status)) return status;
@@ -62,8 +62,8 @@ Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& 
   std::vector<AStackClass> classes;
   auto binding = bind(socket->get(), name, {interface, {}, principal, false}, options, &classes);
   if (!binding) return binding.error();
-  // Bound first: a client that may not bind learns nothing. If another server has the name by now, the hash still says
-  // that the descriptors are those of this interface, and the classes below that they fit this region.
+  // Bind first: a client that may not bind learns nothing. If another server has the name by now, the hash still shows
+  // that the descriptors belong to this interface, and the check against `classes` below that they fit this region.
   auto described = ask(socket->get(), name);
   if (!described) return described.error();
   if (Status same = shim::compatible(interface, described->interface.view()); !same) return same.error();
@@ -84,15 +84,15 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
-  // As a stub calls, not as a starter: a thread that waits for the return may hand its processor over meanwhile.
+  // A synchronous Call, not a started one: while it waits for the return, it may yield its processor.
   Call call(detail::StubAccess::object(binding_), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.linkage().astack;
   if (astack.tail != nullptr) (void)call.tail();
   if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) return failed(Errc::argument_out_of_range);
   std::uint16_t status = call.transfer(procedure);
-  // What a stub would say. A server may return any status: no_astack and binding_revoked from here are to say that it
-  // was not called.
+  // Report what a stub would report. A server may return any status, but no_astack and binding_revoked from here must
+  // mean that it was not called.
   if ((status & shim::call_status::kFailed) != 0)
     status = static_cast<std::uint16_t>(failed(why_failed(detail::StubAccess::object(binding_), status)) |
                                         (status & shim::call_status::kTold));

@@ -9,7 +9,7 @@ namespace lrpc::client {
 
 /// True if this program was started as a sealed client domain.
 [[nodiscard]] bool in_sealed_domain() noexcept;
-/// Binding::import there. Never blocks, and opens nothing.
+/// Binding::import() in a sealed domain. Never blocks, and opens nothing.
 Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const ImportOptions& options);
 
 }  // namespace lrpc::client

@@ -19,12 +19,12 @@ namespace advice = lrpc::directory::Directory;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// A call to the directory waits for a name at most so long, and is made again.
+/// The longest that one call to the directory waits for a name; after that the call is made again.
 constexpr milliseconds kWaitOfOneCall{5'000};
 constexpr milliseconds kBetweenAttempts{250};
-constexpr milliseconds kLongestForRoom{60'000};  ///< At lrpc-directory.
+constexpr milliseconds kLongestForRoom{60'000};  ///< The longest wait of import_directory().
 
-/// What is left of the caller's time.
+/// How much of the caller's timeout is left.
 class Wait {
  public:
   explicit Wait(milliseconds whole) : whole_(whole) {}
@@ -40,7 +40,7 @@ class Wait {
   const Clock::time_point began_ = Clock::now();
 };
 
-/// What `attempt` returns in the end: it is repeated while its error is one that `waiting_may_help`, and time is left.
+/// Repeats `attempt` while it returns an error for which `waiting_may_help` and time is left. Returns its last outcome.
 template <class Attempt>
 auto attempt_within(const Wait& wait, bool (*waiting_may_help)(Errc), Attempt attempt) {
   for (;;) {
@@ -62,8 +62,8 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
                "no directory here: start lrpc-directory with the same nameserver, or name a host behind the '@'"};
 }
 
-/// The same, but waits for room, while other imports of this user's have all that it may have there. Not for ever: it
-/// may be this process that lacks something.
+/// The same, but waits while other imports of this user use up the user's limit at lrpc-directory. Not for ever:
+/// limit_reached may also mean that this process lacks a resource.
 Result<advice::Client> import_directory(const ImportOptions& options, const Wait& whole) {
   const auto may_become_free = [](Errc error) { return error == Errc::limit_reached; };
   return attempt_within(Wait(std::min(whole.left(), kLongestForRoom)), may_become_free,
@@ -81,10 +81,11 @@ Result<advice::LookupResults> look_up(advice::Client& directory, std::string_vie
   return *std::move(answer);
 }
 
-/// The hosts of one answer, one after the other. The error: the last one's, with how many were tried.
+/// Tries the hosts of one answer, one after the other. The error is the last one that tells whether waiting may help,
+/// with the number of hosts that were tried.
 Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResults& answer, std::string_view name,
                             const Pdl& pdl, ImportOptions options) {
-  options.timeout = milliseconds(0);  // a host that does not have the name now is not waited for
+  options.timeout = milliseconds(0);  // do not wait for a host that does not have the name now
   const std::string hosts = answer.hosts.str();
   Error last{Errc::name_unknown, "the directory names no host"};
   std::size_t tried = 0;
@@ -95,7 +96,7 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
                        : import_remote(std::string(name).append("@").append(host), pdl, options);
     if (!own && (binding || not_reached(binding.code()))) (void)directory.Report(host, static_cast<bool>(binding));
     if (binding || !(own ? next_host_may_do(binding.code()) : next_named_host_may_do(binding.code()))) return binding;
-    if (tried == 1 || next_host_may_do(binding.code())) last = binding.error();  // what says whether waiting may help
+    if (tried == 1 || next_host_may_do(binding.code())) last = binding.error();  // tells whether waiting may help
   }
   if (tried > 1) last.text = last.message() + " (the last of " + std::to_string(tried) + " hosts that were tried)";
   return last;
@@ -108,8 +109,8 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   const Wait wait(options.timeout.value_or(kDoNotWait));
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
-  // An import that waits for a name waits for a host that has it and can be reached, with an interface that fits,
-  // because hosts may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
+  // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits
+  // (hosts may be updated one after the other), and until etcd and lrpc-directory answer and permit it.
   return attempt_within(wait, next_host_may_do, [&]() -> Result<Binding> {
     if (directory->binding().revoked())
       if (auto again = import_directory(options)) directory = std::move(again);

@@ -1,4 +1,4 @@
-// Importing by a name alone, wherever it is: what Binding::import() does with `name@`.
+// Importing a name from any host: what Binding::import() does with `name@`.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace lrpc::client {
 
-/// `name` has no '@'. Asks this machine's directory, and binds to the first host of its answer that binds, each as
-/// import_remote() does, or without a host where that is this machine. Blocks at most options.timeout, beyond that some
-/// 5 s for each host that does not answer, and 5 s where the directory does not answer (15 s without a timeout).
-/// Errors: those of import_remote(); remote_unavailable: no directory here, or etcd does not answer.
+/// `name` has no '@'. Asks this machine's directory, and binds to the first host of its answer that accepts: by
+/// import_remote(), or by a local import if the host is this machine. Blocks at most for options.timeout, plus some 5 s
+/// for each host that does not answer, plus 5 s if the directory does not answer (15 s with kDoNotWait). Errors: those
+/// of import_remote(); remote_unavailable: no directory here, or etcd does not answer.
 Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options);
 
 }  // namespace lrpc::client

@@ -12,8 +12,8 @@
 
 namespace lrpc::client {
 
-/// Whether another host may do where one has refused so, or this one later: it is about that host, or about the way to
-/// it, or it passes.
+/// Whether, after this error, another host may accept, or the same one later: the error concerns that host or the path
+/// to it, or is temporary.
 [[nodiscard]] constexpr bool next_host_may_do(Errc code) noexcept {
   switch (code) {
     case Errc::remote_unavailable:
@@ -31,14 +31,14 @@ namespace lrpc::client {
   }
 }
 
-/// The same of a host that the directory has named, and not the program: that there is no such host, or that it is this
-/// machine's other address, is no mistake of the program.
+/// The same for a host that the directory has named, not the program: then invalid_argument (no such host, or another
+/// address of this machine) is no mistake of the program.
 [[nodiscard]] constexpr bool next_named_host_may_do(Errc code) noexcept {
   return next_host_may_do(code) || code == Errc::invalid_argument;
 }
 
-/// How long one call to the directory may take, of an import with this timeout of which so much is left: that, and what
-/// etcd may take beyond it. kNoLimit as in ImportOptions.
+/// How long one call to the directory may take in an import with this `timeout`, of which `left` is left: `left`, and
+/// what etcd may take beyond it. kNoLimit as in ImportOptions.
 [[nodiscard]] constexpr std::chrono::milliseconds patience_with_directory(std::chrono::milliseconds timeout,
                                                                           std::chrono::milliseconds left) noexcept {
   constexpr std::chrono::milliseconds kWithoutTimeout{15'000};
@@ -48,16 +48,16 @@ namespace lrpc::client {
   return std::min(std::min(left, kLongest) + kBeyondTimeout, kLongest);
 }
 
-/// How long the network domain may take to bind, of an import with this timeout: that, and what it takes to give up a
-/// host that does not answer. kNoLimit as in ImportOptions.
+/// How long the network domain may take to bind in an import with this `timeout`: the timeout, and what it takes to
+/// give up a host that does not answer. kNoLimit as in ImportOptions.
 [[nodiscard]] constexpr std::chrono::milliseconds patience_with_network(std::chrono::milliseconds timeout) noexcept {
   constexpr std::chrono::milliseconds kBeyondTimeout{60'000};
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   return timeout == kNoLimit ? kNoLimit : std::min(timeout, kLongest) + kBeyondTimeout;
 }
 
-/// Why a service of this machine has not done what it was asked for: what it says itself, by an error that it
-/// raises, or that it `did_not`, and the call's own error.
+/// The error of a failed request to a service of this machine: the error that the service raises or, if it raised none,
+/// the text `did_not` and the call's own error.
 template <class Refused, class Outcome>
 [[nodiscard]] Error why_refused(const Outcome& outcome, std::string_view did_not) {
   const Refused* const refused = outcome.template raised<Refused>();
@@ -66,12 +66,12 @@ template <class Refused, class Outcome>
   return {describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code, refused->text.str()};
 }
 
-/// Whether the failure says that the host itself was not reached: the directory is to name it last for a while.
+/// Whether the error means that the host itself was not reached. The directory then names it last for a while.
 [[nodiscard]] constexpr bool not_reached(Errc code) noexcept {
   return code == Errc::remote_unavailable || code == Errc::timed_out || code == Errc::peer_gone;
 }
 
-/// The hosts of an answer, which has a space between two of them: at most 8 that are not empty.
+/// Splits the directory's answer at its spaces: at most 8 hosts, none empty.
 [[nodiscard]] inline std::vector<std::string_view> hosts_of(std::string_view answer) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string_view> hosts;

@@ -1,4 +1,4 @@
-// How the replies of a group's members lie one behind the other, and what else of a call to a group is no template.
+// The encoding of a group's replies, and the other parts of a group call that are not templates.
 #include <new>
 
 #include "lrpc/detail/client/binding/remote_path.h"

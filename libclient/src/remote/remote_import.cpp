@@ -34,7 +34,7 @@ using shim::LinkageRecord;
 using shim::PackedShape;
 using std::chrono::milliseconds;
 
-/// The most that a packed image of the interface takes, and in which procedure.
+/// The size of the interface's largest packed image, and the procedure that has it.
 struct Largest {
   std::uint64_t size = 0;
   std::string_view procedure;
@@ -46,9 +46,8 @@ struct Largest {
   }
 };
 
-/// The end of the Binding Object's own bell that stands for the server: to hang it up ends the binding, in the
-/// same way as a server's death. Shared with the inner binding's callback, which may run while all this is
-/// being taken down.
+/// The server's end of the Binding Object's bell. To hang it up ends the binding in the same way as a server's death.
+/// Shared with the inner binding's on_revoked, which may run while all this is being destroyed.
 using HangUp = std::shared_ptr<const UniqueFd>;
 
 class NetworkedPath final : public RemotePath {
@@ -112,7 +111,7 @@ class NetworkedPath final : public RemotePath {
   }
   std::uint16_t finish(LinkageRecord& linkage) noexcept override {
     Slot& slot = slot_of(linkage);
-    if (owner_->revoked() && !slot.started->ready()) {  // ready() has said so: nobody waits for this one any more
+    if (owner_->revoked() && !slot.started->ready()) {  // ready() was true for this reason: do not wait
       slot.started.reset();
       return failed(Errc::call_failed);
     }
@@ -129,18 +128,18 @@ class NetworkedPath final : public RemotePath {
   }
   void shrink(std::uint16_t place) noexcept override { secondary_slots_[place].reset(); }
 
-  /// Both the network domain's limit and, should it not answer, our own: limit_ms() reads it there.
+  /// Limits our own wait, if the network domain does not answer; limit_ms() reads it, to tell the network domain.
   void set_call_timeout(milliseconds timeout) noexcept override {
     detail::StubAccess::object(inner_.binding()).set_call_timeout(timeout);
   }
 
-  /// Once, before the first call: the Binding Object that owns this.
+  /// Call it once, before the first call, with the Binding Object that owns this.
   void belong_to(BindingObject& owner) noexcept { owner_ = &owner; }
 
  private:
   /// What belongs to one A-stack while a call holds it.
   struct Slot {
-    std::unique_ptr<std::byte[]> memory;  ///< The packed arguments, then the packed results. From the first call on.
+    std::unique_ptr<std::byte[]> memory;  ///< The packed arguments, then the packed results. Made by the first call.
     std::optional<Pending<wire::Call_outcome>> started;
     Buffer results;
     std::uint16_t procedure = 0;
@@ -152,7 +151,8 @@ class NetworkedPath final : public RemotePath {
     const std::size_t within = linkage.index - slots_.size();
     return secondary_slots_[within / shim::kMostAStacksInSecondary][within % shim::kMostAStacksInSecondary];
   }
-  /// What a call has now, rounded up, as the network domain is told: it is our own wait that ends in time. 0: no limit.
+  /// The time that a call has left, as the network domain is told. Rounded up: our own wait keeps the exact limit. 0:
+  /// no limit.
   [[nodiscard]] std::uint32_t limit_ms() noexcept {
     const milliseconds timeout = detail::StubAccess::object(inner_.binding()).call_timeout();
     const auto left = CallScope::remaining();
@@ -161,11 +161,13 @@ class NetworkedPath final : public RemotePath {
     return shim::ImportRequest::wire_timeout(std::min(timeout, rounded));
   }
 
-  /// A handle is one server's: the members of a group would each resolve it, or grant it, for themselves.
+  /// Whether the path can carry this procedure. Handles do not go to a group: a handle belongs to one server, but each
+  /// member would resolve it, or grant it, for itself.
   [[nodiscard]] bool carries(std::uint16_t procedure) const noexcept {
     return !to_group_ || !pdl_.procedures[procedure].handles;
   }
-  /// Of a call that carries() has refused: the call status. Its text lies on the A-stack, its name as far as it fits.
+  /// The call status of a call that carries() has refused. Writes the text onto the A-stack, with as much of the
+  /// procedure's name as fits.
   [[nodiscard]] std::uint16_t refuse(std::uint16_t procedure, const LinkageRecord& linkage) const noexcept {
     std::array<char, shim::kMostTold + 1> text{};
     const std::string_view of = pdl_.interface.name;
@@ -192,7 +194,7 @@ class NetworkedPath final : public RemotePath {
     return {slot_of(linkage).memory.get() + most_in_, most_out_};
   }
 
-  /// What the call has come to; on the A-stack lies then what its status promises.
+  /// Ends a call: returns its status, and unpacks what belongs to the status onto the A-stack.
   std::uint16_t settle(std::uint16_t procedure, const LinkageRecord& linkage, Result<wire::CallResults> result,
                        const Buffer& results) noexcept {
     if (!result) return failed(for_caller(result.code()));
@@ -200,7 +202,8 @@ class NetworkedPath final : public RemotePath {
     return put(procedure, linkage, result->status, results.contents());
   }
 
-  /// Why the network domain itself did not answer; what it says about our arguments to it is not for our caller.
+  /// The error for our caller when the call to the network domain itself failed. Errors that concern our arguments to
+  /// it become call_failed.
   Errc for_caller(Errc code) noexcept {
     if (inner_.binding().revoked()) end();
     const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||
@@ -208,7 +211,7 @@ class NetworkedPath final : public RemotePath {
     return ours ? code : Errc::call_failed;
   }
 
-  /// Unpacks what a status promises. The call status.
+  /// Unpacks what belongs to a status: results, an error or a text. Returns the call status.
   std::uint16_t put(std::uint16_t procedure, const LinkageRecord& linkage, std::uint16_t status,
                     std::span<const std::byte> image) noexcept {
     if (shim::call_status::told(status)) {
@@ -223,7 +226,7 @@ class NetworkedPath final : public RemotePath {
     return status;
   }
 
-  /// No call comes to the server any more. The program is told by the watcher, as of a dead server.
+  /// Ends the binding: no further call reaches the server. The watcher tells the program, as it does of a dead server.
   void end() noexcept {
     ::shutdown(end_->get(), SHUT_RDWR);
     owner_->revoke();
@@ -260,7 +263,7 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
   return {};
 }
 
-/// A local binding to the network domain, for one remote binding alone.
+/// Makes a local binding to the network domain. Only one remote binding uses it.
 Result<wire::Client> import_network(const ImportOptions& options, const HangUp& end) {
   ImportOptions inner;
   inner.nameserver = options.nameserver;
@@ -278,7 +281,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
                "over UDP without)"};
 }
 
-/// The declaration goes along only where the network domain asks for it.
+/// Sends the declaration only if the network domain asks for it (DeclarationWanted).
 Result<wire::BindResults> bind_path(wire::Client& inner, std::string_view name, std::string_view host, const Pdl& pdl,
                                     const ImportOptions& options, const Largest& call, const Largest& result) {
   constexpr std::string_view kDidNot = "lrpc-netd did not bind";
@@ -334,7 +337,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   name = name.substr(0, at);
   if (Status sound = check(name, host, pdl, options); !sound) return sound.error();
   if (host.empty()) return import_by_directory(name, pdl, options);
-  // An import has its own timeout: the calls that it makes are not the caller's.
+  // An import has its own timeout: the caller's scopes do not limit the calls that it makes.
   const CallScope own(fresh, patience_with_network(options.timeout.value_or(kDoNotWait)));
   Largest call;
   Largest result;
