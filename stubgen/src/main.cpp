@@ -41,7 +41,7 @@ int wrong_use(const std::string& message) {
   return kWrongUse;
 }
 
-/// The file's name without `.lrpc`: it goes into #include lines and file names. Empty if it cannot.
+/// The file's name without `.lrpc`, for #include lines and file names. Empty if it is unfit for them.
 std::string stem_of(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   constexpr std::string_view kExtension = ".lrpc";
@@ -54,7 +54,8 @@ std::string stem_of(const std::filesystem::path& file) {
   return plain ? stem : std::string();
 }
 
-/// Reads one byte more than a file may have, so that too large a one is seen without reading it all.
+/// Reads at most one byte more than a file may have, so that a file that is too large is noticed without reading it
+/// all.
 std::optional<std::string> read(const std::string& file, std::string& why) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
@@ -165,7 +166,7 @@ int main(int argc, char** argv) {
   try {
     const int status = run(options);
     return program.printed(status) == status ? status : kWrongUse;
-  } catch (const std::exception& error) {  // fmt::print()'s, if it cannot
+  } catch (const std::exception& error) {  // fmt::print() throws if it cannot write
     std::fprintf(stderr, "lrpc-stubgen: %s\n", error.what());
     return kWrongUse;
   }

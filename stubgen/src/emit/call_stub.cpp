@@ -12,7 +12,7 @@ constexpr const char* kArgumentTooLong = "lrpc::Errc::argument_too_long";
 constexpr const char* kArgumentOutOfRange = "lrpc::Errc::argument_out_of_range";
 constexpr const char* kResultTooLong = "lrpc::Errc::result_too_long";
 
-/// What is wrong with a value of a constrained type that does not conform to it, for a person.
+/// The error text for a value that does not conform to its constrained type.
 std::string not_conforming(const Type& type, const std::string& value) {
   const Type* with_range = &type;
   while (with_range->kind == TypeKind::alias && !with_range->low && !with_range->high) with_range = with_range->target;
@@ -44,7 +44,7 @@ std::string declaration(const Parameter& parameter) {
   return fmt::format("{} {}", spelled, parameter.name);
 }
 
-/// An argument as what pushes it takes it: nothing of the caller's changes yet.
+/// An argument as the function that pushes it takes it: const or by value, so that nothing of the caller's changes yet.
 std::string argument(const Parameter& parameter) {
   if (!parameter.is_out()) return declaration(parameter);
   if (parameter.is_bytes()) return "const lrpc::Buffer& " + parameter.name;
@@ -100,8 +100,8 @@ void CallStub::emit_all() {
           fmt::format("lrpc::client::invoke_all<{}{}>(", type_, passed_back), "object_", false);
 }
 
-/// A member function that does nothing but call the runtime's stub for `object`, with where the results go if there are
-/// `results` for the caller's buffers, and the arguments.
+/// Emits a member function that only calls the runtime's stub for `object`, with the arguments and, if `results`, the
+/// destinations of what comes back by reference.
 void CallStub::forward(const std::string& type, std::string_view qualifiers, const std::string& call,
                        const std::string& object, bool results) {
   std::vector<std::string> parameters;
@@ -146,7 +146,7 @@ void CallStub::check_arguments() {
   code_.close();
 }
 
-/// The head of a function of the arguments; those that `used` is false of have no name.
+/// Emits the head of a function of the arguments; those for which `used` is false have no name.
 template <class Used>
 void CallStub::arguments_head(const std::string& start, std::vector<std::string> first, const Used& used) {
   for (const Parameter* parameter : procedure_.arguments()) {
@@ -166,7 +166,7 @@ void CallStub::push_arguments(bool tail) {
       code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
                  constant(*parameter), parameter->name);
     } else if (parameter->is_bytes() && parameter->is_out()) {
-      // bytes that the procedure changes lie where its result will be
+      // inout bytes lie where the result will be
       code_.line("lrpc::put_result<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
                  parameter->name);
     } else if (parameter->is_bytes()) {

@@ -1,4 +1,4 @@
-// The parts that a procedure's client side is emitted from, in the order in which a stub runs.
+// Emits the parts of a procedure's client side, in the order in which a stub runs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lrpc::stubgen {
 
-/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/detail/client/call/stub.h); here is
-/// what is its own.
+/// Emits the client side of one procedure. The steps that all procedures share are in the runtime
+/// (lrpc/detail/client/call/stub.h).
 class CallStub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)
@@ -56,7 +56,7 @@ class CallStub {
   [[nodiscard]] std::string constant(const Parameter& parameter) const {
     return variable_constant(procedure_, parameter);
   }
-  /// Where a result waits until all are known to be good: nothing is handed out on failure.
+  /// The variable that holds a result until all are checked: on failure no object of the caller's changes.
   [[nodiscard]] std::string copy_name(const Parameter& parameter) const {
     return parameter.is_in() ? local_(parameter.name + "_copy") : parameter.name;
   }

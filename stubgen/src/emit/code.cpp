@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kContinuation = 4;
 
-/// The length of the UTF-8 sequence at the beginning of `text`; 0 if it is not one, or one that changes the direction
-/// or the line of the text around it and could make code look like something else.
+/// The length of the UTF-8 sequence at the beginning of `text`; 0 if it is invalid, or a control or format character.
+/// Those can change the direction or the line of the text around them and so make code look like other code.
 std::size_t harmless_sequence(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned lead = byte(0);
@@ -32,7 +32,8 @@ std::size_t harmless_sequence(std::string_view text) {
   return overlong || surrogate || format ? 0 : length;
 }
 
-/// A line of somebody's comment that can neither end our comment nor continue it on the next line.
+/// Makes a comment line of the interface file safe: it can neither end the generated comment nor continue it on the
+/// next line.
 std::string comment_text(std::string_view text) {
   std::string safe;
   while (!text.empty()) {

@@ -19,7 +19,7 @@ class Code {
  public:
   static constexpr std::size_t kWidth = 120;
 
-  /// One line at the current indentation; an empty one without it.
+  /// One line at the current indentation; an empty line gets none.
   void line(std::string_view text = {});
   template <class... T>
   requires(sizeof...(T) > 0) void line(fmt::format_string<T...> format, T&&... arguments) {
@@ -42,12 +42,12 @@ class Code {
     close(text);
     line();
   }
-  /// What follows is a block, opened by the line before.
+  /// Begins a block that the line before has opened.
   void indent() { indent_ += 2; }
-  /// A block without braces ends.
+  /// Ends a block without braces.
   void outdent() { indent_ -= 2; }
-  /// `if (condition) [[unlikely]] action`, on one line or more. An action that is too long for one is broken
-  /// where it has a '\n', which is a space otherwise.
+  /// `if (condition) [[unlikely]] action`, on one line or more. An action that is too long for one line is broken at
+  /// its '\n', which otherwise becomes a space.
   void guard(std::string_view condition, std::string_view action);
   /// `// text`, broken at word ends.
   void comment(std::string_view text);
@@ -69,8 +69,8 @@ class Code {
   std::size_t indent_ = 0;
 };
 
-/// Names that the generated code declares itself, beside those of the interface file. No name in a file ends in '_': so
-/// ours get out of the way of a parameter, and of a type that they would hide.
+/// Names of variables and functions that the generated code itself declares. They get a '_', in which no name in a file
+/// ends, if a parameter has the same name or if they would hide a type.
 class Locals {
  public:
   explicit Locals(std::shared_ptr<const GivenNames> given, NameSet parameters = {})
@@ -80,7 +80,7 @@ class Locals {
   [[nodiscard]] std::string operator()(std::string_view wanted) const {
     return parameters_.contains(wanted) ? std::string(wanted) + "_" : function(wanted);
   }
-  /// A function of namespace `layout`, where the types are used, too.
+  /// A function of namespace `layout`, which also uses the types.
   [[nodiscard]] std::string function(std::string_view wanted) const {
     return std::string(wanted) + (given_->types.contains(wanted) ? "_" : "");
   }

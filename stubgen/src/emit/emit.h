@@ -1,4 +1,4 @@
-// The three headers that a .lrpc file becomes, and its fuzzer. Each emitter's functions stand in its output's order.
+// Emits the three headers of a .lrpc file, and its fuzzer. Each emitter's functions stand in the order of its output.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ namespace lrpc::stubgen {
 /// <stem>_fuzzer.cpp, which includes the server header.
 [[nodiscard]] std::string emit_fuzzer(const Interface& interface, std::string_view stem);
 
-// What an interface and its callback have both, each in its own namespace.
+// What is emitted for an interface and for its callback, each in its own namespace.
 
-/// Class Client: into the client header; of the callback into the server header.
+/// Class Client: into the client header; the callback's into the server header.
 void emit_client_class(Code& code, const Interface& interface);
-/// The concepts and the entry stubs: into the server header; of the callback into the client header.
+/// The concepts and the entry stubs: into the server header; the callback's into the client header.
 void emit_entry(Code& code, const Interface& interface);
-/// One concept a procedure and Implementation.
+/// One concept for each procedure, and the concept Implementation.
 void emit_signatures(Code& code, const Interface& interface);
-/// The PDL's parts, the end of namespace `layout`; then the PDL itself: into the types header (LRPC §3.1).
+/// First the PDL's parts and the end of namespace `layout`, then the PDL itself: into the types header (LRPC §3.1).
 void emit_descriptors(Code& code, const Interface& interface);
 void emit_pdl(Code& code, const Interface& interface);
 /// Opens and closes the callback's namespace, within that of its interface.
@@ -38,26 +38,26 @@ void close_callback(Code& code, const Interface& interface);
 
 // What the emitters share.
 
-/// The file's first lines: where it comes from, and `summary`. A header is included once.
+/// The file's first lines: where it comes from, `summary` and, in a header, `#pragma once`.
 void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary,
                bool header = true);
-/// What a header for a client, a server, or both includes of ours, and the opening of its namespace.
+/// The lrpc headers that a header for a client, a server, or both includes, and the opening of its namespace.
 void emit_own_includes(Code& code, const Interface& interface, std::string_view stem, bool client, bool server);
 void open_namespace(Code& code, const Interface& interface);
 void close_namespace(Code& code, const Interface& interface);
 
 /// `lrpc::Result<OpenResults, NotFound>`.
 [[nodiscard]] std::string result_type(const Procedure& procedure);
-/// What the caller passes, and the procedure receives behind its context: arguments, then bytes results.
+/// What the caller passes, and what the procedure receives after its context: arguments, then bytes results.
 [[nodiscard]] std::vector<const Parameter*> given_parameters(const Procedure& procedure);
 /// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
 [[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
 /// The procedure's doc comment, those of its parameters, and what it raises.
 [[nodiscard]] Doc procedure_doc(const Procedure& procedure);
 [[nodiscard]] Locals locals_of(const Procedure& procedure);
-/// True if a stub of it looks at the image at all.
+/// True if the procedure's stubs use the image at all.
 [[nodiscard]] bool touches_image(const Procedure& procedure);
-/// How the procedure's stubs reach namespace `layout`: `layout::`.
+/// The prefix by which the procedure's stubs reach namespace `layout`: `layout::`.
 [[nodiscard]] std::string layout_of(const Procedure& procedure);
 /// `layout::kOpen_name`.
 [[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);

@@ -1,4 +1,4 @@
-// <stem>.client.h: class Client, one call stub a procedure (LRPC §3.3), in the order in which a stub runs.
+// <stem>.client.h: class Client, one call stub for each procedure (LRPC §3.3), in the order in which a stub runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// Whether all members of a group can be asked and heard: handles are one server's.
+/// Whether all members of a group can be called and can answer: not by one-way calls, nor with handles, which belong to
+/// one server.
 bool collates(const Procedure& procedure) {
   return !procedure.one_way && std::ranges::none_of(procedure.parameters, &Parameter::is_handle);
 }
@@ -66,7 +67,7 @@ void emit_serve_callbacks(Code& code, const Interface& interface) {
   code.end();
 }
 
-/// A class whose functions are those of the procedures that are `offered`, each for one call to the same client.
+/// Emits a class with a function for each procedure that is `offered`, for one call.
 template <class Offered, class Emit>
 void emit_for_one_call(Code& code, const Interface& interface, std::string_view name, const Offered& offered,
                        const Emit& emit) {

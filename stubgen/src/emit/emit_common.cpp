@@ -9,7 +9,7 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// The names of the generated code's own that have got out of the way of the interface's, with `inside` in front.
+/// Collects the generated code's own names that got a '_' because the interface declares them, with `inside` in front.
 void collect_moved(const Interface& interface, const std::string& inside, std::vector<std::string>& moved) {
   std::vector<std::string> all;
   const auto add = [&](std::initializer_list<std::string_view> wanted) {
@@ -27,16 +27,16 @@ void collect_moved(const Interface& interface, const std::string& inside, std::v
   if (interface.callback != nullptr) collect_moved(*interface.callback, interface.given->own("Callback") + "::", moved);
 }
 
-/// Variables of the generated code that are called so whatever the interface declares: they hide nothing that their
+/// Variables of the generated code that never get a '_', whatever the interface declares: they hide nothing that their
 /// functions use.
 constexpr std::string_view kVariables[] = {"binding", "context", "fuzzer",  "impl",   "implementation", "input",
                                            "name",    "offered", "options", "server", "socket"};
 
-/// Of the generated code's own, what a parameter of that name hides: a variable beside its function, and the class that
-/// its function is a member of.
+/// Names of the generated code that a parameter of the same name hides: a variable beside its function, and the class
+/// that its function is a member of.
 constexpr std::string_view kHidden[] = {"kPdl", "Client"};
 
-/// Whether a parameter, or a variable of the generated code, is called like a type, or a parameter like one of those.
+/// Whether a parameter or a variable of the generated code has the name of a type, or a parameter one of kHidden.
 bool hides_types(const Interface& interface) {
   if (std::ranges::any_of(kVariables, [&](std::string_view one) { return interface.given->types.contains(one); }))
     return true;

@@ -1,6 +1,5 @@
-// <stem>_fuzzer.cpp: a libFuzzer harness for the server's entry stubs. What runs them, and what must hold, is
-// lrpc/entry_fuzzer.h; here stands what only the interface knows: an implementation that any input can be given
-// to, and where handles lie.
+// <stem>_fuzzer.cpp: a libFuzzer harness for the server's entry stubs. lrpc/entry_fuzzer.h runs the stubs and checks
+// them. Emitted here is what depends on the interface: an implementation that takes any input, and where handles lie.
 #include <fmt/format.h>
 
 #include "emit.h"
@@ -56,7 +55,7 @@ void emit_looks(Code& code, const Procedure& procedure) {
   const Moves moves(code, "", layout_of(procedure), local);
   for (const Parameter* parameter : procedure.arguments()) {
     code.line("lrpc::fuzz::look_at({}{});", parameter->closes ? "*" : "", parameter->name);
-    // What is used where it lies nobody has checked, and may change at any time.
+    // An uninterpreted argument is used where it lies: it was not checked, and may change at any time.
     if (!parameter->variable() && !parameter->is_handle() && !parameter->uninterpreted) {
       moves.check(*parameter->type, parameter->name,
                   fmt::format("lrpc::fuzz::fail(\"{}: {} does not conform\");", procedure.name, parameter->name));

@@ -36,7 +36,7 @@ void emit_ranges(Code& code, const std::string& name, const std::vector<ByteRang
   code.list(fmt::format("inline constexpr lrpc::ImageRange {}[] = {{", name), items, "};");
 }
 
-/// One an error, in the order of their statuses.
+/// One range for each error, in the order of their statuses.
 std::vector<ByteRange> raised_ranges(const Procedure& procedure) {
   std::vector<ByteRange> ranges;
   for (const Raised& raised : procedure.raises) {

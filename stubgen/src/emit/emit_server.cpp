@@ -1,5 +1,5 @@
-// <stem>.server.h: one entry stub a procedure (LRPC §3.3), in the order in which a stub runs. What a class must offer
-// to serve the interface is in emit_signature.cpp.
+// <stem>.server.h: one entry stub for each procedure (LRPC §3.3), in the order in which a stub runs. What a class must
+// offer to serve the interface is in emit_signature.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,9 +66,9 @@ class EntryStub {
   }
   [[nodiscard]] std::string found(const Parameter& p) const { return local_(p.name + "_found"); }
   [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copied"); }
-  /// A handle's variable before the object behind it is known.
+  /// The variable that holds a handle until its object is found.
   [[nodiscard]] std::string handle(const Parameter& p) const { return local_(p.name + "_handle"); }
-  /// Bytes that the procedure has changed in memory of the call.
+  /// Whether the procedure changes these bytes in the call's private memory, from which they are then copied out.
   [[nodiscard]] bool copied_out(const Parameter& p) const { return p.is_in() && !p.uninterpreted; }
   [[nodiscard]] bool in_place(const Parameter& p) const { return p.uninterpreted && !p.is_bytes(); }
 
@@ -115,7 +115,7 @@ void EntryStub::copy_argument(const Parameter& parameter) {
   copy_.declare(*parameter.type, place(parameter.offset), name, parameter.is_out(), kBadArgument);
 }
 
-/// Uninterpreted: the procedure is no safer for a copy, so it gets the A-stack itself (§3.5).
+/// Uninterpreted: a copy would not make the procedure safer, so it uses the value on the A-stack (§3.5).
 void EntryStub::refer_in_place(const Parameter& parameter) {
   const std::string type = (parameter.is_out() ? "" : "const ") + cpp_type(*parameter.type);
   code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", parameter.name);
@@ -140,8 +140,8 @@ void EntryStub::copy_bytes_argument(const Parameter& parameter) {
              found(parameter));
 }
 
-/// Last of the arguments, and those that close their handle last of all, and all at once: nothing is taken out of the
-/// table for a call that is refused.
+/// Handles are opened after all other arguments. Handles that the call closes come last and are closed all at once, so
+/// that a refused call takes nothing out of the table.
 void EntryStub::open_handles() {
   std::vector<std::string> closed;
   for (const Parameter* parameter : procedure_.arguments())
@@ -162,7 +162,7 @@ void EntryStub::open_handles() {
   code_.outdent();
 }
 
-/// Results of bytes are written where the client copies them from.
+/// The procedure writes results of bytes where the client copies them from.
 void EntryStub::prepare_results() {
   for (const Parameter* buffer : procedure_.buffers()) {
     code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {});", buffer->name, image_, tail_, constant(*buffer));

@@ -1,4 +1,4 @@
-// The server's side as concepts: what a class must offer to serve the interface.
+// The concepts of the server's side: what a class must offer to serve the interface.
 #include <fmt/format.h>
 
 #include "emit.h"

@@ -21,7 +21,7 @@ void emit_enum(Code& code, const Type& type) {
   code.close("};");
 }
 
-/// A value to begin with that conforms to its type; empty where the type's own constructor sees to that.
+/// An initial value that conforms to the type; empty if the type's own constructor provides one.
 std::string initializer(const Type& type) {
   const Type& resolved = type.resolved();
   switch (resolved.kind) {
@@ -66,7 +66,7 @@ void emit_alias(Code& code, const Type& type) {
 void emit_handle(Code& code, const Interface& interface, const Type& type) {
   const std::string tag = interface.given->own(type.name + "_tag");
   code.line("struct {} {{ static constexpr std::uint32_t kTag = {}; }};", tag, type.tag);
-  code.doc(type.doc);  // of the name that is used, not of its tag
+  code.doc(type.doc);  // documents the name that is used, not its tag
   code.line("using {} = lrpc::Handle<{}>;", type.name, tag);
 }
 

@@ -1,5 +1,5 @@
-// --xdr: the interface in the RPC language (RFC 4506 §6, RFC 5531 §12), from which rpcgen makes Sun RPC programs. Names
-// are C's there, and global: each gets the interface's in front.
+// --xdr: the interface in the RPC language (RFC 4506 §6, RFC 5531 §12), from which rpcgen makes Sun RPC programs. Its
+// names become global C names: each gets the interface's name in front.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ std::string in_case(std::string_view name, int (*change)(int)) {
   return changed;
 }
 
-/// A member's name: words of the RPC language and of C that are none of C++ get a '_', with which no name ends in an
-/// interface file.
+/// A member's name: words of the RPC language and of C that are not words of C++ get a '_', in which no name in an
+/// interface file ends.
 std::string member(const std::string& name) {
   static const std::set<std::string, std::less<>> kWords{
       "hyper",  "opaque",  "program", "quadruple", "string",   "version", "restrict", "u_char",   "u_int",
@@ -33,7 +33,7 @@ std::string integer_name(const IntegerKind& integer) {
   return fmt::format("{}{}", integer.is_signed ? "" : "unsigned ", integer.bits == 64 ? "hyper" : "int");
 }
 
-/// rpcgen writes names of programs and procedures into an array of 100.
+/// rpcgen writes names of programs and procedures into an array of 100 characters.
 constexpr std::size_t kLongestName = 99;
 constexpr std::string_view kProgram = "PROGRAM";
 
@@ -71,7 +71,7 @@ class XdrFile {
   }
 
  private:
-  /// A name that the file has not had yet, nor one with any of the `endings` behind it.
+  /// A name that is not in the generated file yet, neither alone nor with any of the `endings` behind it.
   std::string own(std::string_view word, const std::vector<std::string>& endings = {""}) {
     for (std::string name = fmt::format("{}_{}", interface_.name, word);; name += '_') {
       std::set<std::string> all;
@@ -81,7 +81,7 @@ class XdrFile {
       return name;
     }
   }
-  /// The same of a procedure: rpcgen makes functions of it, `files_read_1` and `files_read_1_svc`.
+  /// The same for a procedure, of which rpcgen makes the functions `files_read_1` and `files_read_1_svc`.
   std::string own_procedure(std::string_view word) {
     const std::string stub = fmt::format("_{}", interface_.major);
     return own(word, {"", stub, stub + "_svc"});
@@ -99,7 +99,7 @@ class XdrFile {
     }
   }
 
-  /// A type in one word, or two for a number. One that takes more gets a typedef, before what is being written.
+  /// A type in one word, or two for a number. A type that takes more gets a typedef, which is written first.
   std::string type_name(const Type& type) {
     if (type.declared) return names_.at(type.name);
     switch (type.kind) {
@@ -116,12 +116,14 @@ class XdrFile {
     return defined(type, word);
   }
 
-  /// rpcgen makes C that does not compile of an array of `bool`, and right one of an array of another name for it.
+  /// For an array of `bool` rpcgen makes C that does not compile; for an array of a typedef of `bool` it makes correct
+  /// C.
   std::string element_name(const Type& type) {
     return type.kind == TypeKind::boolean ? defined(type, type.name) : type_name(type);
   }
 
-  /// A name of the file's own for a type that is spelled in an interface file: "uint16[3]", "string<20>".
+  /// The name of a typedef in the generated file for a type that an interface file spells in place: "uint16[3]",
+  /// "string<20>".
   std::string defined(const Type& type, std::string_view word) {
     const auto known = names_.find(type.name);
     if (known != names_.end()) return known->second;
@@ -172,7 +174,8 @@ class XdrFile {
     code_.close("};");
   }
 
-  /// What a procedure takes, or returns: `void`, the type of a single value that a word names, or a struct.
+  /// The type of what a procedure takes, or returns: `void`, the type of a single value if one word names it, or a
+  /// struct.
   std::string values(const std::vector<const Parameter*>& parameters, const std::string& name) {
     if (parameters.empty()) return "void";
     const Type& first = *parameters.front()->type;
@@ -195,7 +198,8 @@ class XdrFile {
     return fmt::format("{} {}({}) = {};", returns, own_procedure(procedure.name), takes, number);
   }
 
-  /// With errors a union: 0 and the results, or the number of the error in the order of `raises`, from 1.
+  /// The result of a procedure with errors is a union: 0 and the results, or the number of the error in the order of
+  /// `raises`, from 1.
   std::string outcome(const Procedure& procedure, const std::string& results) {
     std::string name = own(procedure.name + "_outcome");
     code_.line();
@@ -216,8 +220,8 @@ class XdrFile {
 
   const Interface& interface_;
   Code code_;
-  std::map<std::string, std::string, std::less<>> names_;  ///< Of types, by what they are in an interface file.
-  std::set<std::string> taken_;                            ///< In lower case, as the functions that rpcgen makes are.
+  std::map<std::string, std::string, std::less<>> names_;  ///< Names of types, by their spelling in an interface file.
+  std::set<std::string> taken_;                            ///< In lower case, as rpcgen names its functions.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From a checked interface to the texts of its files: what the program does, without files.
+// From a checked interface to the texts of its files. Does not write files.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace lrpc::stubgen {
 
-/// A generated file: a header, the fuzzer's source, or what rpcgen reads.
+/// A generated file: a header, the fuzzer's source, or the input of rpcgen.
 struct Header {
   std::string name;
   std::string text;
@@ -20,10 +20,11 @@ struct Header {
 /// The three headers of a compiled interface: the same input gives the same bytes.
 [[nodiscard]] std::array<Header, 3> generate(const Interface& interface, std::string_view stem);
 
-/// A libFuzzer harness of its server's entry stubs (--fuzz): likewise.
+/// A libFuzzer harness of the server's entry stubs (--fuzz): the same input gives the same bytes.
 [[nodiscard]] Header generate_fuzzer(const Interface& interface, std::string_view stem);
 
-/// The interface in the RPC language (--xdr), as this Sun RPC program. nullopt: Sun RPC can call none of them.
+/// The interface in the RPC language (--xdr), as this Sun RPC program. nullopt: Sun RPC can call none of its
+/// procedures.
 [[nodiscard]] std::optional<Header> generate_xdr(const Interface& interface, std::string_view stem,
                                                  std::uint32_t program);
 

@@ -18,7 +18,8 @@ std::string cpp_type(const Type& type) {
 }
 
 std::string cpp_constant(const Integer& value) {
-  // The smallest int64 has no literal: its magnitude is none. The largest uint64s have only an unsigned one.
+  // The smallest int64 has no literal, because its magnitude does not fit an int64. The largest uint64s have only an
+  // unsigned literal.
   if (value.negative && value.magnitude == std::uint64_t{1} << 63) return "-9223372036854775807 - 1";
   return value.text() + (value.magnitude >> 63 != 0 ? "U" : "");
 }

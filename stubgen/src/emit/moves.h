@@ -1,4 +1,4 @@
-// The moves between C++ values and an argument image: what stubs and record codecs are made of.
+// The moves between C++ values and an argument image, which stubs and record codecs consist of.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace lrpc::stubgen {
 struct Place {
   std::string base = "image";
   std::uint64_t offset = 0;
-  std::string stride;  ///< Of the loops around it; empty outside of arrays.
+  std::string stride;  ///< The offsets that the loops around it add; empty outside of arrays.
   [[nodiscard]] std::string text() const;
 };
 
@@ -31,7 +31,7 @@ class Moves {
   Moves(Code& code, std::string copy_code, std::string prefix, const Locals& locals)
       : code_(code), copy_code_(std::move(copy_code)), prefix_(std::move(prefix)), locals_(locals) {}
 
-  /// Writes `value` at `place`, padding zeroed.
+  /// Writes `value` at `place`, with zeroes as padding.
   void put(const Type& type, const Place& place, const std::string& value) const;
   /// Loads every part once into `target` and checks the copy; `on_failure` is the statement for a value that does not
   /// conform.
@@ -39,7 +39,7 @@ class Moves {
   /// The same into a new variable, const unless `changes`.
   void declare(const Type& type, const Place& place, const std::string& name, bool changes,
                const std::string& on_failure) const;
-  /// Checks a private value. Nothing if its type has no constraint.
+  /// Checks a private value. Emits nothing if its type has no constraint.
   void check(const Type& type, const std::string& value, const std::string& on_failure) const;
 
  private:
@@ -54,7 +54,7 @@ class Moves {
   mutable std::size_t depth_ = 0;
 };
 
-/// True if a move of it is a block move, after which the compiler must be kept from reading the image again.
+/// True if the type is moved as a block, after which the compiler must be kept from reading the image again.
 [[nodiscard]] bool moves_blocks(const Type& type);
 
 }  // namespace lrpc::stubgen

@@ -71,7 +71,7 @@ void Lexer::line_comment() {
   const std::size_t begin = at_;
   while (!done() && peek() != '\n') advance();
   const std::string_view line = text_.substr(begin, at_ - begin);
-  // Three slashes make a doc comment; four or more are a ruler, `///<` would describe what stands before it.
+  // Three slashes make a doc comment; four or more are a ruler, and `///<` would describe the declaration before it.
   if (line.starts_with("///") && !line.starts_with("////") && !line.starts_with("///<")) add_doc_line(line.substr(3));
 }
 
@@ -183,7 +183,7 @@ void Lexer::punctuation(Token& token) {
 void Lexer::unreadable(Token& token) {
   token.kind = TokenKind::invalid;
   const auto byte = static_cast<unsigned char>(peek());
-  // A run of such bytes is one mistake (a file in another encoding, a binary), not one a byte.
+  // A run of such bytes (a file in another encoding, a binary) is reported as one mistake, not as one for each byte.
   while (!done() && !is_space(peek()) && !is_letter(peek()) && !is_digit(peek()) && peek() != ';' && peek() != '}') {
     if (peek() == '/' && (peek(1) == '/' || peek(1) == '*')) break;
     advance();

@@ -8,8 +8,8 @@
 
 namespace lrpc::stubgen {
 
-/// Reads tokens off a Source, which must outlive it and its tokens. Any bytes are allowed: what is no token is reported
-/// and skipped. Work and memory are linear in the text.
+/// Reads tokens from a Source, which must outlive it and its tokens. Any bytes are allowed: what is not a token is
+/// reported and skipped. Work and memory are linear in the text.
 class Lexer {
  public:
   Lexer(const Source& source, Diagnostics& diagnostics) : text_(source.text), diagnostics_(diagnostics) {}

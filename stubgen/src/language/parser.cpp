@@ -1,7 +1,7 @@
-// A hand-written parser by panic mode: a mistake is reported where it is seen, SyntaxError unwinds to the innermost
-// list (of declarations or of fields), and that list goes on behind the next ';' or block (token_stream.h). The grammar
-// stands in docs/INTERFACE.md; each function is one of its rules: here those of the interface, in procedure_parser.cpp
-// and type_parser.cpp those of what it is made of.
+// A hand-written parser with panic-mode recovery: a mistake is reported where it is seen, SyntaxError unwinds to the
+// innermost list (of declarations or of fields), and that list goes on behind the next ';' or block (token_stream.h).
+// The grammar is in docs/INTERFACE.md; each function is one of its rules: here those of the interface, in
+// procedure_parser.cpp and type_parser.cpp those of its parts.
 #include "parser.h"
 
 #include <fmt/format.h>

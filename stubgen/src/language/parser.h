@@ -8,8 +8,8 @@
 
 namespace lrpc::stubgen {
 
-/// Parses one interface file. nullopt if there is no interface in it at all; otherwise what could be read, with the
-/// mistakes in `diagnostics`. Never recurses: nesting in the text costs no stack.
+/// Parses one interface file. nullopt if no interface could be read; otherwise what could be read. Mistakes are in
+/// `diagnostics`. Never recurses: nesting in the text costs no stack.
 [[nodiscard]] std::optional<ast::Interface> parse(const Source& source, Diagnostics& diagnostics);
 
 }  // namespace lrpc::stubgen

@@ -32,7 +32,7 @@ ast::Callback ProcedureParser::callback(Doc doc) {
       if (!take_word("procedure")) {
         if (reported()) throw SyntaxError{};
         const Token found = current_;
-        if (at_item()) take();  // recover() would stay before such a word
+        if (at_item()) take();  // recover() would not skip this word
         diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
         diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
         throw SyntaxError{};

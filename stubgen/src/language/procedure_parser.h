@@ -1,4 +1,4 @@
-// The grammar's rules of procedures, and of the callback that holds some.
+// The grammar's rules of procedures, and of the callback, which contains procedures.
 #pragma once
 
 #include <vector>

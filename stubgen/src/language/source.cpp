@@ -18,7 +18,7 @@ void Diagnostics::add(Severity severity, Location at, std::string message) {
 }
 
 std::string Diagnostics::text(std::string_view file) const {
-  // Later phases look at earlier lines again: put it all in the file's order, each note behind what it belongs to.
+  // Later phases report earlier lines: sort all in the file's order, each note after the diagnostic that it belongs to.
   std::vector<std::pair<Location, const Diagnostic*>> ordered;
   for (const Diagnostic& diagnostic : kept_) {
     const bool note = diagnostic.severity == Severity::note && !ordered.empty();

@@ -59,7 +59,7 @@ void TokenStream::expect_semicolon(std::string_view after) {
 
 bool TokenStream::take_comma(std::string_view where, bool& semicolons) {
   if (take_if(TokenKind::comma)) return true;
-  // Before a declaration it is the ')' that is missing.
+  // If a declaration follows, the ')' is missing.
   const bool another = following_.kind == TokenKind::identifier && !is_item(following_);
   if (!at(TokenKind::semicolon) || !(another || following_.kind == TokenKind::close_paren)) return false;
   if (!std::exchange(semicolons, true))
@@ -87,7 +87,7 @@ void TokenStream::recover() {
   for (bool first = true; !at(TokenKind::end); first = false) {
     if (depth == 0 && at(TokenKind::close_brace)) return;
     if (depth == 0 && !first && at_item() && current_.first_on_line && following_.kind == TokenKind::identifier) return;
-    // The mistake was seen at the word itself (the ';' before it is missing): begin there.
+    // The mistake was seen at the word itself, because the ';' before it is missing: go on there.
     if (first && at_item() && current_.first_on_line && !at_word("union")) return;
     const TokenKind kind = take().kind;
     if (kind == TokenKind::open_brace) ++depth;

@@ -1,4 +1,5 @@
-// The parser's view of the tokens: two of them, ways to take them, and what to do when they are wrong.
+// The parser's view of the tokens: the current and the following one, functions that take them, and the recovery from
+// mistakes.
 #pragma once
 
 #include <string>
@@ -20,10 +21,10 @@ class TokenStream {
  protected:
   [[nodiscard]] bool at(TokenKind kind) const { return current_.kind == kind; }
   [[nodiscard]] bool at_word(std::string_view word) const { return at(TokenKind::identifier) && current_.text == word; }
-  /// At a word that begins a declaration. It may be a name all the same.
+  /// At a word that begins a declaration. The word may nevertheless be a name.
   [[nodiscard]] bool at_item() const { return is_item(current_); }
 
-  /// At what the lexer could not read, or at the end of a file whose rest it could not: it has said so.
+  /// At text that the lexer could not read and has reported, or at the end of a file that ends within a comment.
   [[nodiscard]] bool reported() const { return at(TokenKind::invalid) || (at(TokenKind::end) && lexer_.in_comment()); }
 
   Token take();
@@ -31,17 +32,17 @@ class TokenStream {
   bool take_word(std::string_view word);
   /// Takes a token of this kind, or fails: "expected ':' `where`, found ...".
   Token expect(TokenKind kind, std::string_view where, std::string hint = {});
-  /// The same for ';', reported behind what it should have ended.
+  /// The same for ';', reported at the end of the declaration or field that it should have ended.
   void expect_semicolon(std::string_view after);
-  /// Whether another item of a list in parentheses comes: takes the ',' before it. A ';' in its place, or before the
-  /// list's end, is reported as what should not be `where`, and taken as well; the next ones are taken without a word
-  /// if `semicolons`, which begins as false.
+  /// Whether another item of a list in parentheses comes: takes the ',' before it. Also takes a ';' in its place, or
+  /// before the list's end, and reports the first one as "expected ')' `where`". `semicolons`: whether one was
+  /// reported; begins as false.
   bool take_comma(std::string_view where, bool& semicolons);
 
   [[noreturn]] void fail(std::string message, std::string hint = {});
   [[noreturn]] void unsupported(Location at, std::string_view what, std::string_view instead);
   /// Skips to where the next declaration or field can begin: behind a ';' or a whole { } block, before the '}' of the
-  /// list we are in, or before a declaration's word that begins a line.
+  /// current list, or before a declaration's word that begins a line.
   void recover();
   /// The same after a mistake in the interface's head: skips to behind its '{' or, if that is missing, to the first
   /// declaration.

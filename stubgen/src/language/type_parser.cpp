@@ -26,7 +26,7 @@ ast::Enum TypeParser::enumeration(Doc doc) {
     }
     expect(TokenKind::close_brace, "after the enum's values, which commas separate");
   } catch (const SyntaxError&) {
-    // The rest of the block is this enum's; its name is known, so that its users are not reported as well.
+    // Skip the rest of the block. The enum's name stays declared, so that its uses are not reported as well.
     result.incomplete = true;
     while (!at(TokenKind::close_brace) && !at(TokenKind::semicolon) && !at(TokenKind::end) &&
            !(at_item() && current_.first_on_line && following_.kind == TokenKind::identifier))

@@ -8,7 +8,7 @@
 
 namespace lrpc::stubgen {
 
-/// A rule that takes a documentation comment is called behind the word that it begins with.
+/// A rule that takes a documentation comment is called after its first word was taken.
 class TypeParser : protected TokenStream {
  public:
   using TokenStream::TokenStream;

@@ -1,4 +1,4 @@
-// The tables. stubgen_compiled_test holds them against the compiler's headers: it fails where a name is missing.
+// The tables of names. stubgen_compiled_test compares them with the compiler's headers, and fails if a name is missing.
 #include "c_names.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ requires return short signed sizeof static static_assert static_cast struct swit
 try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
 )";
 
-// What <string>, <chrono>, <mutex> and the like include of the C library; no header that holds a std::string can leave
-// it out.
+// Macros of the C library that <string>, <chrono>, <mutex> and the like include; a header that uses std::string cannot
+// avoid them.
 constexpr const char* kMacros = R"(
 ADJ_ESTERROR ADJ_FREQUENCY ADJ_MAXERROR ADJ_MICRO ADJ_NANO ADJ_OFFSET ADJ_OFFSET_SINGLESHOT ADJ_OFFSET_SS_READ
 ADJ_SETOFFSET ADJ_STATUS ADJ_TAI ADJ_TICK ADJ_TIMECONST AIO_PRIO_DELTA_MAX ATOMIC_BOOL_LOCK_FREE
@@ -96,7 +96,7 @@ timerisset timersub unix va_arg
 )";
 
 // Functions, variables, types and enumerators of the C library in the global namespace: those that the generated
-// headers bring along, and the small-lettered ones of the other headers that programs use.
+// headers include, and the lower-case ones of the other headers that programs use.
 constexpr const char* kGlobals = R"(
 FILE LLVMFuzzerTestOneInput a64l abort abs accept accept4 access acct active_reg_t addrinfo adjtime aio_cancel
 aio_cancel64 aio_error aio_error64 aio_fsync aio_fsync64 aio_init aio_read aio_read64 aio_return aio_return64
@@ -238,7 +238,7 @@ wctrans_l wctrans_t wctype wctype_l wctype_t wcwidth winsize wint_t wmemchr wmem
 wprintf write writev wscanf
 )";
 
-// Those of them that <math.h> and <complex.h> have for each floating type, but for its ending.
+// Functions that <math.h> and <complex.h> have for each floating type, without the type's ending.
 constexpr std::string_view kFloatEndings[] = {"", "f", "l", "f32", "f64", "f32x", "f64x", "f128"};
 constexpr const char* kOfFloats = R"(
 acos acosh asin asinh atan atan2 atanh cabs cacos cacosh canonicalize carg casin casinh catan catanh cbrt ccos ccosh
@@ -270,7 +270,7 @@ bool is_keyword(std::string_view name) {
 
 bool is_macro(std::string_view name) {
   static const Words kAll = words(kMacros);
-  // SYS_: the system calls; each kernel adds some. LRPC_: the runtime's own.
+  // SYS_: system call numbers; each kernel adds some. LRPC_: the runtime's own macros.
   return name.starts_with("SYS_") || name.starts_with("LRPC_") || kAll.contains(name);
 }
 

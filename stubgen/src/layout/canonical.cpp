@@ -50,7 +50,7 @@ std::string procedure(const Interface& interface, const Procedure& procedure) {
   if (!raises.empty()) text += fmt::format(" raises ({})", fmt::join(raises, ", "));
   if (procedure.may_block) text += " may_block";
   if (procedure.astacks != interface.astacks) text += fmt::format(" astacks {}", procedure.astacks);
-  // Where every size is known it is exact, whatever is asked for.
+  // If every size is known, the A-stack's size is exact, whatever astack_size is asked for.
   if (procedure.any_variable() && procedure.astack_size != interface.astack_size) {
     text += fmt::format(" astack_size {}", procedure.astack_size);
   }

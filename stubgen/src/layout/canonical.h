@@ -1,4 +1,4 @@
-// The canonical text of an interface: what two domains that were built apart compare by its hash.
+// The canonical text of an interface: two domains that were built separately compare its hash.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace lrpc::stubgen {
 
 /// The declaration without comments, its options and defaults spelled out. It is an interface file itself, and its own
-/// canonical text. The namespace is left out: it changes no layout.
+/// canonical text. The namespace is left out, because it changes no layout.
 [[nodiscard]] std::string canonical_text(const Interface& interface);
 
 /// FNV-1a, 64 bits.

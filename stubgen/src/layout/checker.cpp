@@ -12,7 +12,7 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// The constants that the generated code has for each procedure.
+/// The endings of the constants that the generated code has for each procedure.
 constexpr std::string_view kRanges[] = {"call_ranges", "return_ranges", "raised_ranges", "variables"};
 
 class Checker {
@@ -67,7 +67,7 @@ class Checker {
   TypeTable types_;
   Scope names_;  ///< The interface's namespace and class Client.
   const ast::Callback* callback_ = nullptr;
-  Scope callback_names_;  ///< The same of the callback, in namespace `Callback`.
+  Scope callback_names_;  ///< The same for the callback, in namespace `Callback`.
   NameSet hiding_;        ///< Names of fields and parameters: in their scopes, a type of the same name is not found.
   std::set<std::string, std::less<>> options_;
 };
@@ -78,7 +78,7 @@ void Checker::head() {
   interface_.doc = file_.doc;
   interface_.name = file_.name.text;
   interface_.at = file_.name.at;
-  // Empty if the parser has reported that there is none.
+  // The name is empty if the parser has reported that there is none.
   if (!file_.name.text.empty()) check_name(file_.name, NameUse::space, diagnostics_);
   interface_.major = in_limits(file_.major, 0, 65'535, "a version's number");
   interface_.minor = in_limits(file_.minor, 0, 65'535, "a version's number");
@@ -123,7 +123,7 @@ void Checker::option(const ast::Option& option) {
 
 // --- Declarations ----------------------------------------------------------------------------------------------------
 
-/// Enters every name before anything is looked up, so that the order in the file does not matter.
+/// Enters every name before any is looked up, so that the order in the file does not matter.
 bool Checker::declare_names() {
   if (file_.declarations.size() > limits::kMaxDeclarations) {
     diagnostics_.error(file_.name.at, fmt::format("the interface has {} declarations; the limit is {}",
@@ -166,7 +166,7 @@ bool Checker::declare_names() {
 
 void Checker::define_types() {
   const auto define = [&](const auto& declaration) {
-    // Of two declarations of one name the first has the type; the second was reported.
+    // If a name is declared twice, the first declaration has the type; the second was reported.
     Type* type = types_.find(declaration.name.text);
     if (type != nullptr && type->declared && type->at == declaration.name.at) types_.define(*type, declaration);
   };
@@ -180,7 +180,7 @@ void Checker::define_types() {
 
 // --- The callback ----------------------------------------------------------------------------------------------------
 
-/// Its procedures make an interface of their own, which uses the types of this one.
+/// The callback's procedures make an interface of their own, which uses the types of this one.
 void Checker::callback() {
   if (callback_ == nullptr) return;
   const std::size_t count = callback_->procedures.size();
@@ -213,7 +213,7 @@ void Checker::callback() {
   }
 }
 
-/// How the generated code spells the declared types: by the whole path where it would find something else.
+/// How the generated code spells the declared types: with the whole path if a field or parameter hides the name.
 void Checker::spell_types() {
   for (const Type* type : interface_.declared)
     for (const Field& field : type->fields) hiding_.insert(field.name);
@@ -235,7 +235,8 @@ void Checker::procedures(const std::vector<const ast::Procedure*>& declarations,
   if (!diagnostics_.has_errors()) name_constants(owner);
 }
 
-/// "kOpen_name", but each has a name of its own: `b_c` of A and `c` of A_b would share one.
+/// Names each constant "kOpen_name", with a number behind it if that is taken: `b_c` of A and `c` of A_b would share a
+/// name.
 void Checker::name_constants(Interface& owner) {
   NameSet taken;
   for (const Procedure& procedure : owner.procedures)

@@ -1,4 +1,4 @@
-// ast::Interface to Interface: looks names up, judges numbers, and says what is wrong in the file's own terms.
+// ast::Interface to Interface: looks names up, checks numbers, and reports mistakes in the file's own terms.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace lrpc::stubgen {
 
-/// nullopt if there was any error. The result has no places in it yet: see layout.h.
+/// nullopt if there was any error. The result has no offsets yet: see layout.h.
 [[nodiscard]] std::optional<Interface> check(const ast::Interface& file, Diagnostics& diagnostics, Origin origin);
 
 }  // namespace lrpc::stubgen

@@ -11,12 +11,12 @@ namespace {
 constexpr std::uint64_t kWindowAlignment = 8;
 constexpr std::uint64_t kTailAlignment = 64;
 constexpr std::uint64_t kSlotAlignment = 64;
-/// Of a region (lrpc/detail/shim/call/region.h): what a call's limit takes behind the image, and what tails are rounded
-/// up to, at least: where pages are larger, an export may still be refused.
+/// As in a region (lrpc/detail/shim/call/region.h): the bytes of a call's limit behind the image, and the smallest page
+/// size, to which tails are rounded up. If pages are larger, an export may still be refused.
 constexpr std::uint64_t kAStackLimit = 8;
 constexpr std::uint64_t kSmallestPage = 4096;
 constexpr std::uint64_t kLengthWord = 4;
-/// Of an entry stub's stack: what it takes without any copy, and beside each value.
+/// Bytes of an entry stub's stack: without any copy, and in addition to each value.
 constexpr std::uint64_t kStubFrame = 512;
 constexpr std::uint64_t kBesideValue = 64;
 
@@ -51,11 +51,12 @@ void place_fixed_part(Procedure& procedure) {
   procedure.fixed_size = end;
 }
 
-/// A result that the procedure writes in place must know its place beforehand: its whole bound inline, or the tail.
+/// A result that the procedure writes in place must have its place before the call: inline for its whole bound, or in
+/// the tail.
 bool needs_whole_window(const Parameter& parameter) { return parameter.is_bytes() && parameter.is_out(); }
 
-/// Gives `room` bytes to the windows, fairly: from the smallest bound up, each that fits an equal share gets its whole
-/// bound; the others split the rest. One that needs a whole window and cannot get it takes none.
+/// Shares `room` bytes among the windows: from the smallest bound up, each bound that fits an equal share gets its
+/// whole size; the others split the rest. A parameter that needs a whole window and cannot get it gets none.
 void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
   std::ranges::stable_sort(waiting, {}, [](const Parameter* p) { return p->type->resolved().bound; });
   while (!waiting.empty()) {
@@ -68,7 +69,8 @@ void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
       waiting.erase(waiting.begin());
       continue;
     }
-    // Everyone left is larger than the share. Those that want all or nothing go first: it leaves more for the others.
+    // All that are left are larger than the share. Those that need all or nothing go first, which leaves more for the
+    // others.
     const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return needs_whole_window(*p); });
     if (whole != waiting.end()) {
       waiting.erase(whole);
@@ -125,7 +127,7 @@ bool place_windows(Procedure& procedure, Diagnostics& diagnostics) {
   return true;
 }
 
-/// The ranges of the fixed part that a call, or a return, gives a meaning to; neighbours joined.
+/// The ranges of the fixed part that carry the values of a call, or of a return. Adjacent ranges are joined.
 std::vector<ByteRange> ranges(const Procedure& procedure, bool on_return) {
   std::vector<ByteRange> found;
   for (const Parameter& parameter : procedure.parameters) {
@@ -140,8 +142,8 @@ std::vector<ByteRange> ranges(const Procedure& procedure, bool on_return) {
   return found;
 }
 
-/// What the entry stub's own copies take of the stack, at most: without optimisation, too, and under sanitizers. The
-/// C++ types are as large as their images.
+/// The most stack that the entry stub's own copies take, also without optimisation and under sanitizers. The C++ types
+/// are as large as their images.
 std::uint64_t stack_need(const Procedure& procedure) {
   std::uint64_t arguments = 0;
   std::uint64_t results = 0;
@@ -151,9 +153,9 @@ std::uint64_t stack_need(const Procedure& procedure) {
     std::uint64_t& sum = parameter.is_in() ? arguments : results;
     sum += parameter.type->size + kBesideValue;
   }
-  // A raised error stands where the results would.
+  // A raised error takes the place of the results.
   for (const Raised& raised : procedure.raises) results = std::max(results, raised.type->size + kBesideValue);
-  // Results stand there up to three times: as the procedure returned them, as what that was converted to, as outcome.
+  // The stack holds results up to three times: as the procedure returned them, after their conversion, and as outcome.
   const std::uint64_t copies = arguments + 3 * results;
   return align_up(kStubFrame + copies + copies / 8, kSlotAlignment);
 }

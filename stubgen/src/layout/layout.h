@@ -1,5 +1,5 @@
 // Where every value lies: the argument image of each procedure, its windows and tail, the A-stack classes that
-// procedures of similar size share (LRPC §3.1, §5.2), and what the server's copies take of its stack.
+// procedures of similar size share (LRPC §3.1, §5.2), and how much stack the server's copies take.
 #pragma once
 
 #include "lrpc/stubgen/language/source.h"
@@ -7,7 +7,7 @@
 
 namespace lrpc::stubgen {
 
-/// Fills in offsets, sizes and classes. What does not fit the runtime's limits is reported with its numbers.
+/// Fills in offsets, sizes and classes. Reports what exceeds the runtime's limits, with the numbers.
 /// The rules stand in docs/INTERFACE.md, "Layout".
 void lay_out(Interface& interface, Diagnostics& diagnostics);
 

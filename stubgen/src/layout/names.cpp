@@ -10,11 +10,11 @@
 namespace lrpc::stubgen {
 namespace {
 
-// What the generated code looks up in front of a '::', where only a type or a namespace can hide it.
+// Names that the generated code uses in front of a '::', where only a type or a namespace can hide them.
 constexpr std::string_view kReached[] = {"lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",  "byte", "bytes",  "float32", "float64", "int16",  "int32",
                                          "int64", "int8", "string", "uint16",  "uint32",  "uint64", "uint8"};
-// What the language may have one day.
+// Types that the language may have in a later version.
 constexpr std::string_view kLater[] = {"fd", "map", "optional", "ref", "sequence"};
 
 template <std::size_t N>
@@ -22,12 +22,12 @@ bool contains(const std::string_view (&list)[N], std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-/// The same word in small letters or, if that is none of ours either, with a capital one: enoent or True.
+/// The same word in lower case or, if that is not allowed either, with a capital first letter: enoent or True.
 std::string other_spelling(std::string_view macro) {
   std::string small(macro);
   for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (small != macro && !is_macro(small) && !is_keyword(small)) return small;
-  small.front() = static_cast<char>(small.front() - 'a' + 'A');  // no macro begins with '_' that comes here
+  small.front() = static_cast<char>(small.front() - 'a' + 'A');  // no macro of the table begins with '_'
   return small;
 }
 
@@ -86,7 +86,8 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
       diagnostics.note(at, "write 'option namespace = \"a::b\";'");
       return false;
     }
-    // Inside of lrpc itself the runtime's own name stays visible; as an inner name it would hide it.
+    // Outermost, `lrpc` is the runtime's own namespace and hides nothing; as an inner name it would hide that
+    // namespace.
     const bool in_lrpc = begin == 0 && part.text == "lrpc";
     if (!in_lrpc && !check_name(part, NameUse::space, diagnostics)) return false;
     if (!check_free(value.substr(0, begin == 0 ? 0 : begin - 2), part, diagnostics)) return false;

@@ -1,4 +1,4 @@
-// Which names an interface may use: the generated code must compile, and read, whatever they are.
+// Which names an interface may use: the generated code must compile, and be readable, with each of them.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace lrpc::stubgen {
 
-/// What a name is for decides what it may not be.
+/// What a name is used for. This decides which names are refused.
 enum class NameUse : std::uint8_t {
-  space,  ///< Of an interface, or around it.
+  space,  ///< An interface's namespace, or one around it.
   type,
   procedure,
-  member,  ///< A field, parameter, result or enum value: at a scope of its own.
+  member,  ///< A field, parameter, result or enum value, each in a scope of its own.
 };
 
-/// Reports a name that no C++ program could use, or behind which the generated code would not find what it needs. True
-/// if the name is fine.
+/// Reports a name that no C++ program could use, or that would hide a name which the generated code needs. True if the
+/// name is fine.
 bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics);
 
 /// Reports a namespace, `a::b`, that C++ or the generated code cannot have around an interface. True if it is fine.
@@ -28,7 +28,7 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
 /// Reports a name that cannot be a namespace in `around`, which is the global one if it is empty. True if it is free.
 bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics);
 
-/// One scope of names. Reports every second use.
+/// One scope of names. Reports a name that is declared again.
 class Scope {
  public:
   explicit Scope(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}

@@ -77,7 +77,7 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
   }
   Scope names(diagnostics_);
   std::map<Integer, const ast::Enumerator*> by_value;
-  std::optional<Integer> next = 0;  // none: no integer type has a larger one
+  std::optional<Integer> next = 0;  // none: no integer type has a larger value
   for (const ast::Enumerator& enumerator : declaration.enumerators) {
     if (check_name(enumerator.name, NameUse::member, diagnostics_)) names.declare(enumerator.name);
     const Location at = enumerator.value ? enumerator.value->at : enumerator.name.at;
@@ -105,7 +105,7 @@ void TypeTable::define(Type& type, const ast::Alias& declaration) {
   Type* target = type_of(declaration.type);
   if (target != nullptr && !may_be_inside(*target, declaration.type.name.at, "named by 'type'")) target = nullptr;
   type.target = target != nullptr ? target : find("int32");
-  // Whether the range fits is seen once the target's own range is known: in complete().
+  // complete() checks whether the range fits, once the target's own range is known.
   if (target != nullptr && declaration.range) aliases_[&type] = &declaration;
 }
 
@@ -129,7 +129,8 @@ void TypeTable::define(Type& type, const ast::Record& declaration) {
   }
 }
 
-/// What only a parameter can be, or nothing at all, cannot be a field, an element or an alias.
+/// Reports a type that cannot be a field, an element or an alias: bytes<N> and handles are only for parameters and
+/// results, errors only for `raises`.
 bool TypeTable::may_be_inside(const Type& type, Location at, std::string_view inside) {
   if (type.kind == TypeKind::bytes) {
     diagnostics_.error(at, fmt::format("bytes<N> cannot be {}, only a parameter or a result", inside));
@@ -236,7 +237,7 @@ Type* TypeTable::array_of(Type* element, const ast::Number& extent) {
 // --- Sizes and order -------------------------------------------------------------------------------------------------
 
 void TypeTable::complete() {
-  // By index: nothing is added to the list, but built-in and spelled types stand in it as well.
+  // The list also has built-in types and those spelled in place. Nothing is added to it meanwhile.
   for (std::size_t i = 0; i < interface_.types.size(); ++i) complete(*interface_.types[i]);
   completed_ = true;
 }
@@ -269,7 +270,7 @@ void TypeTable::complete_link(const Type*& link, const Type& from) {
     link = find("int32");
     return;
   }
-  complete(const_cast<Type&>(*link));  // owned by interface_, which is ours to change
+  complete(const_cast<Type&>(*link));  // interface_ owns it and is not const
 }
 
 void TypeTable::nest(Type& type) {
@@ -329,11 +330,11 @@ void TypeTable::measure(Type& type) {
     diagnostics_.error(type.at, fmt::format("'{}' has {} bytes; an A-stack holds at most {}", type.name, type.size,
                                             limits::kMaxImageSize));
     diagnostics_.note(type.at, "use bytes<N>, which can lie in the out-of-band tail");
-    type.size = type.alignment;  // so that what is made of it stays measurable
+    type.size = type.alignment;  // keeps the sizes of types that contain it small
   }
 }
 
-/// Judges `range a .. b` against the type that it narrows.
+/// Checks `range a .. b` against the type that it narrows.
 void TypeTable::narrow(Type& alias, const ast::Alias& declaration) {
   const Type& base = alias.target->resolved();
   if (base.kind != TypeKind::integer) {
@@ -360,7 +361,7 @@ void TypeTable::narrow(Type& alias, const ast::Alias& declaration) {
                                             alias.target->name, lowest.text(), highest.text()));
     return;
   }
-  // An end that the C++ type has by itself needs no check.
+  // An end that is also the end of the C++ type needs no check.
   if (low.value > base.integer.lowest()) alias.low = low.value;
   if (high.value < base.integer.highest()) alias.high = high.value;
 }

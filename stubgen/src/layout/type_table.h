@@ -22,7 +22,7 @@ class TypeTable {
   void define(Type& type, const ast::Enum& declaration);
   void define(Type& type, const ast::Alias& declaration);
   void define(Type& type, const ast::Record& declaration);
-  /// Finds sizes and an order in which each declared type stands behind what it is made of; reports cycles.
+  /// Finds sizes and an order in which each declared type comes after the types that it is made of; reports cycles.
   void complete();
 
   /// The type that `ref` names, complete if complete() has run; null, with a diagnostic, if there is none.
@@ -49,8 +49,8 @@ class TypeTable {
   std::map<std::string, Type*, std::less<>> by_name_;
   std::map<const Type*, Progress> progress_;
   std::map<const Type*, const ast::Alias*> aliases_;
-  std::uint64_t depth_ = 0;  ///< Of complete(), in itself.
-  bool completed_ = false;   ///< complete() has run: what is spelled from now on is completed at once.
+  std::uint64_t depth_ = 0;  ///< How deep complete() has called itself.
+  bool completed_ = false;   ///< complete() has run: later types are completed at once.
 };
 
 }  // namespace lrpc::stubgen

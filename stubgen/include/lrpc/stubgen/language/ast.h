@@ -1,4 +1,5 @@
-// An interface file as written: names are not looked up, numbers not judged. The parser makes it, the checker reads it.
+// An interface file as written: names are not looked up, numbers not checked. The parser makes it, the checker reads
+// it.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct Enum {
   Name name;
   std::optional<Name> underlying;
   std::vector<Enumerator> enumerators;
-  bool incomplete = false;  ///< The parser gave up in the midst of the values, and said so.
+  bool incomplete = false;  ///< The parser stopped within the values and reported an error.
 };
 
 struct Range {
@@ -67,7 +68,7 @@ struct Record {
   Name name;
   bool is_error = false;
   std::vector<Field> fields;
-  bool incomplete = false;  ///< The parser has missed some field, and said so.
+  bool incomplete = false;  ///< The parser has skipped a field and reported an error.
 };
 
 struct Handle {
@@ -104,7 +105,7 @@ struct Option {
   Location value_at;
 };
 
-/// `callback { procedure ...; }`: through these the interface's server calls its clients back.
+/// `callback { procedure ...; }`: the procedures by which the interface's server calls its clients back.
 struct Callback {
   Doc doc;
   Location at;

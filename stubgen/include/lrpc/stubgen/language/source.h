@@ -32,7 +32,7 @@ struct Diagnostic {
   std::string message;
 };
 
-/// Collects what there is to say about one file, in the order in which it was found.
+/// Collects the diagnostics of one file, in the order in which they are found.
 class Diagnostics {
  public:
   /// After this many errors the rest is counted, not kept: a hostile file cannot fill the memory or the screen.

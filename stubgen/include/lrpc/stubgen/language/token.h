@@ -1,4 +1,4 @@
-// What the lexer makes of the text.
+// The tokens that the lexer makes of the text.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lrpc::stubgen {
 
 enum class TokenKind : std::uint8_t {
   end,           ///< The end of the file.
-  identifier,    ///< Names and all words of the language: words are reserved by place, not everywhere.
+  identifier,    ///< Names and all words of the language: a word is reserved only where it has a meaning.
   integer,       ///< 12, 1_000_000, 0x1f
   string,        ///< "text", on one line, without escapes
   arrow,         ///< ->
@@ -31,7 +31,7 @@ enum class TokenKind : std::uint8_t {
   close_square,  ///< ]
   less,          ///< <
   greater,       ///< >
-  invalid,       ///< Something reported already.
+  invalid,       ///< Text that the lexer has reported as an error.
 };
 
 /// The lines of the doc comment (`///` or `/** */`) before a declaration, without their comment marks.

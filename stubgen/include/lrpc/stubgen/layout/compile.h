@@ -1,4 +1,5 @@
-// From the text of an interface file to the checked interface: for the generator, and for who calls without stubs.
+// From the text of an interface file to the checked interface: for the generator, and for programs that call without
+// stubs.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,7 @@
 namespace lrpc::stubgen {
 
 /// Where a declaration comes from: a file that code is generated from, or a server that has exported it. An exported
-/// one does not say in which C++ namespace its code is. So a name that is free in some namespace is taken for free
-/// there.
+/// one does not name its C++ namespace. So a name that is free in some namespace counts as free there.
 enum class Origin : std::uint8_t { file, server };
 
 /// Parses, checks and lays out. nullopt if there was any error; warnings alone do not stop it. Deterministic, and

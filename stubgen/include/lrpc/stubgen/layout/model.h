@@ -32,7 +32,7 @@ inline constexpr std::uint64_t kMaxMembers = 1024;  ///< Fields of a record, val
 inline constexpr std::uint64_t kMaxParameters = 128;
 inline constexpr std::uint64_t kMaxRaises = 0xff;
 inline constexpr std::uint64_t kMaxExtents = 4;
-inline constexpr std::uint64_t kMaxNesting = 64;  ///< Types within types: whoever walks them needs stack for each.
+inline constexpr std::uint64_t kMaxNesting = 64;  ///< Types within types: recursive functions need stack for each.
 inline constexpr std::uint64_t kMaxAStacksPerClass = 1024;
 inline constexpr std::uint64_t kMaxImageSize = 64 * 1024;
 inline constexpr std::uint64_t kMaxTailSize = 256 * 1024 * 1024;
@@ -61,7 +61,7 @@ enum class TypeKind : std::uint8_t {
 
 struct Type;
 
-/// An integer type of the language; also what stands under an enum.
+/// An integer type of the language; also the underlying type of an enum.
 struct IntegerKind {
   bool is_signed = false;
   unsigned bits = 8;
@@ -104,9 +104,10 @@ struct Type {
   std::uint64_t bound = 0;              ///< string, bytes: most bytes; array: number of elements
   std::uint32_t tag = 0;                ///< handle: its number in the interface, from 1
   std::uint32_t dimensions = 0;         ///< Arrays within arrays, seen through aliases.
-  std::uint32_t nesting = 0;            ///< How many types lie within each other below it.
+  std::uint32_t nesting = 0;            ///< How deep the types within it are nested.
 
-  /// True if some values of its C++ type are none of its own (a range or an enum in it), so that they are checked.
+  /// True if its C++ type has values that this type excludes (it is or holds a range or an enum), so that values are
+  /// checked.
   bool constrained = false;
   /// True if it is plain data in which every bit pattern is a value: one block move copies it, nothing to check.
   bool plain = false;
@@ -115,7 +116,7 @@ struct Type {
 
   /// Looks through aliases; `this` for everything else.
   [[nodiscard]] const Type& resolved() const;
-  /// Of an alias with a range: "0 .. 7", if ` .. ` is to stand `between`.
+  /// For an alias with a range: its ends, with `between` between them: "0 .. 7" for " .. ".
   [[nodiscard]] std::string range_text(std::string_view between) const;
 };
 
@@ -145,7 +146,7 @@ struct Parameter {
   [[nodiscard]] bool is_bytes() const { return type->resolved().kind == TypeKind::bytes; }
   [[nodiscard]] bool is_handle() const { return type->resolved().kind == TypeKind::handle; }
   [[nodiscard]] bool variable() const { return is_string() || is_bytes(); }
-  /// Comes back in what the caller passes, and not in what the stub returns.
+  /// Comes back in an object that the caller passes, not in the stub's return value.
   [[nodiscard]] bool comes_back() const { return is_out() && (is_in() || is_bytes()); }
 };
 
@@ -161,14 +162,14 @@ struct ByteRange {
 
 using NameSet = std::set<std::string, std::less<>>;
 
-/// The names that the file gives to what stands side by side in a C++ namespace: types, and an interface's procedures
-/// or its callback's.
+/// The names that the file declares in one C++ namespace: types, and the procedures of the interface or of its
+/// callback.
 struct GivenNames {
   NameSet types;
   NameSet all;
 
-  /// A name of the generated code's own: it gets out of the way of what the file declares. No name in a file ends in
-  /// '_'; nor does `wanted`, so two of ours never meet.
+  /// A name that the generated code itself declares: `wanted`, with a '_' behind it if the file declares that name. No
+  /// name in a file ends in '_', nor does `wanted`, so two such names never collide.
   [[nodiscard]] std::string own(std::string_view wanted) const {
     return std::string(wanted) + (all.contains(wanted) ? "_" : "");
   }
@@ -200,8 +201,8 @@ struct Procedure {
   [[nodiscard]] std::vector<const Parameter*> results() const;    ///< out, without bytes
   [[nodiscard]] std::vector<const Parameter*> buffers() const;    ///< out, only bytes
   [[nodiscard]] bool any_variable() const;
-  /// The classes that the generated code makes of it, in the way of no declaration and no parameter: "OpenResults",
-  /// only with several results, and "Open_outcome".
+  /// The names of the classes that are generated for it, which no declaration and no parameter has: "OpenResults", only
+  /// with several results, and "Open_outcome".
   [[nodiscard]] std::string results_class() const { return own(name + "Results"); }
   [[nodiscard]] std::string outcome_class() const { return own(name + "_outcome"); }
 
@@ -228,13 +229,13 @@ struct Interface {
 
   std::vector<std::unique_ptr<Type>> types;
   std::vector<const Type*> declared;        ///< In the file's order.
-  std::vector<const Type*> ordered;         ///< The same, each behind what it is made of.
+  std::vector<const Type*> ordered;         ///< The same, each after the types that it is made of.
   std::shared_ptr<const GivenNames> given;  ///< Null only if there were errors.
   std::vector<Procedure> procedures;
   std::vector<AStackClass> classes;
 
-  /// Through which the server calls its clients back; null if it does not. An interface of its own in everything but
-  /// its types, which are this one's, and its place: namespace `Callback` within this one's.
+  /// The interface by which the server calls its clients back; null if there is none. It has no types of its own, but
+  /// uses this one's. Its code is in namespace `Callback` within this one's.
   std::unique_ptr<Interface> callback;
 
   /// "::a::b::Files"
