@@ -123,7 +123,7 @@ void AStackList::Lease::set_wanted(bool is) noexcept {
     record.fetch_or(kWanted, std::memory_order_relaxed);
     return;
   }
-  // The owner may have just taken its record out: kNone keeps the bit.
+  // The owner may have just taken its record out: then the word is kNone, which keeps the bit.
   std::uintptr_t now = record.load(std::memory_order_relaxed);
   while (now != kNone && !record.compare_exchange_weak(now, now & ~kWanted, std::memory_order_release)) {
   }
@@ -147,7 +147,7 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   if (waiters_.load(std::memory_order_relaxed) != 0) serve_waiters();
 }
 
-/// An idle A-stack that a thread keeps, it takes again before a thread that it wakes has looked. So while any thread
+/// A thread that keeps an idle A-stack takes it again before the threads that it wakes have looked. So while any thread
 /// starves, this one keeps none, not even a spare.
 void AStackList::serve_waiters() noexcept {
   if (anybody_starves()) {  // L9

@@ -49,8 +49,7 @@ class SecondaryAStacks {
   /// In a forked child: closes the descriptors.
   void forget_after_fork() noexcept;
   /// Returns to the server the regions that nobody has used since the previous call of this. True: a region or a
-  /// request is left, so call it again later.
-  /// Runs on the watcher's thread, under the library's lock.
+  /// request is left, so call it again later. Runs on the watcher's thread, under the library's lock.
   [[nodiscard]] bool return_unused();
   /// The number of A-stacks in all secondary regions.
   [[nodiscard]] std::size_t count() const;

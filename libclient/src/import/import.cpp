@@ -43,7 +43,7 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
 }
 
 bool is_watched(const ImportOptions& options) {
-  return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the next trap tells
+  return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; a trap shows the end
 }
 
 /// Prepares what a process needs once for all its bindings, while the nameserver and the server work on its first

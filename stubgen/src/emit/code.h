@@ -42,7 +42,7 @@ class Code {
     close(text);
     line();
   }
-  /// Begins a block that the line before has opened.
+  /// Indents what follows: the line before has opened a block.
   void indent() { indent_ += 2; }
   /// Ends a block without braces.
   void outdent() { indent_ -= 2; }

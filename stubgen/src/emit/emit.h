@@ -52,7 +52,7 @@ void close_namespace(Code& code, const Interface& interface);
 [[nodiscard]] std::vector<const Parameter*> given_parameters(const Procedure& procedure);
 /// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
 [[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
-/// The procedure's doc comment, those of its parameters, and what it raises.
+/// The procedure's doc comment, and those of its parameters.
 [[nodiscard]] Doc procedure_doc(const Procedure& procedure);
 [[nodiscard]] Locals locals_of(const Procedure& procedure);
 /// True if the procedure's stubs use the image at all.

@@ -39,7 +39,7 @@ using Doc = std::vector<std::string>;
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string_view text;  ///< As written; a view into the Source. Of a string: what stands between the quotes.
+  std::string_view text;  ///< As written; a view into the Source. For a string: the text between the quotes.
   Location at;
   Location end;             ///< Just behind it.
   std::uint64_t value = 0;  ///< Of an integer.

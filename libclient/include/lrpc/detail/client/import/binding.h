@@ -53,7 +53,7 @@ struct ImportOptions {
 };
 
 /// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through
-/// it at the same time. No thread may be in a call when it is destroyed; started calls may outlive it. A fork child
+/// it at the same time. No thread may be in a call when it is destroyed; started calls may outlive it. A forked child
 /// holds no bindings: there, every call returns Errc::binding_revoked. No function here, and no call, is a cancellation
 /// point (pthreads(7)) or may be used in a signal handler.
 class Binding {
