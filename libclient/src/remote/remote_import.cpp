@@ -76,7 +76,7 @@ class NetworkedPath final : public RemotePath {
     const auto image = packed(procedure, linkage);
     if (!image) return failed(Errc::call_failed);
     const auto sent = inner_.Send(path_, procedure, *image);
-    return sent ? std::uint16_t{0} : failed(sent.code());
+    return sent ? std::uint16_t{0} : failed(for_caller(sent.code()));
   }
 
   Result<GroupReplies> call_all(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
