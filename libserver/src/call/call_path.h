@@ -126,7 +126,7 @@ inline Served serve(ServedAStack& astack, PrimedContext& context) noexcept {
   if (refused(astack, procedure)) [[unlikely]]
     return decline(astack, word, why(astack));
   if constexpr (kScanner == Scanner::poller) {
-    // The client has changed the procedure since the scan; an honest one never does.
+    // If it may block, the client has changed the procedure since the scan; an honest one never does.
     if (astack.entries[procedure].may_block) [[unlikely]]
       return decline(astack, word, Errc::bad_procedure);
   }

@@ -61,7 +61,7 @@ HandleTable::Entry* HandleTable::find_locked(std::uint64_t value, std::uint32_t 
   return entry != nullptr && entry->tag == tag && entry->type == type ? entry : nullptr;
 }
 
-/// Frees the slot of an entry that is not open any more, and uncounts it.
+/// Frees the slot of an entry that is being closed, and uncounts it.
 void HandleTable::free_locked(std::uint64_t value) {
   free_.push_back(static_cast<std::uint32_t>(value) - 1);
   if (count_ != nullptr) count_->give(1);

@@ -93,7 +93,7 @@ struct WaitingPlace {
   const std::list<WaitingCall>::iterator call = here.begin();
 };
 
-/// Whether a poller has an A-stack in its hot set. The server decides by this, not by the hint in the region.
+/// Whether a poller has an A-stack in its hot set. This is the truth; the hint in the region is for the caller.
 enum class Polled : std::uint8_t {
   no,
   remembered,  ///< Not now, but its poller may take it back without an offer until the E-stack sets `no`.
@@ -117,7 +117,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< Its waiting call's node.
   std::uint64_t last_call = 0;       ///< ticks() of the last call that the E-stack served; only the E-stack uses it.
   std::uint64_t left_to_estack = 0;  ///< Last generation left to the E-stack (may_block); only its poller uses it.
-  shim::SleepingWord summons;        ///< Wakes the E-stack, which sleeps on it, too, out of the client's reach.
+  shim::SleepingWord summons;        ///< Raised after a flag. The E-stack sleeps on it, too: no client moves it off.
   std::uint16_t slow = 0;            ///< Slow calls in a row that a poller executed; only that poller uses it.
   std::atomic<std::uint16_t> caller{0xffff};  ///< The processor of the last call that PollerTeam noted.
 };

@@ -7,8 +7,8 @@
 
 namespace lrpc::server {
 
-/// In bytes. What remains of each stack for the program's procedure (and for the runtime, which needs little) beside
-/// its entry stub's copies.
+/// In bytes. The least that remains of each stack for the program's procedure (and for the runtime, which needs little)
+/// beside its entry stub's copies.
 inline constexpr std::size_t kProcedureRoom = 64 * 1024;
 /// In bytes. A procedure built without stack probes can step over it into a neighbour only with a frame as large.
 inline constexpr std::size_t kStackGuard = 64 * 1024;

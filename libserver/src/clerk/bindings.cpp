@@ -265,7 +265,7 @@ std::shared_ptr<ServedBinding> Bindings::find(std::uint64_t id) {
   return found != bindings_.end() ? found->second : nullptr;
 }
 
-/// If there is no memory to handle its bell, the binding ends: its client's request is lost.
+/// If there is no memory to handle its bell, the binding ends, because its client's request is lost.
 void Bindings::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept {
   try {
     if (!event.hung_up && hear(binding)) return;

@@ -11,7 +11,7 @@
 
 namespace lrpc::server {
 
-std::chrono::milliseconds answer_time{10'000};  // for a thread of the program
+std::chrono::milliseconds answer_time{10'000};  // how long a thread of the program waits
 
 namespace {
 
@@ -339,7 +339,7 @@ void Clerk::on_retry() {
 }
 
 /// Asks the nameserver, if there is one, for names that it does not have: a few at a time, so that answers to bind
-/// requests find room in its queue. on_answer() goes on from here; after a failure, on_retry() does.
+/// requests find room in its queue. on_answer() calls this again; after a failure, on_retry() does.
 void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;

@@ -11,8 +11,9 @@
 namespace lrpc::server {
 namespace {
 
-/// With more unsent messages than this the nameserver counts as gone. The longest pause between two attempts to send.
+/// With more unsent messages than this the nameserver counts as gone.
 constexpr std::size_t kMostInOutbox = 64;
+/// Between two attempts to send.
 constexpr std::chrono::milliseconds kLongestOutboxPause{100};
 
 }  // namespace

@@ -29,7 +29,8 @@ class NameserverLink {
   /// last hear_several() returned; 32 times at most, and not after it has returned false. On the watcher's thread.
   ///
   /// Newer messages wait for the watcher's next look, because a client may have ended one binding to have room for the
-  /// next: that look reports ends that came before a message first (if at most 1024 descriptors are ready).
+  /// next: that look first reports the ends that happened before a message was sent, then the message (if at most 1024
+  /// descriptors are ready).
   template <class Hear>
   void hear_several(Hear&& hear) {
     constexpr int kMost = 32;

@@ -18,9 +18,9 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
 }
 
 /// The credentials of a message's sender, with its groups if the kernel knows them. For a socket it knows the groups of
-/// the process that connected it or made the pair; they are used if that process is the sender. (A pair that a server
-/// makes for a child with fewer rights has the server's groups.) All processes outside of this process namespace have
-/// pid 0, and cannot be told apart.
+/// the process that connected it or made the pair; they are used if that process is the sender, with the same user and
+/// group. (A pair that a server makes for a child with fewer rights has the server's groups.) All processes outside of
+/// this process namespace have pid 0, and cannot be told apart.
 shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
   const bool same =

@@ -97,7 +97,7 @@ bool EStack::served_one() {
 /// something to do; false: park.
 bool EStack::hand_over_and_look() {  // H2
   if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
-  if (exchanges()) return false;  // the caller polls from now on, and yields no more
+  if (exchanges()) return false;  // from now on the caller leaves its calls to the poller, and yields no more
   policy_.gave_way();
   for (int i = 0; i < EStackPolicy::kYields; ++i) {
     sched_yield();
@@ -144,7 +144,7 @@ void EStack::after_call() {
 /// long. The client can write the hint, but would deceive only its own E-stack.
 bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
 
-/// A poller is on this processor as a guest (H14): callers yield to the poller here, not to the E-stack.
+/// A poller is on this processor as a guest (H14): callers here give the processor to it, not to the E-stack.
 bool EStack::poller_is_here() const noexcept {
   const shim::PolledHint hint(astack_->head->polled.load(std::memory_order_relaxed));
   return hint.guest() && hint.processor() == shim::current_processor();

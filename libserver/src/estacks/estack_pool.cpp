@@ -103,9 +103,9 @@ std::optional<WaitingCall> EStackPool::take_waiting_locked() {
 }
 
 void EStackPool::reclaim_locked(Holder holder, std::size_t most) {
-  // T14 · dismisses E-stacks that execute no call now: first those of holders with more than their share, and of these
-  // the ones unused for longest (LRPC §3.2). The others check is_wanted() after their call. A resting E-stack is
-  // dismissed even if a poller serves its A-stack: it sleeps, and nothing would wake it to check.
+  // T14 · dismisses E-stacks that execute no call now: those of holders with more than their share before the others,
+  // and among equals the ones unused for longest (LRPC §3.2). E-stacks that execute a call check is_wanted() after it.
+  // A resting E-stack is dismissed even if a poller serves its A-stack: it sleeps, and nothing would wake it to check.
   if (most == 0) return;
   ++searches_;
   spare_.clear();

@@ -17,7 +17,7 @@
 namespace lrpc::server {
 
 /// Counts the E-stacks of each user, queues its waiting calls, and decides which user may have one more: a free one, or
-/// one of which other user. Not thread-safe: under the pool's lock, except for what may be read without it.
+/// one that another user has. Not thread-safe: under the pool's lock, except for what may be read without it.
 ///
 /// An E-stack that executes a procedure cannot be taken back. So the last eighth of all E-stacks, or what the limit of
 /// one user leaves if that is less, is for users that have few: beside others, a user gets only its fair share of it
@@ -94,7 +94,7 @@ class EStackShares {
   /// Call it before the first take_in_search() of a search. What an earlier search took counts again until it has left.
   void begin_search() noexcept;
   /// may_take() for one of several E-stacks of a search. True: it is taken, and counts as if it had left. `got`: how
-  /// many this search has taken from other holders; counts this one, too.
+  /// many this search has taken from other holders; one more afterwards if this one is taken from another.
   [[nodiscard]] bool take_in_search(Holder holder, Holder from, std::size_t& got);
   /// Whether an E-stack of the holder that executes nothing is to leave for a call that waits.
   [[nodiscard]] bool is_wanted(Holder holder) const;

@@ -13,7 +13,7 @@ namespace {
 
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
-/// How long no A-stack is offered again for which there was no place: each offer takes locks, and may wake the poller.
+/// How long an A-stack without a place is not offered again: each offer takes locks, and may wake the poller.
 constexpr std::uint64_t kFullBackOffUs = 10'000;
 
 }  // namespace
@@ -118,7 +118,8 @@ void Poller::drop_cold(shim::Moment now) {
   drop_those([&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; }, nullptr);
 }
 
-/// Once in a period of the load: hands A-stacks to a helper if callers queue, and all to another poller if few call.
+/// Once in a period of the load. If callers queue, hands the A-stacks of every second one to a helper. If few call, a
+/// poller other than the first hands all to another.
 void Poller::balance(shim::Moment now) {
   note_callers(std::exchange(noted_, now.ticks), now);
   has_room_.store(load_.has_room() && 2 * hot_count_ <= kHotSet, std::memory_order_relaxed);

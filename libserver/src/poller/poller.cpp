@@ -137,7 +137,7 @@ void Poller::say_all_polled_at(std::uint16_t processor) noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }
 
-/// H5: a caller says that it is on the poller's processor. False: the poller cannot move.
+/// H5: a caller says that it is on the poller's processor. False: the poller cannot move, or has moved only just now.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
   const shim::Moment now = shim::this_moment();
   team_.called_from(astack, context_.caller_processor(), now);
@@ -259,8 +259,8 @@ void Poller::poll() {
   load_.begin(shim::this_moment());
   noted_ = last_hit;
   for (std::uint64_t looked = last_hit;; looked = mark_) {
-    // Ends after kYieldUs, too, because calls take longer than empty scans: nobody waits for more than one for the
-    // processor.
+    // Ends after kYieldUs, too, because scans with calls take longer than empty ones: a thread that wants the processor
+    // then waits for no more than one scan.
     PollerLook look;
     for (; look.scans < kScansPerLook && mark_ - looked < yield_ticks; ++look.scans) {
       if (scan(last_hit)) continue;

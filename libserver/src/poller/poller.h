@@ -55,7 +55,8 @@ class Poller {
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
     return !now.before(not_before_.load(std::memory_order_relaxed));
   }
-  /// Whether it may be a guest if callers run on all processors: the first poller, on 2 to kMostProcessors of them.
+  /// Whether it may be a guest if callers run on all processors: only the first poller, while no other one polls, if
+  /// the domain has 2 to GuestPolicy::kMostProcessors processors.
   [[nodiscard]] bool may_be_guest(shim::Moment now) const noexcept;
   void stop();
   /// Whether the calling thread is this one's.
@@ -65,7 +66,7 @@ class Poller {
   /// The processor that its hints name while it polls, else none.
   [[nodiscard]] std::uint16_t seat() const noexcept { return seat_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
-  /// Whether it had room for more calls when it last looked. True for only one who asks, until it looks again.
+  /// Whether it had room for more calls when it last looked. Returns true only once until it looks again.
   [[nodiscard]] bool claim_room() noexcept {
     return has_room_.load(std::memory_order_relaxed) && has_room_.exchange(false, std::memory_order_relaxed);
   }

@@ -16,7 +16,7 @@ namespace lrpc::server {
 class PollerGrant {
  public:
   /// `wake` tells the allocator that there are calls to poll for. It is called on an E-stack or a poller, once each
-  /// time that the allocator has fallen asleep, which bounds the messages that it sends.
+  /// time that the allocator has fallen asleep, which bounds the messages to the allocator.
   explicit PollerGrant(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   /// On an E-stack: counts the call that it has just served, and that a poller could have served. Returns whether a

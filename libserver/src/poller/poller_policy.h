@@ -30,8 +30,9 @@ class PollerPolicy {
   static constexpr std::uint64_t kOthersUs = 20;
   /// A thread that runs for longer than this at once has work for a time slice: the poller is evicted.
   static constexpr std::uint64_t kEvictionUs = 1'000;
-  /// The poller is also evicted if others take more than an eighth of a stint's time, in however small pieces: they
-  /// have regular work, and found no idle processor for it, as callers and pollers have them all.
+  /// The poller, unless it is a guest, is also evicted if others take more than an eighth of a stint that has lasted
+  /// longer than kShareAfterUs, in however small pieces: they have regular work, and found no idle processor for it, as
+  /// callers and pollers have them all.
   static constexpr std::uint64_t kShare = 8;
   static constexpr std::uint64_t kShareAfterUs = 2'000;
   /// How long not to poll after an eviction; it doubles. If a stint lasts kYieldUs, a thread that always runs loses a
@@ -50,8 +51,8 @@ class PollerPolicy {
   /// Numbers its stints from `stint` on.
   explicit PollerPolicy(std::uint64_t stint) noexcept : stint_(stint) {}
 
-  /// `guest`: on a processor with callers, which may take it often: only a loss of kEvictionUs at once is an eviction
-  /// then (GuestPolicy).
+  /// `guest`: on a processor with callers, which may take it often: only a loss of over kEvictionUs at once is an
+  /// eviction then (GuestPolicy).
   void begin(shim::Moment now, bool guest = false) noexcept {
     guest_ = guest;
     began_ = yielded_ = now.ticks;

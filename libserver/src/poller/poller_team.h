@@ -81,7 +81,8 @@ class PollerTeam {
   }
   /// One that does not poll and could; null if there is none, or no processor for it.
   [[nodiscard]] Poller* helper_for(const Poller& poller, shim::Moment now) const noexcept;
-  /// A poller other than the first has ended after this time: switched out, without a processor, or with too few calls.
+  /// A poller other than the first has ended after `lasted_us`: it was switched out, found no processor, or gave all
+  /// its A-stacks away. Not for one that ends because no calls come.
   void helper_ended(std::uint64_t lasted_us, shim::Moment now) noexcept { back_off_.ended(lasted_us, now); }
   /// A poller that polls and has room for what `poller` serves; until it looks again, for nobody else. Null: none.
   [[nodiscard]] Poller* room_beside(const Poller& poller) const noexcept;

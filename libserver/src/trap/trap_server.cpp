@@ -83,7 +83,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);
-    // The server and the binding may be gone: touches neither.
+    // If this thread is abandoned, the server and the binding may be gone: it must touch neither.
     if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
     if (!received) continue;
     const int error = serve_trap(*listener, trap);

@@ -29,16 +29,16 @@ struct ServedAStack;
 class ServedBinding;
 class PrimedContext;
 
-/// The first members of a ServedAStack: its linkage record, at the address of the A-stack, and the addresses of a
-/// call's arguments, which generated stubs read.
+/// The first members of a ServedAStack: its linkage record, at the address of the ServedAStack, which the call path has
+/// at hand, and the addresses of a call's arguments, which generated stubs read.
 struct ArgumentPlace {
   shim::ServerLinkage linkage;
   std::byte* image = nullptr;
   std::byte* tail = nullptr;
 };
 
-/// Private memory of an E-stack for copies that are too large for its stack. It grows as needed; after the call all but
-/// kKeep bytes are freed.
+/// Private memory of an E-stack for copies that are too large for its stack. It grows as needed; after the call at
+/// most kKeep bytes are kept.
 class Scratch {
  public:
   static constexpr std::size_t kKeep = 256 * 1024;
@@ -108,7 +108,7 @@ class CallContext {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
   }
   /// Removes several handles from the table, or none: false unless all are open and no two are the same. Precondition:
-  /// the caller holds what resolve() returned for each.
+  /// the procedure holds what resolve() returned for each.
   template <class... H>
   [[nodiscard]] bool close_together(H... several) {
     return handles().close_together(std::array<std::uint64_t, sizeof...(H)>{several.value...});
