@@ -115,7 +115,8 @@ class Checker {
     instances_.push_back(std::move(instance));
   }
 
-  /// `line`: the line of the protocol that has the options. 0: missing required options are not reported.
+  /// `line`: the line of the protocol or micro-protocol that has the options. 0: missing required options are not
+  /// reported.
   void check_options(std::string_view kind, const std::vector<OptionDescription>& known,
                      const std::vector<GraphStatement::Option>& all, int line, Options& options) {
     std::vector<std::string_view> names;
@@ -149,7 +150,8 @@ class Checker {
                                       option.summary, kind, option.name));
   }
 
-  /// What the instance gives because of its micro-protocols; nullopt if they are wrong or make no difference.
+  /// What the instance gives because of its micro-protocols; nullopt if that is not known, or they make no
+  /// difference.
   std::optional<ProtocolKind::Given> check_inside(const GraphStatement& statement, const ProtocolKind& kind,
                                                   InstanceDescription& instance) {
     if (!statement.inside) {
@@ -192,7 +194,7 @@ class Checker {
     return kind.inside_gives(names);
   }
 
-  /// The service of the instance; nullopt if a wrong line below leaves it unknown.
+  /// The service of the instance; nullopt if an error leaves it unknown.
   std::optional<Service> check_below(const GraphStatement& statement, const ProtocolKind& kind) {
     const std::size_t least = kind.below.size();
     const std::size_t given = statement.below.size();
@@ -218,8 +220,8 @@ class Checker {
     return gives;
   }
 
-  /// Whether a peer of a protocol below is a host and a port. If so, reports an error unless the kind tells ports
-  /// apart.
+  /// Whether a peer of a protocol below is a host and a port. If so, reports an error unless the kind is transparent,
+  /// tells ports apart, or identifies hosts without being told their ports.
   bool check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
     bool many = false;
     for (const GraphStatement::Lower& lower : statement.below) {

@@ -13,7 +13,7 @@ namespace lrpc::netrpc::rpcbind {
 
 namespace {
 
-/// The transport in versions 3 and 4; version 2 has protocol(), the protocol number of IP.
+/// The transport in versions 3 and 4; version 2 uses protocol(), an IP protocol number.
 std::string_view network(SunTransport transport) { return transport == SunTransport::tcp ? "tcp" : "udp"; }
 std::uint32_t protocol(SunTransport transport) { return transport == SunTransport::tcp ? 6 : 17; }
 

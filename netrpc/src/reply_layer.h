@@ -20,8 +20,9 @@ class ReplyLayer : public TransparentProtocol {
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
 
  protected:
-  /// A call through `session`, which began at `begun`, has ended with `outcome`. For a call to a group: called also for
-  /// the answer of each member. Returns the outcome for the call's user; may change the reply.
+  /// A call through `session`, which began at `begun`, has ended with `outcome`. For a call to a group: called also
+  /// before that, for each member that has answered or failed. Returns the outcome for the call's user; may change the
+  /// reply.
   [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, Time begun, Errc outcome,
                                             Message& reply) noexcept = 0;
   /// Whether the transaction waits for the end of a call through `session`.

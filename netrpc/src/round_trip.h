@@ -26,7 +26,7 @@ class SmoothedTime {
   }
   [[nodiscard]] constexpr bool measured() const noexcept { return measured_; }
   [[nodiscard]] constexpr Duration smoothed() const noexcept { return smoothed_; }
-  /// What the time rarely exceeds: the smoothed value plus four deviations, and at least plus `margin`.
+  /// What the time rarely exceeds: the smoothed value plus four deviations, or plus `margin` if that is more.
   [[nodiscard]] constexpr Duration bound(Duration margin = {}) const noexcept {
     return smoothed_ + std::max(4 * deviation_, margin);
   }
@@ -82,14 +82,14 @@ class RetryTimer {
     in_a_row_ = 0;
     if (doubled_ < kMostDoubled) ++doubled_;
   }
-  /// An exchange that was counted as a loss was none. When no counted loss is left, undoes the effect of the first one.
+  /// An exchange that was counted as a loss was none. When no counted loss is left, undoes the effect of all of them.
   constexpr void not_lost() noexcept {
     if (losses_ != 0 && --losses_ == 0)
       lost_lately_ = static_cast<std::uint8_t>(std::max(lost_before_ - (kMemory - lost_lately_), 0));
   }
   /// A retransmission was needless: the peer has said so, or has answered both copies. The exchange took `took`: the
-  /// timeout is doubled until it is longer, and stays doubled until an exchange can be measured. `no_loss`: ambiguous()
-  /// has counted the exchange as a loss.
+  /// timeout is doubled until it exceeds that, and stays doubled until an exchange can be measured. `no_loss`:
+  /// ambiguous() has counted the exchange as a loss.
   constexpr void needless(Duration took, bool no_loss = false) noexcept {
     if (no_loss) not_lost();
     disturbed_ = true;

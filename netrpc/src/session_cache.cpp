@@ -52,8 +52,8 @@ void SessionCache::rekey(CachedSession& session, const PeerKey& key) {
   sessions_.bind(key, keep);
 }
 
-/// Peers that keep sending mark all their sessions as used: then drop_idle() makes room for a peer's session. A session
-/// that is opened does not drop them: some may be in use right now.
+/// Peers that keep sending mark all their sessions as used: then drop_idle() makes room for a peer's session. It is not
+/// called for a session that is opened here: some of the others may be in use right now.
 bool SessionCache::make_room(Origin origin) noexcept {
   constexpr Duration kPause = std::chrono::milliseconds(10);
   const std::size_t limit = origin == Origin::of_peer ? limit_ - limit_ / 4 : limit_;

@@ -84,7 +84,7 @@ class TransparentProtocol : public Protocol {
   /// drop; the layer below answers everything else.
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
-  // ---- what passes through; each function passes it on, under the monitor, and holds a reference to `session` ----
+  // ---- what passes through: each passes it on, under the monitor; the caller holds a reference to `session` ----
   [[nodiscard]] virtual Errc pass_push(TransparentSession& session, Message message) noexcept;
   /// `timeout` is above zero: TransparentSession::call() itself completes a call without time left.
   virtual void pass_call(TransparentSession& session, Message request, Transaction& transaction,

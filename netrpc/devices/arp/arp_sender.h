@@ -1,5 +1,5 @@
-// ARP packets of our own, besides the kernel's: to notice another machine with this host's address, and to make the
-// kernel ask for neighbours to which only packet sockets send. The kernel receives the answers (neighbours.h).
+// ARP packets of our own, besides the kernel's: to notice another machine with this host's address, and to ask where
+// neighbours are to which only packet sockets send. The kernel learns from the answers (neighbours.h).
 #pragma once
 
 #include <memory>

@@ -195,7 +195,7 @@ Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) no
   return Errc::ok;
 }
 
-/// An answer for which there was no memory never comes: then asks again after kRetry.
+/// An answer for which there was no memory never comes: then asks again, kRetry later than otherwise.
 void Neighbours::ask_for_all() noexcept {
   if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;

@@ -10,7 +10,8 @@
 namespace lrpc::netrpc {
 
 /// The kernel's news of IPv4 routes, and of the links and addresses that routes need (rtnetlink(7)). It has its own
-/// socket, so that a burst of routes makes no other news be lost. Needs no privilege. All use is inside the monitor.
+/// socket, so that a burst of routes cannot cause the loss of other news. Needs no privilege. All use is inside the
+/// monitor.
 class RouteWatch final : private SocketReader {
  public:
   /// Errors: system_error.

@@ -138,7 +138,8 @@ void UringEngine::shepherd_one() noexcept {
   socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
 }
 
-/// Called when nobody leads any more: wakes a follower or the deputy. `now`: a message is expected at any moment.
+/// Called when nobody leads any more. Wakes a follower; if there is none, the deputy, but only if it sleeps or with
+/// `now`: a message is expected at any moment.
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
   if (core.followers != nullptr) {

@@ -203,7 +203,7 @@ void UringReceiver::queue_sends() noexcept {
 
 /// Uses one timer of the ring, not a timeout for each wait, which the kernel would start and stop with every datagram
 /// (costly, above all in a virtual machine). A timer that is due earlier is not moved: the leader then wakes early and
-/// looks again, but by then the event has mostly been postponed. False: there is no room for the request.
+/// looks again; by then the event has mostly been postponed anyway. False: there is no room for the request.
 bool UringReceiver::set_timer(Time until) noexcept {
   if (timer_ && *timer_ <= until) return true;
   io_uring_sqe* const entry = next_entry();
@@ -248,7 +248,7 @@ void UringReceiver::receive(std::optional<Time> until) {
   } else {
     queue_sends();
   }
-  core.host->monitor().at_exit(nullptr);  // the wait sends them
+  core.host->monitor().at_exit(nullptr);  // the wait sends what is queued
   if (earlier) {
     ::io_uring_submit_and_get_events(&ring_);
     take_all();

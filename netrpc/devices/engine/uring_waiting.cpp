@@ -92,7 +92,7 @@ void UringReceiver::sleep(std::optional<Time> until) noexcept {
 }
 
 /// Inside the monitor, for a polling thread whose datagrams all come from one socket: ends this socket's receive in the
-/// ring, so that the ring's flags report only other sockets.
+/// ring, so that the ring's flags report only what comes from elsewhere.
 void UringReceiver::start_direct() noexcept {
   const EngineSocket* const socket = engine_.core_->find(last_);
   if (socket == nullptr || !direct_.start(last_, socket->fd)) {

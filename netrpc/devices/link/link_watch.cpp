@@ -24,7 +24,7 @@ Result<std::unique_ptr<LinkWatch>> LinkWatch::make(Host& host, UringEngine& engi
   auto news = rtnetlink::open_news(RTMGRP_LINK | RTMGRP_IPV4_IFADDR);
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
-  // The news does not tell of changes since the link was found.
+  // Asks once: changes between the search that found the link and now are not in the news.
   rtnetlink::Requests kernel;
   if (auto opened = kernel.open(); !opened) return opened.error();
   made->found(find(kernel, made->link(), made->state_.own()));

@@ -48,7 +48,7 @@ class LinkWatch final : private SocketReader {
 
   /// What the kernel says when it is asked.
   struct Found {
-    int removed = 0;                      ///< The index of the link, if it is gone; 0: it is not.
+    int removed = 0;                      ///< The link's index, if no link has it any more; else 0.
     std::optional<rtnetlink::Link> link;  ///< As it is now.
     std::optional<bool> own_is_there;     ///< Whether a link has the host's own address.
   };

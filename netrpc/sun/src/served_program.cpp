@@ -129,7 +129,8 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
 }
 
 /// An attacker can forge any number of addresses, each for one call. So if at least half of the bindings have served
-/// one call only, the oldest of these is ousted; otherwise the oldest of the others. Null: there is none.
+/// one call only, the longest unused of these is ousted; otherwise the longest unused of the others. Null: there is
+/// none.
 std::shared_ptr<ServedProgram::Bound> ServedProgram::oust_locked() noexcept {
   const auto once = static_cast<std::size_t>(
       std::ranges::count_if(bindings_, [](const auto& one) { return !one.second->again.load(); }));

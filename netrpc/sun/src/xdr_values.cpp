@@ -160,7 +160,7 @@ void write(const Type& named, const std::byte* at, XdrWriter& xdr) {
 // ---- whole images ----
 
 /// The length word of a value, which says where the value lies on an A-stack (lrpc/detail/shim/call/variable.h). As
-/// put_variable() makes it, except for bytes that are also results: the procedure reads and writes them in one place.
+/// put_variable() makes it, except for bytes that are results: the procedure reads and writes them in one place.
 std::uint32_t length_word(const Parameter& parameter, std::size_t size) {
   const bool whole = parameter.is_bytes() && parameter.is_out();
   const std::uint64_t placed = whole ? parameter.type->resolved().bound : size;

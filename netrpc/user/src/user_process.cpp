@@ -30,7 +30,7 @@ Status status_of(const Outcome& outcome) {
 constexpr std::size_t kLongestMessage = 65'536;
 /// How long the destructor waits for a graph that does not answer.
 constexpr std::chrono::seconds kClosePatience{10};
-/// The pause before Await is called again after it has failed, but not by a timeout.
+/// The pause before Await is called again after an error other than a timeout.
 constexpr std::chrono::milliseconds kPause{10};
 
 /// Whether no Await of this process can return a message any more.

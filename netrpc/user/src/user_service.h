@@ -136,7 +136,7 @@ class UserService {
     }
     if (process) process->end();
   }
-  /// Refuses new processes, and ends the waiting ones: the destructor of Server waits for running procedures.
+  /// Refuses new processes, and ends the present one: the destructor of Server waits for running procedures.
   void stop() noexcept {
     std::shared_ptr<Attached> process;
     {

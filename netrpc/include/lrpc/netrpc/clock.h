@@ -8,7 +8,7 @@
 namespace lrpc::netrpc {
 
 using Duration = std::chrono::nanoseconds;
-/// Time since a fixed moment, which each host has for itself: two hosts' times are not comparable.
+/// Time since some fixed moment of the host: the times of two hosts are not comparable.
 using Time = std::chrono::nanoseconds;
 
 /// When a `timeout` that begins at `now` is over. For kNoLimit: Time::max(), which is never.

@@ -47,7 +47,8 @@ struct OptionDescription {
   OptionType type = OptionType::text;
   std::string_view summary{};  ///< With the unit and the default.
   bool required = false;
-  /// For numbers and durations: the range, both ends included, written as in a graph. Empty: no bound.
+  /// For numbers and durations: the range, both ends included, written as in a graph. Empty: no bound,
+  /// except that no duration may exceed a year.
   std::string_view least{};
   std::string_view most{};
 };
@@ -114,8 +115,8 @@ struct ProtocolKind {
   bool last_below_repeats = false;   ///< A graph may name more than one of the last one.
   bool last_below_optional = false;  ///< A graph may omit the last one.
   std::vector<OptionDescription> options{};
-  /// For a composite protocol: the micro-protocols that a graph may name between its braces. Not empty: it must have
-  /// braces.
+  /// For a composite protocol: the micro-protocols that a graph may name between its braces. Not empty: the braces
+  /// are required.
   struct Micro {
     std::string name{};
     std::vector<OptionDescription> options{};
@@ -133,7 +134,7 @@ struct ProtocolKind {
   };
   /// What the protocol gives with these inside, instead of `gives` and `repeats`. Null: those two hold.
   std::function<Given(const std::vector<std::string>&)> inside_gives{};
-  /// The lines that a picture shows for these micro-protocols, called after the check.
+  /// Returns the lines that a picture shows for these micro-protocols. Called after the check.
   std::function<std::vector<std::string>(const std::vector<std::string>&)> draw_inside{};
   std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};
 };
@@ -183,7 +184,7 @@ class GraphDescription {
   static constexpr std::size_t kMaxInside = 64;  ///< Micro-protocols of one.
   static constexpr std::size_t kMaxWord = 255;   ///< Characters of a name or of an option's value.
 
-  /// Errors: invalid_argument, whose text lists all faults, one per line: "LINE: reason, what to do".
+  /// Errors: invalid_argument, whose text lists the faults (the first 50), one per line: "LINE: reason, what to do".
   static Result<GraphDescription> parse(std::string_view text, const ProtocolKinds& kinds);
   [[nodiscard]] const std::vector<InstanceDescription>& instances() const noexcept { return instances_; }
   /// A picture of boxes and lines, in text; higher protocols are above. A graph too large to draw becomes a list.

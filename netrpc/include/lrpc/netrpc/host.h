@@ -133,7 +133,7 @@ struct HostOptions {
   BootId boot_id = 0;                                ///< Zero: one is drawn.
   std::uint64_t seed = 0;                            ///< Of random(), for tests; zero: the kernel supplies its numbers.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
-  /// Returns true while memory is short: then the host accepts no new peer, session or channel. Called inside the
+  /// Returns true while memory is short: then the host creates no new peer, session or channel. Called inside the
   /// monitor.
   std::function<bool()> short_of_memory = [] { return false; };
   /// Gets lines for the log that the administrator should read. Called inside the monitor; must not block. If it throws
@@ -193,7 +193,7 @@ class Host {
   std::uint64_t hash_seed_;
   Peers peers_;
   Groups groups_;
-  std::uint64_t notices_ = kNotices;  ///< How many may be logged at once now.
+  std::uint64_t notices_ = kNotices;  ///< How many more may be logged now.
   std::uint64_t left_out_ = 0;        ///< Notices dropped since the last logged one.
   Time refilled_{};
 };

@@ -78,8 +78,8 @@ class Session {
   /// system_error. Errc::ok means sent, not received.
   [[nodiscard]] virtual Errc push(Message message) noexcept;
   /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`
-  /// counts from now. kNoLimit: without a reply, the call ends only when the protocol considers the peer gone. Zero or
-  /// less: the call ends with call_aborted, and nothing is sent.
+  /// counts from now. kNoLimit: none, but the call still ends when the protocol considers the peer gone. Zero or less:
+  /// the call ends with call_aborted, and nothing is sent.
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
   /// Abandons a call: completed() will not be called. The peer may still execute it. No effect if `transaction` is not
   /// under way here.

@@ -65,11 +65,11 @@ class RpcbindRegistration {
 
 /// Asks the rpcbind of `host`, at port 111, for the port of a version of a program over `transport`: in rpcbind's
 /// version 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same
-/// host; it opens the session. `gone`: see call_and_wait_inside(). The calling thread must not be inside the monitor.
-/// Blocks up to `timeout`. Errors: name_unknown (the program is not registered, or there is no rpcbind at that port),
-/// version_mismatch (no version of rpcbind in common), bad_message, limit_reached, call_aborted (timeout),
+/// host; the session is opened for it. `gone`: see call_and_wait_inside(). The calling thread must not be inside the
+/// monitor. Blocks up to `timeout`. Errors: name_unknown (the program is not registered, or there is no rpcbind at that
+/// port), version_mismatch (no version of rpcbind in common), bad_message, limit_reached, call_aborted (timeout),
 /// call_cancelled (`gone`), those of Protocol::open() and Transaction::completed().
-/// If rpcbind knows only another version of the program, it returns that one's port: a call to it ends with
+/// If rpcbind knows only another version of the program, it may return that one's port: a call to it ends with
 /// version_mismatch.
 [[nodiscard]] Result<std::uint16_t> rpcbind_port(
     Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program, std::uint32_t version,

@@ -90,9 +90,9 @@ class SessionCache {
   };
 
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
-  /// Keeps `session`. At the limit it drops a session that nothing refers to and that was not used lately. If a few
-  /// tries find none and `origin` is of_peer, it calls drop_idle(), at most once in 10 ms. If that does not help, or
-  /// the host is short of memory, it keeps nothing and returns false. O(1), except for drop_idle().
+  /// Keeps `session`. At the limit it drops a session that nothing refers to, preferably one that was not used lately.
+  /// If a few tries find none and `origin` is of_peer, it calls drop_idle(), at most once in 10 ms. If that does not
+  /// help, or the host is short of memory, it keeps nothing and returns false. O(1), except for drop_idle().
   [[nodiscard]] bool add(CachedSession& session, Origin origin);
   void remove(CachedSession& session) noexcept;
   /// Changes the key of `session`, which is kept here, to `key`, which no other session has.
