@@ -79,7 +79,7 @@ class Item {
     outside,
     inserted,  ///< In the bag.
     ready,     ///< In the bag. All send bits are set, and the handlers of Message_Ready_To_Be_Sent run.
-    leaving,   ///< In the bag until the layer above or below has taken it and the handlers of that event have run.
+    leaving,   ///< In the bag. The layer above or below takes it, then the handlers of its leaving run.
     gone,
     erased,
   };

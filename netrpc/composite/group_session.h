@@ -15,8 +15,8 @@ class GroupSession final : public Session {
  public:
   GroupSession(Framework& framework, Protocol& high, const ParticipantSet& participants);
 
-  /// The sessions to the members; null where there is none. Tries to open those: a member that was unreachable is tried
-  /// again with each call. Valid as long as this lives.
+  /// The sessions to the members, opened if need be. Null: this one could not be opened; the next call of members()
+  /// tries again. Valid as long as this lives.
   [[nodiscard]] std::span<const SessionRef> members() noexcept;
   [[nodiscard]] HostAddress host(std::size_t member) const noexcept { return hosts_[member]; }
 

@@ -1,4 +1,4 @@
-// Micro-protocols: a composite protocol is composed of them, each provides one property (Bhatti and Schlichting §3.2).
+// Micro-protocols: a composite protocol is composed of them; each provides one property (Bhatti and Schlichting §3.2).
 // A kind declares what it handles, raises, needs and excludes, so that a composition can be checked before anything
 // runs. When the framework makes a micro-protocol, what its kind does not declare is an error.
 #pragma once
@@ -223,7 +223,7 @@ class MicroParts {
   [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
   /// Ends a call, unless it has ended. Its caller gets `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
-  /// In push style: the caller sends the call's replies up now, and nothing else ends the call. False: it has ended.
+  /// In push style: from now on only the replies that the micro-protocol sends up end the call. False: it has ended.
   [[nodiscard]] bool settle_call(CallId call) noexcept;
   /// To be called when the last reply of a settled call has gone up: raises Call_Ended.
   void call_settled(CallId call) noexcept;

@@ -247,7 +247,7 @@ std::uint32_t check_of(const std::byte* bytes, std::size_t size) noexcept {
   return sum;
 }
 
-/// A device without given ports gets kNumbers of them, from here on; so does each further one on the machine.
+/// A device without given ports gets kNumbers of them, from here on; each further one on the machine the next ones.
 constexpr std::uint32_t kFreePorts = 32768;
 constexpr std::uint32_t kNumbers = 256;
 

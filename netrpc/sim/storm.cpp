@@ -72,7 +72,7 @@ StormReport run_storm(const StormOptions& options, const ComposeStack& compose) 
 
   FaultSchedule faults(world, options.faults);
   faults.start();
-  // Waits for `patience` again and again, as long as calls end meanwhile.
+  // Waits until all calls have ended, or none has ended for `patience`.
   std::uint64_t ended_before = 0;
   const auto ended = [&report] {
     return report.answered + report.failed + report.aborted + report.not_executed + report.abandoned;

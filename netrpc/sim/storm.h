@@ -46,7 +46,7 @@ struct StormOptions {
 struct StormReport {
   std::uint64_t calls = 0;
   std::uint64_t answered = 0;
-  std::uint64_t failed = 0;        ///< call_failed, call_lost.
+  std::uint64_t failed = 0;        ///< call_failed, call_lost; or any error, if flipped bits may cause it.
   std::uint64_t aborted = 0;       ///< call_aborted.
   std::uint64_t not_executed = 0;  ///< host_unreachable, limit_reached.
   std::uint64_t abandoned = 0;     ///< The caller crashed.

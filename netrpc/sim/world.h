@@ -197,7 +197,8 @@ class SimWorld final : public Engine {
   bool run_until(const std::function<bool()>& done, Duration limit = std::chrono::hours(1));
   /// Runs until no packet is under way and no host's event waits, or `limit` has passed.
   void run_until_idle(Duration limit = std::chrono::hours(1));
-  /// Runs the next event or packet that is due by `until`. If there is none, lets time pass until then; returns false.
+  /// Runs the next event, or delivers the next packet, if it is due by `until`. If none is, lets time pass until then,
+  /// and returns false.
   bool step(Time until);
   /// Runs the event's procedure once, `delay` from now, outside every monitor. The event is the caller's and must not
   /// outlive the world.

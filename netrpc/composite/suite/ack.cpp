@@ -28,8 +28,8 @@ class Ack final : public MicroProtocol {
 
  private:
   void handle(MicroParts& all) {
-    // A message that the receiver's UNIQUE has forgotten must not arrive again. So it is retransmitted for half of
-    // UNIQUE's time; the other half is for delays on the way.
+    // A message that the receiver's UNIQUE has forgotten must not arrive again. So it is retransmitted for at most
+    // half of UNIQUE's time; the other half is for delays on the way.
     if (const auto* const remembers = all.procedure(kRemembers)) sent_.repeat_for((*remembers)() / 2);
     const Numbers& numbers = numbers_.emplace(all);
     const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };

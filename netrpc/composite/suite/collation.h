@@ -8,8 +8,8 @@
 
 namespace lrpc::netrpc::composite {
 
-/// The part of GRPC that handles no messages. It raises Call_Begun and Member_Heard, and handles the other
-/// micro-protocols' events about calls and their members.
+/// The part of GRPC that knows its calls: who has been asked, who has answered or failed, and when a call ends. It
+/// raises Call_Begun and Member_Heard, and handles the other micro-protocols' events about calls and their members.
 class Collation {
  public:
   explicit Collation(MicroParts& parts);

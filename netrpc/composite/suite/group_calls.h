@@ -47,7 +47,8 @@ struct GroupCall {
     const auto other = [](const GroupMember& one) { return one.failed != Errc::ok && one.failed != Errc::call_lost; };
     return tally.failed != 0 && std::ranges::none_of(members, other);
   }
-  /// Records a member's reply. One that does not count is kept, too, to be collated. False: as fails().
+  /// Records a member's reply. One that does not count is kept, too, to be collated. False: `member` is null, or has
+  /// replied before.
   bool answers(GroupMember* member, const ItemRef& reply, bool counts) noexcept {
     if (member == nullptr || member->reply) return false;
     if (!counts) {

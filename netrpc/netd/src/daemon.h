@@ -94,7 +94,7 @@ class Daemon {
   /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
   void register_programs();
   Status shut_itself_in();
-  /// Makes what Sun RPC needs. Inside the monitor, when the graph is composed.
+  /// Makes what Sun RPC needs. Inside the monitor, after the graph is composed.
   Status prepare_sun(const GraphTops& tops);
   void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;

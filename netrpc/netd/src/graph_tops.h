@@ -32,12 +32,12 @@ struct GraphTops {
   std::string sun_tcp;              ///< The same over TCP.
 };
 
-/// `service`: the instance for calls; empty: the last that gives a transaction service and is not for Sun RPC or, if
-/// there is another, for groups. `sun`: programs are served through every SUN_SELECT, and called through the last that
-/// can. Errors: invalid_argument (there is none; or calls through it, or through a GROUP, are not at most once, or not
-/// with one peer a host; or a GROUP stands on what cannot call groups, on what may wait for ever, or on another AUTH;
-/// or its members cannot be a group's; or a USER's options are wrong, or its name another USER's). The text may begin
-/// with the number of a line, as those of GraphDescription::parse(). A pure function.
+/// `service`: the instance for calls; empty: the last that gives a transaction service, without those of Sun RPC and,
+/// unless there is no other, those below a GROUP. `sun`: programs are served through every SUN_SELECT, and called
+/// through the last that can. Errors: invalid_argument (there is none; or calls through it, or through a GROUP, are not
+/// at most once, or not with one peer a host; or a GROUP stands on what cannot call groups, on what may wait for ever,
+/// or on another AUTH; or its members cannot be a group's; or a USER's options are wrong, or its name another USER's).
+/// The text may begin with the number of a line, as those of GraphDescription::parse(). A pure function.
 [[nodiscard]] Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service,
                                             const SunUse& sun);
 

@@ -204,7 +204,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   return {};
 }
 
-/// Checks what lrpc-netd needs of a graph beyond its own rules, and the keys that its AUTHs read.
+/// Checks what lrpc-netd needs of a graph beyond the rules for all graphs, and the keys that its AUTHs read.
 lrpc::Status check_rules(const CommandLine& line, const netrpc::GraphDescription& graph) {
   const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, lrpc::netd::sun_use(line.daemon));
   if (!tops) return tops.error();

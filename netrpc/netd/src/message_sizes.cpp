@@ -18,7 +18,8 @@ using netrpc::SessionRef;
 using netrpc::Shepherd;
 using netrpc::Time;
 
-/// A host's path is asked for its MTU at most once in kAskAgain. An import waits for the answer between the other two.
+/// The MTU of the path to a host is asked for at most once in kAskAgain. An import waits for the answer at least
+/// kShortestAnswer, if it has that time left, and at most kLongestAnswer.
 constexpr netrpc::Duration kAskAgain = std::chrono::seconds(10);
 constexpr std::chrono::milliseconds kShortestAnswer(10);
 constexpr std::chrono::milliseconds kLongestAnswer(200);

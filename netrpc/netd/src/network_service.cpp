@@ -295,7 +295,7 @@ std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
   if (!keyed) return std::string(kSilent);
   if (shares.shown)  // shown before; its present key is not known
     return "does not answer any more: it has no key or another one for this host now, or it " + std::string(kSilent);
-  // A host does not answer those without its key, so it does not tell that reason either.
+  // A host does not answer a peer without the right key, so it does not say either that this is the reason.
   std::string text = "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
                      std::string(kSilent);
   host().notice([&] { return "host " + to_string(netrpc::HostAddress{to}) + " " + text; });

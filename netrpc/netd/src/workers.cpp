@@ -30,7 +30,7 @@ void Workers::put_rebooted(Rebooted host) noexcept {
     known->last = host.last;
     return;
   }
-  // Somebody invents so many hosts: their bindings end by their silence.
+  // Only an attacker can name so many hosts: their bindings end by their silence.
   if (hosts_.size() >= kRebooted) return;
   try {
     hosts_.push_back(host);

@@ -31,8 +31,8 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { stop(); }
 
-  /// Inside the monitor. False: too many wait, of this host or in all, it stops, or has no thread; the command is
-  /// unchanged.
+  /// Inside the monitor. False: too many wait, of this host or in all; stop() has been called; or there is no memory or
+  /// no thread. Then the command is unchanged.
   [[nodiscard]] bool put(Command& command) noexcept;
   void put_rebooted(Rebooted host) noexcept;
   /// Waits for the commands that are being served. Those that wait are not served any more. Not inside the monitor.

@@ -57,7 +57,7 @@ class Share {
   struct Part {
     Holding* of = nullptr;  ///< Null: no part.
     std::size_t amount = 0;
-    std::size_t most = 0;  ///< Of the holding, with this part.
+    std::size_t most = 0;  ///< Limit of the whole holding, with this part.
   };
   /// At most four parts. `together`: a mutex for limits that depend on what others hold; it outlives the share. The
   /// caller holds it while making the share; giving the share back locks it.

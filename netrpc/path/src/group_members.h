@@ -37,8 +37,8 @@ class PathService::Members {
     for (const HostAddress host : hosts) all.push_back({host});
   }
 
-  /// The text of `error` for group_bindings(): printable, cut, without `at`, which names the member. May be another
-  /// host's.
+  /// The text of `error` for group_bindings(): printable, cut, without `at`, which names the member. Another host may
+  /// have written it.
   [[nodiscard]] static std::string why_not(const Error& error, std::string_view at);
 
   const std::string name;  ///< The group's.

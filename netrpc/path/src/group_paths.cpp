@@ -19,10 +19,10 @@ namespace {
 using server::failed;
 using std::chrono::milliseconds;
 
-/// The shortest pause between two attempts to bind at a member.
+/// The shortest pause before another attempt, if the members did not know the name, or no longer the binding.
 constexpr milliseconds kRebindPause{250};
-/// How long to wait for each member: in the broker's own thread, and in a second attempt while a group is bound, if
-/// most members did not answer within kFirstPatience.
+/// How long to wait for each member: in the broker's own thread, and in a second attempt while a group is bound, if no
+/// more than half of the members could be bound with kFirstPatience each.
 constexpr milliseconds kRebindPatience{2'000};
 constexpr milliseconds kFirstPatience{500};
 
@@ -227,8 +227,8 @@ void PathService::want_rebind() {
   if (on_work) on_work();
 }
 
-/// Members that have answered that they do not know the binding are bound again at once, but not more often than each
-/// kRebindPause.
+/// Has members that have answered that they do not know the binding bound again at once; if the last attempt was less
+/// than kRebindPause ago, at the next keepalive.
 void PathService::note_lost(Members& members, const Answers& answers) {
   bool any = false;
   {

@@ -60,8 +60,8 @@ void PathService::send_unbinds() {
     } catch (const std::bad_alloc&) {
       in_vain = true;
     }
-    // If the host did not answer, its UNBINDs wait for the next keepalive. If it is only slow, the next round sends
-    // them.
+    // If one has failed, the host's remaining UNBINDs wait for the next keepalive. If the host is only slow, the next
+    // round sends them.
     std::lock_guard lock(mutex_);
     // These are older than those that have come meanwhile.
     Unbinds& rest = in_vain ? unsent_ : unbinds_;
@@ -117,7 +117,7 @@ void PathService::ping() {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [place, weak] : paths_) {
-      // The path to a group's member that has ended is for rebind().
+      // An ended path to a group's member is for rebind().
       if (place.first == 0 && place.second->ended.load(std::memory_order_acquire)) continue;
       held = weak.lock();
       if (held != nullptr) sorted[held->host].push_back(std::move(held));

@@ -25,7 +25,7 @@ using Clock = PathService::Clock;
 constexpr milliseconds kBindPatience{30'000};
 /// The shortest pause between two BINDs for a name that a client waits for.
 constexpr milliseconds kBindPause{250};
-/// For the first command to a host, before a binding is made.
+/// For agree() with a host, before a binding is made.
 constexpr milliseconds kAgreePatience{5'000};
 /// Until a host to which there is no way is tried again.
 constexpr milliseconds kNoWayPause{100};
@@ -132,7 +132,7 @@ Status PathService::agree_with(HostAddress host, const std::string& at, const Ne
   MessageSizes carried;
   Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
   if (met == Errc::timed_out || met == Errc::host_unreachable || met == Errc::call_lost)
-    met = Errc::peer_gone;  // all mean the same here
+    met = Errc::peer_gone;  // here they all mean that the host is unavailable
   if (unsent(met)) return reached(met, at).error();
   if (met != Errc::ok)
     return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};

@@ -82,7 +82,7 @@ class ServedHosts::Served {
   Share share_;
 };
 
-/// Only calls under way still refer to these bindings; they end.
+/// Ends the calls under way: only they still refer to these bindings.
 ServedHosts::Gone::~Gone() {
   for (const auto& [id, remote] : bindings)
     if (remote.use_count() > 1) remote->binding.end();
@@ -209,7 +209,7 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_gr
   if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
   const auto procedures = remote->binding.procedures();
   const bool handles = prologue.procedure < procedures.size() && procedures[prologue.procedure].handles;
-  if (to_group && handles) {  // the other host's library may not refuse such calls
+  if (to_group && handles) {  // our library refuses such calls, but the caller may use another
     const std::size_t size = put(kNoHandles, reply.subspan(kReplyPrologue));
     const std::uint16_t status = failed(Errc::not_supported);
     return answer(size == 0 ? status : static_cast<std::uint16_t>(status | shim::call_status::kTold), false, size);

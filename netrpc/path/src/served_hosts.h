@@ -44,7 +44,7 @@ class ServedHosts {
     client::RawBinding binding;
     const BindingKey key;
     const std::uint64_t hash;
-    Clock::time_point named;  ///< When the host last named the binding, which shows that it has it.
+    Clock::time_point named;  ///< When the host last named the binding, so it knows of it.
   };
   /// A peer that has shown a host's key and a peer that only has its address are two hosts: neither can end the other's
   /// bindings.

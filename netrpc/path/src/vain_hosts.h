@@ -1,5 +1,5 @@
-// Limits how many hosts that do not answer the imports of a user may ask: the layers below keep a session to each host
-// that is called, for minutes, and have some thousands of them. Policy alone: time is passed in.
+// Limits how many silent hosts a user's imports may ask: the layers below keep a session to each host that is called,
+// for minutes, and have some thousands of them. Policy alone: time is passed in.
 #pragma once
 
 #include <sys/types.h>

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 constexpr Duration kPatience = std::chrono::seconds(5);
 /// How often a thread that waits for another one's question checks whether its caller has gone.
 constexpr Duration kLook = milliseconds(250);
-/// One part in so many of the host's buffers is for requests under way; one user gets half of it.
+/// Requests under way may take the host's buffers divided by this; one user gets half of that.
 constexpr std::size_t kPartOfBuffers = 8;
 
 }  // namespace
@@ -180,8 +180,8 @@ class SunClient::Asking {
     client_.asking_.erase(question_);
     client_.host().engine().wake(client_.host());
   }
-  /// Blocks while another one asks the same. Returns the answer to that, or begins the question: see begun(). Errors:
-  /// call_aborted (the deadline), call_cancelled.
+  /// Blocks while another one asks the same. Returns the answer if a fresh one is known; else begins the question: see
+  /// begun(). Errors: call_aborted (the deadline), call_cancelled.
   [[nodiscard]] Result<std::uint16_t> begin(const Asker& asker) {
     netrpc::Host& host = client_.host();
     const Shepherd inside(host.monitor());

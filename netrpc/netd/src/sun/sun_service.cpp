@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLimit{25};
 /// Threads of all programs together, and the fewest of one program.
 constexpr std::size_t kWorkers = 128;
 constexpr std::size_t kFewest = 16;
-/// One part in so many of the host's buffers is for requests that are waiting or being served.
+/// Requests that are waiting or being served may take the host's buffers divided by this.
 constexpr std::size_t kPartOfPool = 8;
 
 void refuse(Session& session, Errc why) noexcept {

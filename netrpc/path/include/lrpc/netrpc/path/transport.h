@@ -72,7 +72,8 @@ class Transport {
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
   ///   system_error  this host could not send it, for lack of memory or beyond a limit of its own; it was not served,
   ///              and says nothing about the other host
-  ///   message_too_long  the command is longer than what goes to the host at present; else as system_error
+  ///   message_too_long  the command is longer than what goes to the host at present; it was not served, and says
+  ///              nothing else about the other host
   ///   call_lost  a copy of the command, or the reply, has become longer than what goes between the hosts; the command
   ///              may have been served; it says nothing else about the other host
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
