@@ -5,8 +5,9 @@
 
 namespace lrpc::sandbox {
 
-/// Denies the calling thread all file and TCP access that `options` do not allow. Never fails: the parts `files`, `tcp`
-/// and `others` of `report` say what holds, or why not. Needs no_new_privs.
+/// Denies the calling thread all access to files and TCP ports that `options` do not allow, all signals to outside
+/// processes and all connections to their abstract sockets, as far as this kernel's Landlock can. Never fails: the
+/// parts `files`, `tcp` and `others` of `report` say what holds, or why not. Needs no_new_privs.
 void restrict_by_landlock(const Options& options, Report& report);
 
 }  // namespace lrpc::sandbox

@@ -87,7 +87,8 @@ Result<Report> enter(const Options& chosen) {
                              .rules = rules_of(options.groups),
                              .allow = options.allow});
   if (!filter) return filter.error();
-  std::string not_alone;  // why it is unknown whether there are other threads; empty if there are none
+  // Why it is unknown whether there are other threads; empty if there are none, or if nothing depends on that.
+  std::string not_alone;
   if ((options.landlock || options.keep_capabilities) && !kSanitized) {  // a sanitizer's runtime has its own threads
     if (const Status alone = check_only_thread(); !alone) {
       if (options.required || alone.code() != Errc::not_supported)
@@ -97,7 +98,7 @@ Result<Report> enter(const Options& chosen) {
       not_alone = alone.error().message();
     }
   }
-  // Both read files at their first use, which the sandbox might refuse later.
+  // Now: tzset() reads files, which the sandbox might refuse later; and the first use of the ticks measures their rate.
   (void)shim::ticks_per_microsecond();
   ::tzset();
 

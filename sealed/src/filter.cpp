@@ -36,7 +36,7 @@ constexpr std::uint64_t kInherited = shim::kSealedDescriptionFd;  ///< And the b
 std::vector<Rule> rules(Refuse refuse) {
   std::vector<Rule> all = sandbox::computing_rules();
   // Anonymous memory. A mapping of an open file could read and write the file. So only a program that is started sealed
-  // may map files, and only the binding's two descriptors, by their numbers, which it uses for nothing else.
+  // may map files, and only the binding's two descriptors, by their numbers: no other file can have these.
   std::erase_if(all, [](const Rule& rule) { return rule.name == "mmap"; });
   const sandbox::Condition never_executable = without(2, PROT_EXEC);
   all.push_back({"mmap", {never_executable, equal_but_for(3, ~std::uint64_t{MAP_ANONYMOUS}, MAP_ANONYMOUS)}});

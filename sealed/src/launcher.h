@@ -54,13 +54,14 @@ class Launcher {
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
   std::chrono::steady_clock::time_point began_;  ///< options_.timeout counts from here.
-  bool nameserver_seen_ = false;                 ///< A nameserver has answered once.
+  bool nameserver_seen_ = false;                 ///< A nameserver has been reached once.
   bool nameserver_lost_ = false;                 ///< The nameserver was gone before it answered the child.
   ChildPlan plan_;
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.
   UniqueFd childs_control_;
-  shim::PeerSocket bell_;  ///< Our copy, kept while the program runs: the server sees a hang-up when this process ends.
+  shim::PeerSocket bell_;  ///< Our copy, kept as long as this object: the server sees a hang-up when it or this process
+                           ///< ends.
   UniqueFd pidfd_;
   pid_t pid_ = -1;
   std::unique_ptr<Supervisor> supervisor_;

@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lrpc::shim::open_standard_streams();  // so that no socket of ours gets descriptor 0, 1 or 2
+  lrpc::shim::open_standard_streams();  // else a socket could get descriptor 1 or 2, and our output
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

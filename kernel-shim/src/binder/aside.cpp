@@ -48,7 +48,7 @@ struct Aside {
   WaitingThreads closers;
   WaitingThreads porters;
   std::vector<ToClose> waiting;    ///< Reserved from the beginning: there may be no memory later.
-  std::condition_variable closed;  ///< Signalled when a closer, a porter or the clearing thread has finished.
+  std::condition_variable closed;  ///< Signalled when a descriptor is closed, and when a porter or the clearing ends.
   Nursery nursery;
   const std::size_t most = most_descriptors(std::size_t{kPartToClose} * kMostToCloseOfAll) / kPartToClose;
   std::vector<const ClosingAgain*> again;  ///< All of them are asked to try again: any one may be busy.

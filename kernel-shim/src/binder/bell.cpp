@@ -59,7 +59,7 @@ Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
   SmallMessage& came = **received;
   BellNews news{.message = static_cast<BellMessage>(came.bytes[0])};
   const bool is_memory = came.fd && ::fcntl(came.fd.get(), F_GET_SEALS) >= 0;
-  if (is_memory) close_aside(std::move(came.fd), client);  // freeing memory may take long, whatever its size
+  if (is_memory) close_aside(std::move(came.fd), client);  // it may have any size, and to free much takes long
   const bool is_listener = came.fd && !is_socket_pair_end(came.fd.get());
   const bool wants_listener = news.message == BellMessage::trap;
   const bool offers = news.message >= BellMessage::callback && news.message <= BellMessage::grow;

@@ -29,7 +29,8 @@ void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
   }
 }
 
-/// Reads a number of rows of at least `row` bytes each. If so many cannot follow, 0 and a fault in `reader`.
+/// Reads a number of rows of at least `row` bytes each. Returns 0, and notes a fault in `reader`, if the number exceeds
+/// kMostRows or what the bytes that are left can hold.
 std::size_t take_count(ByteReader& reader, std::size_t row) noexcept {
   const std::size_t rows = reader.number<std::uint16_t>();
   const bool plausible = rows <= kMostRows && rows <= reader.left() / row;

@@ -11,7 +11,7 @@
 
 namespace lrpc::shim {
 
-/// A received message: a private copy, of any content.
+/// A received message: a private copy. The peer may have sent anything.
 struct SmallMessage {
   static constexpr std::size_t kLongest = 8;  ///< More than any valid message has, so that a longer one is detected.
 

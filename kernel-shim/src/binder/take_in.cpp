@@ -178,7 +178,7 @@ void Porter::run(Table table) noexcept {
   intake_.fds_lost |= intake_.size < 0 && !numbers_.empty();  // copies from a peek; the message is still queued
   if (intake_.fds_refused || intake_.fds_lost) held_up.emplace(stranger_.user);  // before the next is received
   received_.release();
-  taken_.acquire();  // what the caller has taken it has copies of; the rest nobody else closes
+  taken_.acquire();  // the caller has copies of what it has taken; nobody else closes the rest
   if (!kept_ && !held_up) held_up.emplace(stranger_.user);
   for (const int number : numbers_) UniqueFd(number < 0 ? ~number : number).reset();
   if (apart) (void)::syscall(SYS_close_range, 0U, ~0U, 0);

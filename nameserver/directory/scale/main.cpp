@@ -61,7 +61,8 @@ void row(const std::string& what, std::size_t count, double seconds, Samples sam
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-/// Lookups of random names, by `threads` threads with a connection each, until `enough(lookups of this thread)`.
+/// Lookups of random names, by `threads` threads with a connection each. Each ends when `enough` returns true for the
+/// number of its lookups.
 struct Lookups {
   Samples samples;
   std::size_t hosts = 0;  ///< Entries found.

@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint64_t kMostCallsPerTick = 10'000'000;
 /// The least processor time that a server needs for a call.
 constexpr std::chrono::nanoseconds kLeastCallTime{20};
-/// A call through the handoff gate takes so many times longer; weighted so, it counts as the calls that a poller would
-/// get.
+/// A call through the handoff gate takes so many times as long as with a poller. It counts as so many calls, because
+/// what counts is how many the domain would get with a poller.
 constexpr std::uint64_t kHandoffWeight = 8;
 /// How many processors must be idle for a new poller: one, less some noise.
 constexpr double kIdleForPoller = 0.75;
@@ -222,8 +222,8 @@ void Allocator::grant_to_the_most_active() {
   }
 }
 
-/// When nothing is left to grant: moves the weakest holder's poller to a domain that is much more active, or to one of
-/// a user below its share if the holder's user is above.
+/// When nothing is left to grant: moves the weakest holder's poller to a domain that is much more active, of the same
+/// user or of one below its share; or to any domain of a user below its share if the holder's user is above.
 void Allocator::displace() {
   if (loads_.size() < kTicksToGain) return;
   Entry* const weakest = weakest_holder();

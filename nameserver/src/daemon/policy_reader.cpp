@@ -41,7 +41,8 @@ Error gone() {
   return {Errc::peer_gone, "the process that reads the policy is gone; restart lrpcd to have it read again"};
 }
 
-/// Of lrpcd's descriptors, this process keeps only its end of the pair. It ignores signals for the whole process group.
+/// Of lrpcd's descriptors, this process keeps only its end of the pair. It ignores signals that are sent to the whole
+/// process group: they are meant for lrpcd.
 [[noreturn]] void read_on_request(int socket, const std::string& path) {
   ::prctl(PR_SET_NAME, "lrpcd-policy");
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also in the middle of a look-up

@@ -173,9 +173,9 @@ Status Peers::room_for_one_more(const shim::Credentials& who) {
   return room;
 }
 
-/// Ends a connection of the user that has the most, for a newcomer whose user has less than its share. Libraries
-/// reconnect by themselves, so that little is lost; but a server's names may go to another server that may export them
-/// and is faster.
+/// Takes a connection's place from the user that has the most, for a newcomer whose user has less than its share. Takes
+/// that of a connection that is being closed already; if there is none, ends one. Libraries reconnect by themselves, so
+/// that little is lost; but a server's names may go to another server that may export them and is faster.
 bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
   if (!user) return false;

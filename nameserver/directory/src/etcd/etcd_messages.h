@@ -58,7 +58,7 @@ inline constexpr std::size_t kMostOperations = 100;
 /// Writes all of them, attached to the lease. At most kMostOperations.
 [[nodiscard]] std::string put_request(std::span<const KeyValue> entries, LeaseId lease);
 /// Removes each key that is attached to this lease. Another lrpc-directory may have written a key under its own lease
-/// by now; such a key stays. At most kMostOperations.
+/// by now; such a key stays, and the others are removed all the same. At most kMostOperations.
 [[nodiscard]] std::string remove_request(std::span<const KeyValue> entries, LeaseId lease);
 /// Checks that `body` is an answer to a transaction; ignores whether conditions held.
 [[nodiscard]] Status read_transaction(std::string_view body);
@@ -82,7 +82,7 @@ struct Changes {
 
 /// What an answer with a status other than 200 means. remote_unavailable: that member of etcd is out of order, another
 /// may work; not_permitted: user, password, token or rights are not accepted; name_unknown: no such lease;
-/// not_supported: this etcd has no authentication; invalid_argument: etcd rejects the request. The text has etcd's own
+/// not_supported: etcd's authentication is off; invalid_argument: etcd rejects the request. The text has etcd's own
 /// words, made printable and cut at 200 bytes.
 [[nodiscard]] Error error_of(long status, std::string_view body);
 

@@ -1,5 +1,5 @@
-// POST over HTTP/1.1 with libcurl; no other file uses libcurl. The other side is not trusted: every answer has a bound
-// on its size and its time, and redirections, proxies of the environment and other protocols are refused.
+// POST over HTTP/1.1 with libcurl, which only http.h and http.cpp use. The other side is not trusted: every answer has
+// a bound on its size and its time, and redirections, proxies of the environment and other protocols are not used.
 #pragma once
 
 #include <atomic>

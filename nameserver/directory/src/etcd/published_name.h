@@ -42,7 +42,7 @@ struct PublishedName {
 
 [[nodiscard]] std::string value_of(const PublishedName& published);
 
-/// Nothing if the key does not begin with `prefix`, the value is not as above, or key and value name different hosts.
+/// Nothing unless key and value have the forms above, the key with this `prefix`, and both name the same host.
 /// Unknown fields are ignored, so that later versions can add some; another "format" is not read. Allocates.
 [[nodiscard]] std::optional<PublishedName> parse_published(std::string_view prefix, std::string_view key,
                                                            std::string_view value);

@@ -92,8 +92,8 @@ class LookupService {
   /// The answer without etcd, if it has not answered lately.
   std::optional<Result<Found>> spared(const std::string& name);
   std::optional<Found> remembered_locked(const std::string& name);
-  /// Replaces etcd's entry for this machine by what this machine publishes: etcd's may be old, missing, or somebody
-  /// else's.
+  /// Replaces etcd's entry for this machine by what this machine publishes, if anything: etcd's may be old, missing, or
+  /// somebody else's.
   void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;
   /// Logs how many entries of a name are invalid, each time that the number changes.
   void refused(const std::string& name, std::size_t count);
