@@ -325,9 +325,9 @@ bool AStackList::looks_empty() const noexcept {
 void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also,
                       bool behind) noexcept {
   const std::uint64_t before = waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
-  // Pairs with the light fence in put(); if the kernel refuses it, the sleep is still bounded. A thread that waits
-  // behind reads nothing that put() stores. Its fetch_add both counts it and reads how many starve, which is enough
-  // (see end_starving()).
+  // The heavy fence pairs with the light one in put(); if the kernel refuses it, the sleep is still bounded. A thread
+  // that waits behind reads nothing that put() stores. Its fetch_add both counts it and reads how many starve, which is
+  // enough (see end_starving()).
   if (!behind) (void)shim::heavy_fence();
   if (behind ? before >= kStarver : looks_empty()) {
     if (also.empty()) {
@@ -345,7 +345,8 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::s
 void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
 void AStackList::end_starving() noexcept {
-  // L9: a thread that waits behind has counted itself before this, and is woken, or it sees here that nobody starves.
+  // L9: a thread that waits behind either has counted itself before this, and is woken, or reads in wait() that nobody
+  // starves.
   const std::uint64_t left = waiters_.fetch_sub(kStarver, std::memory_order_seq_cst) - kStarver;
   if (left != 0 && left < kStarver) wake_waiters();
 }

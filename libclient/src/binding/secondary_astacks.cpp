@@ -14,7 +14,7 @@ namespace {
 using shim::LinkageRecord;
 using std::chrono::milliseconds;
 
-/// How long the thread that asks waits for the answer at once: many times what an awake clerk needs.
+/// How long the thread that asks waits for the answer before look() returns: many times what an awake clerk needs.
 constexpr milliseconds kAnswerTime{10};
 /// A request that has no answer after this time is given up: the clerk finds its line hung up.
 constexpr milliseconds kGiveUp{1'000};
@@ -72,8 +72,8 @@ SecondaryAStacks::Look SecondaryAStacks::pause(milliseconds time) noexcept {
   return Look::refused;
 }
 
-/// Asks for as many A-stacks as the class has, so that a burst of any size is served after a few requests. nullopt: no
-/// place is free, or even one A-stack would be too large.
+/// Makes a request for as many A-stacks as the class has, so that a burst of any size is served after a few requests.
+/// nullopt: no place is free, or even one A-stack would be too large.
 std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t astack_class) {
   const AStackClass& declared = binding_.parts_.region.layout().classes()[astack_class].declared;
   std::uint32_t have = declared.count;

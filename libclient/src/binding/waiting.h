@@ -41,7 +41,8 @@ class Waiting {
   /// Clock::time_point::max(): there is no deadline.
   [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
   [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
-  /// Why the wait ended before the return: call_cancelled if both a cancellation and a deadline have come.
+  /// Why the wait ended before the return: call_cancelled after a cancellation, even if a deadline has come, too;
+  /// call_aborted otherwise.
   [[nodiscard]] Errc why_over() const noexcept { return cancelled() ? Errc::call_cancelled : Errc::call_aborted; }
   [[nodiscard]] bool cancellable() const noexcept { return own_ != nullptr || started_ != nullptr; }
   /// The time that is left for a sleep, at most `bound`. Zero or less: none.

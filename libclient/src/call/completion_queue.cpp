@@ -214,8 +214,8 @@ void CompletionQueue::sleep_on_words() {
   }
 }
 
-/// After a bounded sleep: checks whether the servers live, and overrules their hints as
-/// BindingObject::overrule_hints().
+/// After a bounded sleep: checks whether the servers live, and overrules their hints as BindingObject::overrule_hints()
+/// does.
 void CompletionQueue::check_servers() noexcept {
   std::lock_guard lock(link_.mutex);
   const client::BindingObject* last = nullptr;

@@ -31,7 +31,7 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
     error_ = taken.why_not;
     return;
   }
-  list.give_up(*linkage_);  // ends the lease, if it is this thread's: now only the call owns the A-stack
+  list.give_up(*linkage_);  // ends this thread's lease of it, if there is one: now only the call owns the A-stack
 }
 
 /// Stores the call's limits for every later wait, and the time that is left for the procedure. False: no time is left,

@@ -147,7 +147,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
   for (;;) {
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation())) return word.status();
-    if (binding.revoked() || word.revoked()) {  // word: the server sets REVOKED before our watcher sees its end
+    if (binding.revoked() || word.revoked()) {  // word: a server may set REVOKED before our watcher sees the end
       binding.revoke();
       linkage.quarantined = true;
       return failed(Errc::call_failed);
@@ -231,7 +231,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   }
   AStackHead& head = *linkage.astack.head;
 
-  // Before the ring, decide how to wait. kCallerYields tells the E-stack that we yield, or would if it sat on our
+  // Before the ring, decide how to wait. kCallerYields tells the E-stack that we yield, or would if it were on our
   // processor, so that it waits for us in the same way.
   CallWord word;
   bool yield = false;

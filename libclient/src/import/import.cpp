@@ -76,7 +76,7 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   return std::move(**answer);
 }
 
-/// B19: checks the answer, which is not trusted, against what this client was compiled for. Takes those descriptors out
+/// B19: checks the answer, without trusting it, against what this client was compiled for. Takes those descriptors out
 /// of `answer` that are of the expected kind.
 Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWish& wish, const ImportOptions& options,
                                     const shim::Stranger& server, std::vector<AStackClass>* classes) {

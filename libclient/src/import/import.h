@@ -13,8 +13,8 @@ namespace lrpc::client {
 /// Binding::import() of a name of this machine.
 Result<Binding> import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options);
 
-/// Errors: invalid_argument (a duration that makes no sense), not_supported (the gate cannot provide an option).
-/// `sealed`: the binding has the trap gate.
+/// Errors: invalid_argument (a duration that makes no sense), not_supported (an option that the trap gate, or a binding
+/// without a watcher, cannot provide). `sealed`: the binding has the trap gate.
 Status check_options(const ImportOptions& options, bool sealed);
 
 /// What bind() asks for. `classes`: those that this client was compiled for; empty if it takes the server's, which

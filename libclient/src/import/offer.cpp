@@ -13,7 +13,7 @@ Result<UniqueFd> Binding::offer_callback() {
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
   const int offered = ends->second.get();
-  // The server's answer carries no descriptors. But it may send any into our end as soon as it has the other end.
+  // A server's answer carries no descriptors. But a server may send some to our end as soon as it has the other end.
   const auto made =
       shim::refuse_descriptors(ends->first.get()) ? shim::PeerSocket::Made::refusing : shim::PeerSocket::Made::here;
   if (Status sent = shim::offer_on_bell(object_->bell(), shim::BellMessage::callback, offered); !sent)

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 /// The longest that one call to the directory waits for a name; after that the call is made again.
 constexpr milliseconds kWaitOfOneCall{5'000};
 constexpr milliseconds kBetweenAttempts{250};
-constexpr milliseconds kLongestForRoom{60'000};  ///< The longest wait of import_directory().
+constexpr milliseconds kLongestForRoom{60'000};  ///< The longest wait for room at lrpc-directory.
 
 /// How much of the caller's timeout is left.
 class Wait {
@@ -81,8 +81,8 @@ Result<advice::LookupResults> look_up(advice::Client& directory, std::string_vie
   return *std::move(answer);
 }
 
-/// Tries the hosts of one answer, one after the other. The error is the last one that tells whether waiting may help,
-/// with the number of hosts that were tried.
+/// Tries the hosts of one answer, one after the other. If all refuse, the error is the last one after which waiting may
+/// help, or else the first host's, with the number of hosts that were tried.
 Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResults& answer, std::string_view name,
                             const Pdl& pdl, ImportOptions options) {
   options.timeout = milliseconds(0);  // do not wait for a host that does not have the name now

@@ -202,8 +202,8 @@ class NetworkedPath final : public RemotePath {
     return put(procedure, linkage, result->status, results.contents());
   }
 
-  /// The error for our caller when the call to the network domain itself failed. Errors that concern our arguments to
-  /// it become call_failed.
+  /// The error for our caller when the call to the network domain itself failed. An error that concerns only our
+  /// arguments to the network domain becomes call_failed. If the network domain is gone, ends the binding.
   Errc for_caller(Errc code) noexcept {
     if (inner_.binding().revoked()) end();
     const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||

@@ -11,7 +11,7 @@
 namespace lrpc::stubgen {
 
 /// Where a declaration comes from: a file that code is generated from, or a server that has exported it. An exported
-/// one does not name its C++ namespace. So a name that is free in some namespace counts as free there.
+/// one does not name its C++ namespace. So a name counts as free in it if it is free in some namespace.
 enum class Origin : std::uint8_t { file, server };
 
 /// Parses, checks and lays out. nullopt if there was any error; warnings alone do not stop it. Deterministic, and

@@ -26,9 +26,9 @@ using shim::kLeasingThreads;
 /// Call it in a forked child: frees the numbers of the other threads, which do not exist there.
 void forget_other_threads_numbers() noexcept;
 
-/// The linkage records of a binding's secondary A-stacks (LRPC §5.2): one block for each place, which is a slot for one
-/// secondary region. A block is allocated for the first region in its place and stays until the binding ends, even
-/// after the region is returned: a thread in pop() may read a record that another thread has just taken.
+/// The linkage records of a binding's secondary A-stacks (LRPC §5.2): one block for each place. A place takes one
+/// secondary region at a time. A block is allocated for the first region in its place and stays until the binding
+/// ends, even after the region is returned: a thread in pop() may read a record that another thread has just taken.
 class SecondaryRecords {
  public:
   /// `first`: the number of the first secondary A-stack; the primary ones have the numbers below it.

@@ -123,7 +123,8 @@ class Call {
   [[nodiscard]] shim::CallWord next_call(std::uint16_t procedure) noexcept {
     return linkage_->next_call(procedure, shim::current_processor());
   }
-  /// Adds the time that this thread's scopes leave to the call. False: no time is left; do not ring.
+  /// Sends the time that this thread's scopes leave along with the call. False: no time is left, or the calls are
+  /// cancelled; do not ring.
   [[nodiscard]] bool limit(shim::CallWord& called) noexcept {
     const shim::CallLimits* const limits = shim::calling_thread.limits;
     if (limits == nullptr) [[likely]]

@@ -80,8 +80,8 @@ class PendingCall {
   }
 
   /// 4 · ring. Never blocks, except at the trap gate, where it returns when the call has returned. False: nothing was
-  /// rung, because no time is left or nobody could serve the call; error() says why. `may_block`: no poller serves the
-  /// procedure, so ring by the handoff gate.
+  /// rung, because no time is left, the calls are cancelled, or nobody could serve the call; error() says why.
+  /// `may_block`: no poller serves the procedure, so do not rely on one to take the call.
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
@@ -214,10 +214,10 @@ class PutBack {
 /// generated class `Outcome` takes the results.
 ///
 /// Owns the call and its A-stack. Move-only; one thread at a time may use it, any thread may finish it. It may outlive
-/// its binding: then finish() gives its results if the call returned before, and call_failed otherwise. But no thread
-/// may be in one of its members while the binding is destroyed. `in` arguments were copied when the call was started.
-/// What was passed by reference (inout arguments, buffers for results) must stay where it is until finish() or the
-/// destructor; only finish() changes it.
+/// its binding: then finish() gives its results if the call returned before the binding ended, and call_failed
+/// otherwise. But no thread may be in one of its members while the binding is destroyed. `in` arguments were copied
+/// when the call was started. What was passed by reference (inout arguments, buffers for results) must stay where it is
+/// until finish() or the destructor; only finish() changes it.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:

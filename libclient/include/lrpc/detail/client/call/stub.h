@@ -4,7 +4,8 @@
 //   kProcedure_                      a CallSite
 //   check_(arguments...) -> Refusal  only where an argument may be refused
 //   push_(image, tail, arguments...) step 3; only with arguments
-//   operator()(status, call)         step 6: takes the results; P's data members point to those passed by reference
+//   operator()(status, call)         step 6: takes the results; P's data members point to the caller's objects for
+//                                    those that are passed by reference
 #pragma once
 
 #include <cstddef>

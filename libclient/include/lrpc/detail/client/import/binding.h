@@ -68,17 +68,16 @@ class Binding {
   /// choose, there are no callbacks, and no procedure may take more than about 16 KiB (message_too_long; the text names
   /// the procedure).
   ///
-  /// `name@`, without a host: binds on any host. This machine's directory, lrpc-directory, lists the hosts that export
-  /// `name`: this machine first, the others in random order. The import binds to the first that accepts, as with
-  /// `name@host`. Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch,
+  /// `name@`, without a host: binds to `name` on any host. This machine's directory, lrpc-directory, lists the hosts
+  /// that export it: this machine first, the others in random order. The import binds to the first that accepts, as
+  /// with `name@host`. Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch,
   /// not_permitted, timed_out, peer_gone, limit_reached, message_too_long, remote_unavailable (no network domain here,
   /// no directory, no such host), bad_message, system_error; the text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
   /// make_socket_pair) and has given that end to Server::serve_over(). Takes the socket. Blocks up to options.timeout,
-  /// 10 s if
-  /// that is unset.
+  /// 10 s if that is unset.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 
   Binding(Binding&&) noexcept;
