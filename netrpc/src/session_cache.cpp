@@ -64,7 +64,8 @@ bool SessionCache::make_room(Origin origin) noexcept {
   return order_.size() < limit;
 }
 
-/// The clock algorithm: a session used since the hand last passed it is spared once.
+/// The clock algorithm: a session used since the hand last passed it is spared once. A busy session is not spared:
+/// otherwise peers that send single fragments could keep all places.
 bool SessionCache::evict() noexcept {
   constexpr int kTries = 16;
   for (int tries = 0; tries < kTries && !order_.empty(); ++tries) {
