@@ -1,4 +1,4 @@
-// AES-256-GCM by libsodium, if the build has not found the other library.
+// AES-256-GCM by libsodium, for builds without intel-ipsec-mb.
 #include <sodium.h>
 
 #include "netrpc/protocols/auth/aes_gcm.h"

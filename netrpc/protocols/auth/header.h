@@ -11,7 +11,6 @@
 // CHALLENGE lacks the salt of the running handshake. An initiator that knows the challenge from last time needs one
 // round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
 // association": see Peer.
-// association": see Peer.
 //
 // HELLO says which ciphers its sender has; HELLO_REPLY says which ones the responder has, and which one is used. That
 // must be the best one that both have, which either side can check. Both sets and the choice go into the keys. If the

@@ -36,7 +36,7 @@ struct Key {
   Key(Key&&) = default;
   Key& operator=(Key&&) = default;
   ~Key();
-  /// Whether only this host has it (apart from us).
+  /// Whether only the host of this line has the key, besides this host: then the key proves which host sends.
   [[nodiscard]] bool of_one_host() const noexcept { return prefix == 32 && !shared; }
   [[nodiscard]] bool same_secret(const Key& other) const noexcept;
 };

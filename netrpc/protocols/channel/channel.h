@@ -23,7 +23,8 @@ struct ChannelOptions {
       std::chrono::microseconds(30);     ///< The timeout's floor while packets are lost, however short the round trip.
   std::size_t channels_per_peer = 1024;  ///< At the server: more are refused.
   std::size_t peers = 4096;              ///< At the server: more are refused.
-  /// Bytes of buffers of kept replies, for all peers together. The replies to one peer take at most its fair share.
+  /// Bytes of buffers of kept replies, for all peers together. The replies to one peer may take at most as much as they
+  /// leave free for others.
   std::size_t memory = std::size_t{16} << 20;
   std::size_t max_message = 0;       ///< Bytes of data in a message; zero: what the layer below can deliver.
   std::uint64_t first_sequence = 1;  ///< For tests of the wrap-around.

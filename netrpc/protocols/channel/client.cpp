@@ -174,14 +174,15 @@ void ClientChannel::send_request_again(Time now) noexcept {
   const std::uint64_t sequence = sequence_;
   ++channels().counted.sent;
   const Errc outcome = peer_.lower->push(std::move(again));
-  // The link now carries less than the request. An earlier copy may be executed.
+  // The path no longer carries a message this long. An earlier copy may be executed.
   if (outcome == Errc::message_too_long && state_ == State::waiting && sequence_ == sequence)
     finish(Errc::call_lost, {});
 }
 
-/// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
-/// be recovering the request's fragments. Until the time for that is over, the server is only asked again, each time
-/// after half of the time since the request was sent: what has taken long is likely to take longer.
+/// This answer is no sign of life: a server that never gets the request must not keep its caller for ever. The layer
+/// below may still be recovering the request's fragments. Until the time for that is over, the server is only asked
+/// again, each time after at least half of the time since the request was sent last, but at most longest_pause(): what
+/// has taken long is likely to take longer.
 void ClientChannel::lacking(Time now) noexcept {
   if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
   peer_.answers_questions = true;
@@ -217,7 +218,7 @@ void ClientChannel::peer_known() noexcept {
 }
 
 void ClientChannel::peer_rebooted() noexcept {
-  // A call that peer_rebooted() has completed may have begun another one here, which is for the new life.
+  // The user of a call that has just failed on another channel may have begun one here, which is for the new life.
   if (life_ != peer_.boot_id && (state_ == State::waiting || state_ == State::executing)) finish(Errc::call_failed, {});
 }
 
@@ -276,7 +277,8 @@ void ClientChannel::measure(Time now) noexcept {
   if (!ambiguous_) [[likely]]
     return peer_.round_trip.sample(now - sent_, more);
   if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
-  // If only questions were sent again, the timeout need not grow: they are answered however long the request takes.
+  // If questions were sent, but not the request again, the timeout need not grow: a question is answered however long
+  // the request takes.
   const bool asked = more_in_request_ != 0 && resent_ == 0;
   asked ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
   // A request that the server lacked was lost in part: its time is no measure of other requests.

@@ -7,7 +7,7 @@
 namespace lrpc::netrpc {
 
 /// What a packet is: exactly one of these. Requests, please-acks, boot queries and questions go from client to server,
-/// the others from server to client.
+/// the others from server to client. Boot queries for channel 0, and their answers, go in either direction.
 namespace channel_flags {
 inline constexpr std::uint16_t kRequest = 0x01;
 inline constexpr std::uint16_t kPleaseAck = 0x02;  ///< A probe: are you still executing this request? No data.

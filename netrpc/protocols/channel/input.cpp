@@ -40,8 +40,8 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
       return (*client)->pop(header, std::move(message));
     }
     case flags::kBootQuery:
-      // A query leaves no state. If a known peer queries from a new life, this host questions it before answering, so
-      // that its request, which follows, is not dropped. (Such a question has channel 0, and is not questioned itself.)
+      // A query leaves no state. If a known peer queries from a new life, this host sends it question() before the
+      // answer, so that its request, which follows, is not dropped. (question() uses channel 0, and is only answered.)
       if (auto* const known = header.channel != 0 ? peers_.resolve(&lower) : nullptr;
           known != nullptr && (*known)->boot_id != 0 && (*known)->boot_id != header.boot_id)
         question(**known);
@@ -65,8 +65,8 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
 }
 
 /// One client may come through two lower sessions, if the layers below do not know its host, or did not. Each of the
-/// two peers knows only what came through its own session. This finds the other one. (Two hosts may have drawn the same
-/// boot identifier, so the hosts are compared.)
+/// two peers knows only what came through its own session. Returns the other peer, if requests of `life` are recorded
+/// there. (Two hosts may have drawn the same boot identifier, so hosts that are known are compared.)
 ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
   ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
   if (at == nullptr || *at == &peer) return nullptr;

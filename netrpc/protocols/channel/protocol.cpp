@@ -189,8 +189,8 @@ ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
 }
 
 /// A layer below that hands out sessions of other protocols (VIPaddr) may now use another one. But a server accepts one
-/// client's requests only through the session of the first. So this host keeps to that as long as the server remembers
-/// it.
+/// client's requests only through the session through which the first one came. So this host keeps to its old session
+/// as long as the server remembers that.
 ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
   if (!host.known()) return find_peer(lower);  // known by its device address: only one session leads to it
   const HostKey key{hash_seed_, host};
@@ -255,7 +255,8 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
   peer.answers_questions = false;
   ++learning_;
   if (before != 0) {
-    // If another protocol has reported the life, the list may be full: forget the oldest, the least likely to come.
+    // If another protocol has reported the life, the list may be full: forget the oldest life, whose packets are the
+    // least likely to come.
     if (peer.ended.size() == ChannelPeer::kMostEnded) {
       forget_life(peer, peer.ended.front().boot_id);
       peer.ended.erase(peer.ended.begin());

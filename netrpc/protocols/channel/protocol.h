@@ -42,7 +42,8 @@ struct ChannelPeer {
   std::uint16_t next_number = 1;
   bool unused_before = false;  ///< It was unused at the last sweep, too.
   /// The epoch in which the last client channel to it was closed; 0: none ever was. The peer is kept for packet_epochs_
-  /// after that: as long, its server remembers through which lower session this host has called (recorded_elsewhere()).
+  /// after that, because for so long its server remembers through which lower session this host has called
+  /// (recorded_elsewhere()).
   std::uint64_t called = 0;
   std::vector<HostAddress> called_as{};  ///< The addresses by which it was called: a machine may have several.
   /// The random number of the question whether the peer is in another life. Zero: not asked.
@@ -169,7 +170,7 @@ class ClientChannel final : public Session {
   Duration asking_after_{};   ///< How long after requested_ the server is asked.
   std::uint8_t asked_ = 0;    ///< Questions since the last one was answered.
   Time asked_at_{};           ///< When the last question was sent.
-  bool one_question_ = true;  ///< No question of this call was sent while one was unanswered: answers measure (Karn).
+  bool one_question_ = true;  ///< No question or copy was sent while a question was open: answers can be timed (Karn).
   bool lacking_ = false;      ///< The server lacks what was sent at requested_: send the request again.
   bool lacked_ = false;       ///< The server has said in this call that it lacks the request.
   std::uint8_t resent_ = 0;   ///< How often the request has been sent again.
@@ -187,8 +188,7 @@ class ServerChannel final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// A request, a probe or a question. Both lives in its header have been checked.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
-  /// The protocol drops this channel (the client's life has ended, or the channel was unused for long): nothing is sent
-  /// any more.
+  /// The protocol drops this channel, for example because the client's life has ended: nothing is sent any more.
   void vanish() noexcept;
   [[nodiscard]] ChannelKey key() const noexcept;
 
@@ -264,9 +264,9 @@ class ChannelProtocol final : public Protocol {
   void accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
   void answer(Session& lower, const ChannelHeader& request, std::uint16_t flags, Errc error) noexcept;
   /// A packet says that `peer` is in the life `boot_id`. False: this is not believed. Either that life has ended, or
-  /// another life is known, and the peer is asked first.
+  /// too many lives have, or another life is known, and the peer is asked first.
   [[nodiscard]] bool heard(ChannelPeer& peer, BootId boot_id) noexcept;
-  /// A boot answer for channel 0. It must answer question().
+  /// A boot answer for channel 0. It is dropped unless it answers question().
   void answered(Session& lower, const ChannelHeader& header) noexcept;
   void question(ChannelPeer& peer) noexcept;
   [[nodiscard]] bool may_begin(const ChannelPeer& peer, BootId boot_id) noexcept;
@@ -290,7 +290,7 @@ class ChannelProtocol final : public Protocol {
   Map<ChannelKey, SessionRef> servers_;
   Map<ProtocolNumber, Protocol*> enabled_;
   Map<const Session*, std::unique_ptr<ChannelPeer>> peers_;
-  Map<HostKey, ChannelPeer*> called_;  ///< The peers that this host has called, as long as their servers remember it.
+  Map<HostKey, ChannelPeer*> called_;  ///< The peers that this host has called, as long as they remember that.
   /// The peer through which requests of a client's life were executed, as long as that is remembered.
   Map<LifeKey, ChannelPeer*> recorded_;
   /// Above every sequence number that a closed channel has used. A channel number that is opened again continues here,

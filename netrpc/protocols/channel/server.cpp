@@ -77,7 +77,7 @@ void ServerChannel::reply(Message message) noexcept {
   push_reply(way, std::move(message));
 }
 
-/// If the link carries less than when `maximum` was asked, the reply can never arrive. The client is told so at once.
+/// If no session carries the reply (any more), it can never arrive. The client is told so at once.
 void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   ++channels().counted.sent;
   if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;

@@ -85,7 +85,7 @@ class ReliableDatagram final : public Protocol {
   [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
     return {to, protocol, host().hash_seed()};
   }
-  /// Empty: the message was taken. Otherwise no protocol takes it.
+  /// Empty: the message was taken. Otherwise it was dropped.
   [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
   [[nodiscard]] bool deliver(Session& lower, Message message) noexcept;
   void keep_sweeping() noexcept {

@@ -13,7 +13,7 @@ inline constexpr std::uint8_t kAgain = 3;
 
 struct Header {
   static constexpr std::size_t kSize = 23;
-  /// From type to protocol_num: the same in all data packets of a session.
+  /// From type to protocol_num: the same in all kData packets that a session sends, and in all that it receives.
   static constexpr std::size_t kPrefix = 13;
   static constexpr unsigned kMaxFragments = 16;
 

@@ -9,8 +9,8 @@
 namespace lrpc::netrpc::fragment {
 
 namespace {
-/// This many later fragments make a gap a loss; fewer may be reordering. The last fragment ends the burst: then
-/// what is missing is asked for at once.
+/// This many later fragments make a gap a loss; fewer may be reordering. The last fragment ends the burst: then what is
+/// missing is asked for at once.
 constexpr int kReordering = 3;
 /// How long a gap may take to close by itself, in multiples of the lateness of the last late fragment. The time becomes
 /// a little shorter with each wait in vain.
@@ -18,8 +18,8 @@ constexpr int kLate = 2;
 constexpr Duration kShortest = std::chrono::microseconds(1);
 /// The least wait for the next fragment: a delay by the scheduler is no loss.
 constexpr Duration kLeastLate = std::chrono::microseconds(20);
-/// In a session that was only heard, each fragment that arrives allows this many requests, because its source address
-/// may be forged. And how many requests may be saved up.
+/// In a session that no protocol of this host has opened, each fragment that arrives allows this many requests: if its
+/// source address is forged, so many packets go there. And how many requests may be saved up.
 constexpr unsigned kRequestsForEach = 3;
 constexpr unsigned kMostRequests = 64;
 }  // namespace

@@ -70,7 +70,7 @@ Errc FragmentSession::control(control::Request& request) noexcept {
   if (control::answered(request, control::MaximumMessage{fragment_size_ * fragments().options_.fragments}))
     return Errc::ok;
   if (control::answered(request, control::OptimumMessage{fragment_size_})) return Errc::ok;
-  // A session that only sends large messages never asks for fragments, but has measured when it is asked.
+  // A session that only sends large messages never asks for fragments, but has measured how soon it is asked.
   const bool only_sends = !answer_time_.measured() && request_time_.measured();
   const RetryTimer& time = only_sends ? request_time_ : answer_time_;
   if (control::answered(request, control::RoundTrip{time.smoothed(), time.timeout()})) return Errc::ok;

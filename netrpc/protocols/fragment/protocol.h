@@ -118,7 +118,7 @@ class FragmentSession final : public CachedSession {
   Queue<SavedMessage, &SavedMessage::of_session> saved_;
   Queue<Reassembly, &Reassembly::of_session> incomplete_;
   std::size_t incomplete_bytes_ = 0;
-  bool opened_;           ///< A protocol of this host has opened it. Otherwise the peer was only heard.
+  bool opened_;           ///< A protocol of this host has opened it. Otherwise it was made for what the peer sent.
   unsigned may_ask_ = 0;  ///< Requests that may be sent if not opened_.
   /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
   std::array<std::uint32_t, 32> finished_{};
@@ -126,7 +126,7 @@ class FragmentSession final : public CachedSession {
   /// How long a gap may take to close by itself: no time, until a fragment that was asked for was only late.
   Duration reordering_{};
   RetryTimer answer_time_;  ///< From a request for fragments to the first of them.
-  /// The last message of which a fragment was asked for again after silence, until that is known to have been in vain.
+  /// The last message of which a fragment was asked for again after silence, until that is known to have been needless.
   std::optional<std::uint32_t> asked_again_;
   std::optional<std::uint32_t> guessed_;  ///< The same, if it was asked for again because later answers had come.
   RetryTimer request_time_;               ///< From a burst to the first request for a part of it.

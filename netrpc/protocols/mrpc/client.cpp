@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr Duration kLeastTimeout = microseconds(30);
 constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
-/// The outcome for an error that a server sends instead of a reply. A server may name only some.
+/// The outcome for an error that a server sends instead of a reply. Any but two of them becomes call_failed.
 Errc outcome_of(std::uint16_t error) noexcept {
   const Errc said{error};
   return said == Errc::bad_procedure || said == Errc::call_lost ? said : Errc::call_failed;

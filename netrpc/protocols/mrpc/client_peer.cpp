@@ -92,7 +92,7 @@ void ClientPeer::query(Time now) noexcept {
   header.sequence = query_number_;
   header.mask = 0;
   header.boot_id = mrpc_.host().boot_id();
-  // Two steps each time, because pause_after() doubles every second one.
+  // The pause doubles each time: two steps, because pause_after() doubles with every second one.
   const Duration pause = RetryTimer::pause_after(2U * query_tries_, kFirstTimeout, kLongestTimeout);
   if (query_tries_ < 12) ++query_tries_;
   query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));

@@ -14,7 +14,7 @@ namespace lrpc::netrpc::mrpc {
 enum class Type : std::uint8_t {
   request = 1,      ///< Client to server: a fragment of a request; or a probe, with no fragment in it.
   reply = 2,        ///< Server to client: a fragment of a reply.
-  request_ack = 3,  ///< Server to client: frag_mask of the request has arrived; if that is all, it is executed.
+  request_ack = 3,  ///< Server to client: I have the fragments in frag_mask; if that is all, I execute the request.
   reply_ack = 4,    ///< Client to server: frag_mask has been received of the reply.
   query = 5,        ///< Client to server: which life are you in? sequence_num is to be sent back.
   life = 6,         ///< The answer to that.

@@ -112,7 +112,7 @@ class Server {
   void abandon(ServerChannel& channel) noexcept;
   void let_go(ServerChannel& channel) noexcept;
   void forget(ServerChannel& channel) noexcept;
-  /// Whether there is room for so many more bytes of `client`, within its fair share.
+  /// Whether there is room for `bytes` more of `client`, and it leaves as much free for others.
   [[nodiscard]] bool has_room(const Client& client, std::size_t bytes) const noexcept;
   void hold(ServerChannel& channel, std::size_t bytes) noexcept;
   [[nodiscard]] Header header(const ServerChannel& channel, Type type) const noexcept;

@@ -175,7 +175,7 @@ void End::wait() noexcept {
   const Time now = protocol().host().now();
   due_ = Time::max();
   if (sending_.active()) {
-    // Two steps for each timeout, because pause_after() doubles every second one.
+    // The pause doubles with each timeout: two steps, because pause_after() doubles with every second one.
     due_ = now + RetryTimer::pause_after(2 * sending_.resends(), std::max(round_trip_.timeout(), patience_),
                                          paired().options_.longest_timeout);
   } else if (expecting_) {

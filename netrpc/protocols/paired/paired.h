@@ -18,14 +18,15 @@ struct PairedOptions {
   Duration initial_timeout = std::chrono::milliseconds(50);  ///< Of the retransmission timer, before it has measured.
   Duration minimum_timeout = std::chrono::milliseconds(1);   ///< However short the round trip is.
   Duration longest_timeout = std::chrono::seconds(1);        ///< It is doubled with each retransmission, up to this.
-  Duration reply_timeout = std::chrono::milliseconds(500);   ///< How long a reply of one segment waits for a request.
-  Duration probe = std::chrono::milliseconds(500);           ///< The first interval between probes,
-  Duration longest_probe = std::chrono::minutes(5);          ///< and the longest (§2.7).
+  /// How long a reply of one segment waits for the next request, which acknowledges it, before it is sent again.
+  Duration reply_timeout = std::chrono::milliseconds(500);
+  Duration probe = std::chrono::milliseconds(500);   ///< The first interval between probes,
+  Duration longest_probe = std::chrono::minutes(5);  ///< and the longest (§2.7).
   /// The no-activity timer (§2.7): state between calls is kept for at least this long, and for at most twice as long.
   /// It must be longer than a peer repeats a segment, and longer than twice the time that a packet can be under way.
   Duration no_activity = std::chrono::minutes(3);
   std::size_t sessions = 4096;           ///< Sessions of clients at the server: more are refused.
-  std::size_t sessions_per_host = 1024;  ///< The same for one host, at all its ports; its fair share bounds it, too.
+  std::size_t sessions_per_host = 1024;  ///< Of one host, at all its ports; it also leaves as many free for others.
   /// Bytes of buffers for incoming messages, and as many again for replies. One message may exceed either.
   std::size_t memory = std::size_t{16} << 20;
   std::size_t max_message = std::size_t{64} << 10;  ///< Bytes of a request or a reply.

@@ -114,7 +114,7 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
   end->pop(header, std::move(message));
 }
 
-/// Answers a client that does not name this life with a new conversation. This leaves no state.
+/// Tells a client that does not name this life the number of a new conversation. This leaves no state.
 void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
   if (enabled_.resolve(header.protocol) == nullptr) return dropped(counted.no_session);
   Message message(host().pool());

@@ -97,13 +97,13 @@ class End : public Session {
   Sending sending_;
   Receiving receiving_;
   Probing probing_;
-  bool expecting_ = false;  ///< More segments are expected: the peer is probed while nothing is being sent.
+  bool expecting_ = false;  ///< A message, or more of it, is expected: the peer is probed if nothing is being sent.
   Message present_;         ///< The segment that is not acknowledged, without its header.
   Message rest_;            ///< The segments after present_.
   Message buffer_;          ///< The receive buffer: one segment, if full_.
   bool full_ = false;
-  End* fuller_ = nullptr;  ///< In the list of ends with a full buffer: the next older one.
-  End* later_ = nullptr;   ///< The next younger one.
+  End* fuller_ = nullptr;  ///< In the list of ends with a full buffer: the one whose buffer was filled before,
+  End* later_ = nullptr;   ///< and the one whose buffer was filled after.
   Message gathered_;       ///< The segments before buffer_: in the paper, the user takes them out.
   std::size_t cost_ = 0;   ///< Bytes for gathered_ in the protocol's received_bytes_.
   Duration patience_{};    ///< The least time to wait for the acknowledgement of the present segment.
@@ -220,7 +220,7 @@ class PairedProtocol final : public Protocol {
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
   [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
-  /// Whether an end may be waiting for room: of this host, or of all.
+  /// Whether an end may be waiting for room: in this host's share, or in all of `memory`.
   [[nodiscard]] bool some_wait(const OfHost& of_host) const noexcept { return waiting_for_room_ || of_host.waiting; }
   /// The receive buffer of `end` has become full, or empty.
   void filled(End& end) noexcept;

@@ -74,7 +74,8 @@ void ServerEnd::reply(Message message) noexcept {
   if (message.size() > paired().options_.max_message) return lost();
   const std::size_t cost = message.footprint();
   of_host_->replied(cost);
-  // A reply that takes more than was reserved for it may be the last one that finds room, but not more.
+  // A reply that takes more than was reserved for it may exceed the limits if they are not reached yet. Otherwise it is
+  // lost.
   if (cost > kept_free && !paired().has_room_for_reply(*of_host_)) return lost();
   hold(cost);
   moved_ = true;

@@ -176,7 +176,7 @@ Errc Conversation::push(Message message) noexcept {
   return Errc::ok;
 }
 
-/// For control messages, and for messages that a member lacks: what is lost is asked for again.
+/// Sends a control message, or a message that `to` lacks. A lost one does no harm: it is sent or asked for again.
 void Conversation::send(Member& to, Message&& packet) noexcept {
   if (!to.lower) {
     auto lower = psync_.open_below(to.host);

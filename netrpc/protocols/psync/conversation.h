@@ -136,7 +136,8 @@ class Conversation final : public Session {
   [[nodiscard]] bool past_is_gone(const Slot& given) noexcept;
 
   void ask_for_missing(Member& from) noexcept;
-  /// `question`: the number of a question or of its answer, which only says how many messages this host has pushed.
+  /// `question`: the number of a question or of its answer; such a status says only how many messages this host has
+  /// pushed. 0: an ordinary status.
   void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
   void send(Member& to, const Header& header) noexcept;
   void send(Member& to, Message&& packet) noexcept;
@@ -150,7 +151,7 @@ class Conversation final : public Session {
   std::vector<Member> members_;
   std::size_t self_ = 0;
   bool advancing_ = false;
-  bool busy_ = false;  ///< Something is lacking that not only silent members have: tick_ runs each interval.
+  bool busy_ = false;  ///< The last answer of unsettled(false). While true, tick_ runs each interval.
   Event tick_;
 };
 

@@ -18,8 +18,8 @@ struct RequestReplyOptions {
   Duration minimum_timeout = std::chrono::milliseconds(50);
   Duration longest_timeout = std::chrono::seconds(5);  ///< It is doubled with every second copy, up to this.
   std::size_t calls = 4096;                            ///< Requests that are being served; more are dropped.
-  std::size_t calls_per_host = 1024;                   ///< The same for one host; its fair share bounds it, too.
-  std::uint32_t first_xid = 0;                         ///< For tests; 0: drawn.
+  std::size_t calls_per_host = 1024;                   ///< Of one host; it also leaves as many free for others.
+  std::uint32_t first_xid = 0;                         ///< For tests; 0: random.
 };
 
 /// Makes a REQUEST_REPLY over `below`, a datagram service. `open` with participants.remote.host (and remote.port, if

@@ -80,7 +80,7 @@ class SunSelect final : public ReplyLayer {
   friend class SunRequest;
   /// The versions of a program that are served here, for the answer if the procedure is missing.
   struct Served {
-    std::uint32_t lowest = UINT32_MAX;  ///< Version.
+    std::uint32_t lowest = UINT32_MAX;  ///< The lowest version; above `highest`: none is served.
     std::uint32_t highest = 0;
     bool this_version = false;
   };

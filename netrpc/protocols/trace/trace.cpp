@@ -25,7 +25,7 @@ class Line {
     const auto result =
         fmt::format_to_n(text_.data() + size_, text_.size() - size_, format, std::forward<Arguments>(arguments)...);
     size_ = std::min(size_ + result.size, text_.size());
-    // result.size is what there would have been
+    // result.size is the length without the cut
   }
   void add_host(HostAddress host) {
     if (!host.known())

@@ -47,8 +47,8 @@ class UserProtocol final : public Protocol {
   }
   [[nodiscard]] Protocol& below(std::size_t index = 0) const { return *below_.at(index); }
 
-  /// Open, enable or disable the protocol below with this index, for this protocol. Errors: those of Protocol's
-  /// operations.
+  /// Call open(), open_enable() or open_disable() of the protocol below with this index, on behalf of this protocol.
+  /// Errors: those of the operation that is called.
   Result<SessionRef> open_below(const ParticipantSet& participants, std::size_t index = 0);
   Status enable_below(const ParticipantSet& participants, std::size_t index = 0);
   void disable_below(const ParticipantSet& participants, std::size_t index = 0) noexcept;

@@ -144,7 +144,7 @@ bool VipHostsProtocol::arp_says(HostAddress host, const EthernetAddress& etherne
 
 void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const EthernetAddress& ethernet) noexcept {
   Entry* entry = find(said.host);
-  // A known host gets another Ethernet address, or is forgotten, only if ARP agrees.
+  // An advertisement from another Ethernet address changes or removes a known host only if ARP agrees.
   if (entry != nullptr && entry->ethernet != ethernet && !arp_says(said.host, ethernet))
     return dropped(counted.refused);
   if (said.lifetime_ms == 0) {

@@ -13,7 +13,7 @@
 namespace lrpc::netrpc {
 
 struct VipHostsOptions {
-  Duration lifetime = std::chrono::seconds(90);  ///< Of an advertisement; three are sent in each lifetime.
+  Duration lifetime = std::chrono::seconds(90);  ///< Of an advertisement; about three are sent in it.
   std::size_t hosts = 1024;                      ///< In the table at once; the others are reached over IP.
 };
 
