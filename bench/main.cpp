@@ -1,5 +1,5 @@
-// lrpc-bench: the paper's Tables III to V and Figure 2, the cost of binding, the instruction count, the scenario
-// matrix, how soon a death is heard of, and what scale and idleness cost, on this machine.
+// lrpc-bench: the paper's Tables III to V and Figure 2, the costs of binding, scale and idleness, the instruction
+// count, the scenario matrix, and how soon a death is noticed, on this machine.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -78,7 +78,8 @@ int run(const std::string& what, Session& session) {
   return session.failed() ? 1 : 0;
 }
 
-/// `storm` is a program of its own: what it forks must not carry the benches along. Returns only if it cannot be run.
+/// `storm` is a program of its own, so that the processes it forks do not contain the benches. Returns only if it
+/// cannot be run.
 int become_the_storm(char** argv) {
   const auto program = helper_path("../tests/storm/lrpc-storm");
   if (!program) {

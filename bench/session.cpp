@@ -10,7 +10,7 @@ void Session::measure_row(const Table& table, Row row, Placement placement, Floo
   row.placement = name(placement);
   if (interrupted() || !filter_.wants(row.gate, row.placement, row.test)) return;
   const bool needs_two = placement == Placement::two_cores || floor == Floor::polling;
-  if (needs_two && !cores_.has_two()) return;  // said once, above the table
+  if (needs_two && !cores_.has_two()) return;  // the note above the table says so once
 
   const std::string label = fmt::format("{}/{}/{}/{}/{}", row.bench, row.system, row.gate, row.placement, row.test);
   auto figures = measure_alone(label, placement, floor, make);

@@ -1,4 +1,4 @@
-// What every command of the bench works with: the machine, the clock, what was asked for, and where rows go.
+// What every command of the bench works with: the machine, the clock, the options, and the output of rows.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Filter {
   std::string load = {};
   std::string pace = {};
   std::string clients = {};
-  std::string svg = {};  ///< --svg: the directory for plots; empty: none are written.
+  std::string svg = {};  ///< --svg: the directory for plots; none are written if empty.
   [[nodiscard]] CellFilter cells() const { return {load, placement, pace, clients}; }
   [[nodiscard]] bool wants(std::string_view row_gate, std::string_view row_placement,
                            std::string_view row_test) const noexcept {
@@ -53,7 +53,7 @@ class Session {
   [[nodiscard]] const Filter& filter() const noexcept { return filter_; }
   [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
   [[nodiscard]] bool quick() const noexcept { return quick_; }
-  /// Whether there is such a placement here, and it is asked for.
+  /// Whether this machine has that placement, and the filter wants it.
   [[nodiscard]] bool wants(Placement placement) const noexcept {
     return (placement != Placement::two_cores || cores_.has_two()) &&
            (filter_.placement.empty() || filter_.placement == name(placement));
@@ -61,24 +61,24 @@ class Session {
 
   /// Starts the contender's peers on the server's seat.
   using MakeContender = std::function<Result<std::unique_ptr<Contender>>(const Seats& seats)>;
-  /// Measures `row` against a fresh floor, prints it in `table` and writes it. Does nothing if the filter does not want
-  /// it.
+  /// Measures `row` against a newly started floor, prints it in `table` and writes it as JSON. Does nothing if the
+  /// filter does not want the row.
   void measure_row(const Table& table, Row row, Placement placement, Floor floor, const MakeContender& make);
 
-  /// The same without a row.
+  /// Measures as measure_row() does, but prints and writes nothing.
   Result<Figures> measure_alone(const std::string& label, Placement placement, Floor floor, const MakeContender& make);
 
   void emit(const Table& table, const Row& row);
   void emit_json(const Row& row) { json_.write(row); }
-  /// Writes the picture into --svg's directory, if there is one; fails if it cannot.
+  /// Writes the plot into --svg's directory, if one was given. If that fails, it calls fail().
   void draw(const std::string& name, const std::string& svg) {
     if (!filter_.svg.empty()) check(write_picture(filter_.svg + "/" + name + ".svg", svg));
   }
-  /// Prints why a row has no figures; the program's exit status will tell, too.
+  /// Prints why a row has no figures, and makes the program exit with status 1.
   void fail(const Table& table, const Row& row, const std::string& why);
-  /// The same for more than a row; nothing once the bench was interrupted, which is no failure.
+  /// The same for what is not a single row. Does nothing after an interruption, which is no failure.
   void fail(const std::string& why);
-  /// The same with the error of a Status or a Result, if it is one.
+  /// Calls fail() with the error of a Status or a Result, if it has one.
   template <class Outcome>
   void check(const Outcome& outcome) {
     if (!outcome) fail(outcome.error().message());
@@ -105,7 +105,7 @@ void instructions(Session& session);
 void async(Session& session);
 void death(Session& session);
 void default_choice(Session& session);
-void default_in_brief(Session& session);  ///< The plainest situations of it.
+void default_in_brief(Session& session);  ///< The plainest situations of default_choice().
 void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);
@@ -122,6 +122,6 @@ void figure2(Session& session);
 void change(Session& session);
 void matrix(Session& session);
 void scale(Session& session);
-void matrix_third_party(Session& session);  ///< Its last part.
+void matrix_third_party(Session& session);  ///< The last part of matrix().
 
 }  // namespace lrpc::bench

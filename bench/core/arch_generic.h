@@ -1,4 +1,5 @@
-// What the benches need of a processor, for those that have no file of their own: the kernel's clock counts the ticks.
+// What the benches need of a processor, for architectures without a file of their own: a tick is a nanosecond of the
+// kernel's clock.
 #pragma once
 
 #include <time.h>

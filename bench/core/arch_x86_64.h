@@ -5,21 +5,21 @@
 
 namespace lrpc::bench {
 
-/// The counter before a timed section: nothing before it is still under way, nothing after it has begun.
+/// Reads the counter before a timed section: all earlier instructions have finished, no later one has begun.
 inline std::uint64_t ticks_begin() noexcept {
   __builtin_ia32_lfence();
   const std::uint64_t ticks = __builtin_ia32_rdtsc();
   __builtin_ia32_lfence();
   return ticks;
 }
-/// The counter after a timed section: everything before it has been executed.
+/// Reads the counter after a timed section: all earlier instructions have been executed.
 inline std::uint64_t ticks_end() noexcept {
   unsigned processor = 0;
   const std::uint64_t ticks = __builtin_ia32_rdtscp(&processor);
   __builtin_ia32_lfence();
   return ticks;
 }
-/// One turn of a polling loop.
+/// The body of a polling loop.
 inline void relax() noexcept { __builtin_ia32_pause(); }
 
 }  // namespace lrpc::bench

@@ -22,13 +22,13 @@
 namespace lrpc::bench {
 
 Result<Child> Child::spawn(std::string_view name, const Seat& seat, const std::function<int()>& body) {
-  std::fflush(nullptr);  // or the child would print again what we have buffered
+  std::fflush(nullptr);  // otherwise the child would print our buffered output again
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork", errno);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it died before the line above took hold
+    if (::getppid() != parent) ::_exit(127);  // the parent died before the line above took effect
     forget_interrupts_in_child();
     ::prctl(PR_SET_NAME, std::string(name).c_str());
     sit(seat);
@@ -73,7 +73,7 @@ Result<int> Child::wait(std::chrono::milliseconds limit) {
   if (!pidfd) return system_error("pidfd_open", errno);
   pollfd ended{pidfd.get(), POLLIN, 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-  // A signal that has ended an earlier wait does not come again.
+  // A signal that ended an earlier wait is no longer pending, so it would not end this one: do not wait at all.
   const timespec timeout =
       interrupted() ? timespec{} : timespec{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
   const sigset_t mask = mask_in_waits();

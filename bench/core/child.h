@@ -18,9 +18,10 @@ namespace lrpc::bench {
 /// Precondition of spawn(): the calling process has one thread, and that thread outlives the child.
 class Child {
  public:
-  /// Forks; the child takes `seat`, runs `body` and exits with its value. `name` is what ps shows (≤ 15 characters).
+  /// Forks. The child pins itself to `seat`, runs `body` and exits with its value. `name` is what ps shows (≤ 15
+  /// characters).
   static Result<Child> spawn(std::string_view name, const Seat& seat, const std::function<int()>& body);
-  /// The same, as the leader of a process group of its own: kill() and the destructor end the whole group.
+  /// As spawn(), but the child leads a new process group: kill() and the destructor end the whole group.
   static Result<Child> spawn_leader(std::string_view name, const Seat& seat, const std::function<int()>& body);
 
   Child() noexcept = default;
@@ -31,8 +32,8 @@ class Child {
   ~Child();
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// Waits for the child to end by itself. Its exit status if it does so in time; else it is killed and the error says
-  /// so.
+  /// Waits for the child to end by itself and returns its exit status. Errors: timed_out after `limit` and call_aborted
+  /// after an interruption, both of which kill it; peer_gone if a signal has killed it.
   Result<int> wait(std::chrono::milliseconds limit);
   void kill() noexcept;
 
@@ -41,8 +42,8 @@ class Child {
   bool leads_ = false;
 };
 
-/// Sleeps until the process has used no processor time for `quiet`, at most for `limit`: then its pollers have parked.
-/// Sleeps, because they may need the caller's core to get there.
+/// Sleeps until the process has used no processor time for `quiet` (its pollers have parked), at most for `limit`. It
+/// does not poll, because the process may need the caller's core to get there.
 void wait_until_idle(pid_t pid, std::chrono::microseconds quiet, std::chrono::milliseconds limit) noexcept;
 
 namespace detail {
@@ -50,8 +51,8 @@ Result<void*> map_shared(std::size_t size);
 void unmap_shared(void* memory, std::size_t size) noexcept;
 }  // namespace detail
 
-/// A zeroed T on pages of its own (a memfd) that children forked later share. T must make sense when all its bytes are
-/// zero.
+/// A zeroed T in a shared mapping of its own (a memfd), which children forked later share. T must be valid when all its
+/// bytes are zero.
 template <class T>
 class Shared {
  public:
@@ -78,7 +79,7 @@ class Shared {
   T* object_ = nullptr;
 };
 
-/// What a child process tells the bench of an error; lies in Shared. The first one stays.
+/// Carries an error from a child process to the bench; lies in Shared. Later errors do not replace the first one.
 class SharedError {
  public:
   void set(const Error& error) noexcept;
@@ -90,8 +91,8 @@ class SharedError {
   char text_[512];
 };
 
-/// Runs `body` in a client process of its own, so that this one keeps the threads that it has; blocks until it is done.
-/// Errors: those of Child, what `body` returns, and call_failed if it exits with another status than 0.
+/// Forks a client process that runs `body`, so that the bench itself stays single-threaded. Blocks until it has ended.
+/// Errors: those of Child, what `body` returns, and call_failed if the client exits with a status other than 0.
 Status run_client(const Seat& seat, std::chrono::milliseconds limit, const std::function<Status()>& body);
 
 }  // namespace lrpc::bench

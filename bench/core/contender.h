@@ -1,4 +1,4 @@
-// What a row times: something that makes round trips to another domain and back.
+// What a row times: something that makes round trips to another domain.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lrpc::bench {
 
-/// Made in the bench's own process, where it also starts its peers; used in the client process that is forked after
-/// that.
+/// Constructed in the bench's own process, where it also starts its peers. Used in the client process, which is forked
+/// afterwards.
 class Contender {
  public:
   Contender() = default;
@@ -25,15 +25,15 @@ class Contender {
   virtual void resume() {}
   /// After a block, not timed: returns once the peer sleeps and costs nothing.
   virtual void pause() {}
-  /// `count` round trips back to back.
+  /// Makes `count` round trips back to back.
   virtual void run(std::uint64_t count) = 0;
-  /// One round trip for each element, which gets its ticks.
+  /// Makes one round trip for each element, and stores there how many ticks it took.
   virtual void run_single(std::span<std::uint64_t> ticks) = 0;
-  /// What went wrong in a round trip so far; ok as long as every one worked.
+  /// The error of a round trip that has failed so far; ok if none has.
   [[nodiscard]] virtual Status health() const { return {}; }
 };
 
-/// Writes the loops for a Self with an inline `void round_trip()`, so that there is no virtual call in them.
+/// Writes the loops for a Self with an inline `void round_trip()`, so that they contain no virtual call.
 template <class Self>
 class RoundTrips : public Contender {
  public:

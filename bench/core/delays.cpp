@@ -8,7 +8,7 @@
 namespace lrpc::bench {
 
 std::string Delays::missed() const {
-  // Not above the bar is not enough: without delays there are no figures, and NaN is above nothing.
+  // Not `> bar`: without delays the figures are NaN, and that must count as missed.
   const bool median_missed = !(waited.median <= kMedianDelayBar);
   const bool worst_missed = !(waited.max <= kWorstDelayBar);
   if (median_missed && worst_missed) return "median worst";

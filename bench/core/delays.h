@@ -1,4 +1,4 @@
-// What is left of many delays: how long after a report of the kernel somebody heard, held against the bars.
+// Delays between a report of the kernel and the moment when a process learns of the event, and the bars for them.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace lrpc::bench {
 
-/// The bars of a delay, on an idle machine, in nanoseconds.
+/// The bars of the median delay and of the longest, on an idle machine, in nanoseconds.
 inline constexpr double kMedianDelayBar = 1e6;
 inline constexpr double kWorstDelayBar = 20e6;
 
 struct Delays {
-  Figures waited;            ///< Nanoseconds; who heard before the report counts as 0.
-  std::uint64_t before = 0;  ///< How many heard before it.
+  Figures waited;            ///< Nanoseconds; a process that learnt of it before the report counts as 0.
+  std::uint64_t before = 0;  ///< How many learnt of it before the report.
 
-  /// "median worst": those of the bars that were missed; empty if none was.
+  /// "median worst": the bars that were missed; empty if none was.
   [[nodiscard]] std::string missed() const;
 };
-/// Of signed delays: negative if somebody heard before the report.
+/// A delay is negative if the process learnt of the event before the report.
 [[nodiscard]] Delays delays_of(std::span<const double> signed_ns);
 
 }  // namespace lrpc::bench

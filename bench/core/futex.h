@@ -1,4 +1,4 @@
-// futex(2) between processes, as plainly as it comes.
+// futex(2) between processes, without a timeout.
 #pragma once
 
 #include <linux/futex.h>

@@ -31,7 +31,7 @@ void catch_interrupts() noexcept {
 
 bool interrupted() noexcept {
   if (caught != 0) return true;
-  // Between waits the signals are held back.
+  // Outside waits the signals are blocked, so one may be pending.
   sigset_t pending;
   if (::sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1))
     caught = 1;
@@ -47,7 +47,7 @@ sigset_t mask_in_waits() noexcept {
 }
 
 void interruptible_sleep(std::chrono::nanoseconds time) noexcept {
-  if (interrupted()) return;  // the signal has ended an earlier sleep, and does not come again
+  if (interrupted()) return;  // a signal that ended an earlier sleep is no longer pending, and would not end this one
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
   const timespec limit{seconds.count(), (time - seconds).count()};
   const sigset_t mask = mask_in_waits();

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM end the bench in an orderly way: children gone, temporary files removed, JSON lines whole.
+// Ctrl-C and SIGTERM end the bench in order: children are killed, temporary files removed, JSON lines are complete.
 #pragma once
 
 #include <signal.h>
@@ -7,16 +7,17 @@
 
 namespace lrpc::bench {
 
-/// From now on the two signals are held back everywhere but in waits.
+/// Blocks the two signals from now on, except in waits.
 void catch_interrupts() noexcept;
-/// Whether one has come.
+/// Whether one of the signals has arrived.
 [[nodiscard]] bool interrupted() noexcept;
-/// The signal mask for ppoll(2) in waits: lets them in.
+/// The signal mask for ppoll(2) in waits: it does not block the two signals.
 [[nodiscard]] sigset_t mask_in_waits() noexcept;
-/// Sleeps in the bench's own process, at most until one of the signals comes; not at all once one has come.
+/// Sleeps in the bench's own process for `time`, or until one of the signals arrives; returns at once if one already
+/// has.
 void interruptible_sleep(std::chrono::nanoseconds time) noexcept;
-/// In a child process: as if catch_interrupts() had never been called, but Ctrl-C is left to the bench, which takes its
-/// children with it.
+/// Call it in a child process. Undoes catch_interrupts(), but ignores SIGINT: after Ctrl-C the bench kills its children
+/// itself.
 void forget_interrupts_in_child() noexcept;
 
 }  // namespace lrpc::bench

@@ -10,7 +10,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// One bar over all cells: how many have it at all, how many keep it, and which are furthest off.
+/// One bar over all cells: to how many it applies, how many meet it, and which ratios are the highest.
 std::string line_of(std::string_view what, double bar, std::span<const JudgedCell> cells, std::size_t worst,
                     std::optional<double> (*value)(const Verdict&)) {
   std::vector<std::pair<double, std::string_view>> ratios;

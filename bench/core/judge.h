@@ -1,4 +1,4 @@
-// The arithmetic of the scenario matrix: which fixed strategy was best, and how the adaptive choice compares with it.
+// The arithmetic of the scenario matrix: which fixed strategy was the best, and how the adaptive gate compares with it.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace lrpc::bench {
 
-/// Of the calls of one strategy in some rounds, in nanoseconds.
+/// The calls of one strategy over some rounds, in nanoseconds.
 struct Timing {
   double median = 0;
   double p99 = 0;
@@ -27,17 +27,17 @@ struct Timing {
 };
 [[nodiscard]] Timing timing_of(const Histogram& ticks, const TickClock& clock);
 
-/// The bars: at most this many times what the adaptive choice is held against.
+/// The bars: the highest acceptable ratio of the adaptive gate's figure to the figure named.
 inline constexpr double kMedianBar = 1.25;      ///< The best fixed strategy's median.
 inline constexpr double kP99Bar = 2;            ///< The best fixed strategy's p99.
 inline constexpr double kPlainMeanBar = 1.1;    ///< Plain futexes' mean, with hogs.
 inline constexpr double kPlainP99Bar = 1.5;     ///< Plain futexes' p99, with hogs.
 inline constexpr double kThirdPartyBar = 1.05;  ///< A third party's p99 with plain futexes instead of us.
 
-/// The index of the smallest median. Precondition: there is one; NaN never wins against a number.
+/// The index of the smallest median; a number always beats NaN. Precondition: `medians` is not empty.
 [[nodiscard]] std::size_t index_of_best(std::span<const double> medians) noexcept;
 
-/// What one cell says of the adaptive choice.
+/// How the adaptive gate did in one cell.
 struct Verdict {
   double median_ratio = 0;
   double p99_ratio = 0;
@@ -51,12 +51,12 @@ struct Verdict {
   [[nodiscard]] bool all_met() const noexcept {
     return median_met() && p99_met() && plain_mean_met() && plain_p99_met();
   }
-  /// "median p99 mean/f p99/f": those of the bars that were missed; empty if none was.
+  /// "median p99 mean/f p99/f": the bars that were missed; empty if none was.
   [[nodiscard]] std::string missed() const;
 };
 [[nodiscard]] Verdict judge(const Timing& adaptive, const Timing& best, const std::optional<Timing>& plain);
 
-/// A cell and its verdict, kept for the summary.
+/// The verdict on a cell, kept for the summary.
 struct JudgedCell {
   std::string name;
   Verdict verdict;

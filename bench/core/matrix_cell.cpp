@@ -9,7 +9,7 @@ namespace {
 
 std::string_view clients_name(int clients) noexcept { return clients == 1 ? "one" : "two"; }
 
-/// Every load and placement once; the paces and the second client only where they matter most.
+/// Every load and placement once; other paces and two clients only where they matter most.
 bool in_quick_run(const Cell& cell) noexcept {
   if (cell.pace == Pace::back_to_back && cell.clients == 1) return true;
   const bool plain = cell.load == Load::idle || cell.load == Load::one_hog;

@@ -1,4 +1,4 @@
-// The scenario matrix: what a caller may find around it, and the cells that follow.
+// The cells of the scenario matrix: combinations of load, placement, pace and number of clients.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lrpc::bench {
 
-/// What else goes on on the machine, or what is odd about the caller.
+/// What else runs on the machine, or how the scheduler treats the caller differently.
 enum class Load { idle, one_hog, hog_everywhere, hog_in_other_group, unequal_weights, fifo_caller };
 /// What the caller does between two calls: nothing, compute for 20 µs, sleep for 1 ms.
 enum class Pace { back_to_back, apart_20us, apart_1ms };
@@ -19,14 +19,14 @@ inline constexpr Load kLoads[] = {
     Load::fifo_caller};
 inline constexpr Pace kPaces[] = {Pace::back_to_back, Pace::apart_20us, Pace::apart_1ms};
 
-/// What --load says for the third party's table, which is no load of a cell.
+/// The value of --load that selects the third party's table; it is not the load of any cell.
 inline constexpr std::string_view kThirdParty = "third-party";
 
 /// "idle", "one-hog", "every-core", "other-group", "weights", "fifo".
 [[nodiscard]] std::string_view name(Load load) noexcept;
 /// "back-to-back", "20us", "1ms".
 [[nodiscard]] std::string_view name(Pace pace) noexcept;
-/// Whether somebody else computes all the time, so that the bars against plain futexes hold.
+/// Whether another process computes all the time, so that the bars against plain futexes apply.
 [[nodiscard]] constexpr bool has_hog(Load load) noexcept {
   return load == Load::one_hog || load == Load::hog_everywhere || load == Load::hog_in_other_group;
 }
@@ -41,7 +41,7 @@ struct Cell {
 /// "one-hog/unpinned/20us/1".
 [[nodiscard]] std::string name(const Cell& cell);
 
-/// --load, --placement, --pace, --clients; what is empty matches everything.
+/// The values of --load, --placement, --pace, --clients; an empty one matches everything.
 struct CellFilter {
   std::string load;
   std::string placement;
@@ -53,8 +53,8 @@ struct CellFilter {
   [[nodiscard]] bool wants(const Cell& cell) const;
 };
 
-/// The cells of a run: those that the filter wants; if it says nothing, all, or for a quick run a representative part.
-/// Without a second processor there are no cells on two.
+/// The cells of a run: those that the filter wants. Without a filter: all, or for a quick run a representative part.
+/// With a single processor there are no two-cores cells.
 [[nodiscard]] std::vector<Cell> cells_of(const CellFilter& filter, bool quick, bool has_two_processors);
 
 }  // namespace lrpc::bench

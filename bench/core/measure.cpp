@@ -11,7 +11,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// Google Benchmark prints nothing: the tables are ours. It tells us when a run went wrong.
+/// Google Benchmark prints nothing, because the tables are ours; the reporter only keeps the error of a failed run.
 class SilentReporter final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& /*context*/) override { return true; }
@@ -32,7 +32,7 @@ void run_pairs(benchmark::State& state, PairedRun& run, const Contender& call, c
   std::chrono::duration<double> last{};
   int done = 0;
   for ([[maybe_unused]] auto turn : state) {
-    // Out of time: the turns that are left are not run. They report the last block's time, and yield no sample.
+    // Out of time: the remaining turns do nothing. They report the last block's time and yield no sample.
     const auto used = std::chrono::steady_clock::now() - start;
     if (done == 0 || used < (done < options.least_pairs ? options.patience : options.budget)) {
       last = run.step();

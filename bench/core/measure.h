@@ -1,4 +1,5 @@
-// Measures one row: a client process of its own, Google Benchmark's manual-time loop in it, one paired block a turn.
+// Measures one row in a client process of its own: Google Benchmark's manual-time loop, one call block and floor block
+// a turn.
 #pragma once
 
 #include <chrono>
@@ -12,12 +13,12 @@
 namespace lrpc::bench {
 
 struct MeasureOptions {
-  int pairs = 300;                           ///< Call blocks a row, each between two floor blocks.
-  std::chrono::milliseconds budget{3000};    ///< No new block is begun after that: a disturbed machine costs blocks,
-                                             ///< not minutes...
-  int least_pairs = 20;                      ///< ...but not before there are this many,
-  std::chrono::milliseconds patience{8000};  ///< or until even that has taken too long.
-  std::chrono::seconds limit{30};            ///< A client that takes longer is killed, the row has failed.
+  int pairs = 300;                           ///< Call blocks of a row, each between two floor blocks.
+  std::chrono::milliseconds budget{3000};    ///< No block begins later, so that a disturbed machine costs blocks, not
+                                             ///< minutes...
+  int least_pairs = 20;                      ///< ...unless there are fewer blocks than this,
+  std::chrono::milliseconds patience{8000};  ///< and then none begins after `patience`.
+  std::chrono::seconds limit{30};            ///< A client that takes longer is killed, and the row fails.
   RunnerOptions runner;
 
   static MeasureOptions full() { return {}; }
@@ -31,7 +32,7 @@ struct MeasureOptions {
   }
 };
 
-/// Boils samples down: median of the call blocks, p99, min and max of the single calls, median of the paired ratios.
+/// Condenses samples: median of the call blocks, p99, min and max of the single calls, median of the paired ratios.
 [[nodiscard]] Figures boil_down(const Samples& samples);
 
 /// Forks a client process that runs the pairs. Blocks until it has ended, at most for options.limit.

@@ -1,4 +1,4 @@
-// A client that measures in a process of its own.
+// Measurements made in a client process of their own.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,9 @@
 
 namespace lrpc::bench {
 
-/// What measure(figures) has written there, in a child on `seat`; blocks until it is done, for two minutes at most.
-/// `Figures` is as Shared's T. Errors: those of Shared and Child; call_failed, with the reason, if `measure` fails.
+/// Forks a client on `seat` that runs measure(figures), and returns the figures that this has filled in. Blocks until
+/// it has ended, at most two minutes. `Figures` must be valid when zeroed, as Shared requires. Errors: those of Shared
+/// and Child; call_failed, with the reason, if `measure` fails.
 template <class Figures, class Measure>
 Result<Shared<Figures>> measured_by_client(const Seat& seat, Measure&& measure) {
   auto figures = Shared<Figures>::create();

@@ -23,7 +23,8 @@ int topology(int processor, std::string_view item) {
   return file >> number ? number : -1;
 }
 
-/// How well `other` serves as the second core: 2 another core of the package, 1 another package, 0 a sibling thread.
+/// How well `other` serves as the second core. 2: another core of the same package; 1: another package; 0: a sibling
+/// thread.
 int fitness(int first, int other) {
   const bool same_package = topology(first, "physical_package_id") == topology(other, "physical_package_id");
   const bool same_core = same_package && topology(first, "core_id") == topology(other, "core_id");
@@ -97,7 +98,7 @@ Seat Cores::among(unsigned processors) const {
 
 Seat own_seat() noexcept {
   Seat seat;
-  CPU_ZERO(&seat);  // sit() does nothing with that
+  CPU_ZERO(&seat);  // sit() ignores an empty mask
   (void)::sched_getaffinity(0, sizeof(seat), &seat);
   return seat;
 }

@@ -1,4 +1,4 @@
-// Where the two domains of a row sit: on one core, on two, or wherever the scheduler puts them.
+// Where the two domains of a row run: on one core, on two, or wherever the scheduler puts them.
 #pragma once
 
 #include <sched.h>
@@ -26,40 +26,40 @@ struct Seats {
   Seat server;
 };
 
-/// The processors that this program may use, and the two that it uses for the pinned rows.
+/// The processors that this program may use, and the two that the pinned rows use.
 class Cores {
  public:
-  /// Looks at the affinity mask of the caller and at the topology in /sys: the second core shares a package, but not
-  /// the core, with the first where there is such a one.
+  /// Reads the caller's affinity mask and the topology in /sys. The second core is, if possible, another physical core
+  /// of the same package.
   static Result<Cores> find();
 
-  /// Unset if there is only one.
+  /// False if only one processor may be used.
   [[nodiscard]] bool has_two() const noexcept { return second_.has_value(); }
-  /// Which processors were chosen, for a person.
+  /// Which processors were chosen, in words.
   [[nodiscard]] std::string describe() const;
   /// Precondition: has_two() unless one_core.
   [[nodiscard]] Seats seats(Placement placement) const noexcept;
-  /// One seat for each processor that may be used: those of seats(two_cores) first, in that order.
+  /// One seat for each usable processor; those of seats(two_cores) come first, in that order.
   [[nodiscard]] std::vector<Seat> each() const;
-  /// How many may be used.
+  /// How many processors may be used.
   [[nodiscard]] unsigned count() const noexcept;
-  /// One seat of the first of each(), so many. Precondition: there are so many.
+  /// One seat that spans the first `processors` of each(). Precondition: there are that many.
   [[nodiscard]] Seat among(unsigned processors) const;
-  /// The number of the second of the two.
+  /// The processor number of the second core.
   [[nodiscard]] std::optional<int> second() const noexcept { return second_; }
 
  private:
   int first_ = 0;
   std::optional<int> second_;
-  bool siblings_ = false;  ///< The two are hardware threads of one core: there was nothing better.
+  bool siblings_ = false;  ///< The two are hardware threads of one core: no other core may be used.
   Seat all_{};
 };
 
-/// Where the calling thread may run.
+/// The processors on which the calling thread may run.
 [[nodiscard]] Seat own_seat() noexcept;
-/// Moves the calling thread.
+/// Pins the calling thread to `seat`.
 void sit(const Seat& seat) noexcept;
-/// Moves every thread of a process, as taskset -a -p does.
+/// Sets the affinity of every thread of a process, as taskset -a -p does.
 void seat_process(pid_t process, const Seat& seat);
 
 }  // namespace lrpc::bench

@@ -1,4 +1,4 @@
-// A place for sockets and keys that nobody else needs.
+// A private place for sockets and keys.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace lrpc::bench {
 
-/// A directory of its own, gone with its contents with this object.
+/// A new temporary directory; the destructor removes it with its contents.
 class PrivateDirectory {
  public:
   PrivateDirectory();
   PrivateDirectory(const PrivateDirectory&) = delete;
   ~PrivateDirectory();
-  /// False: it could not be made; there is no place for files.
+  /// False: the directory could not be created, and file() must not be used.
   [[nodiscard]] bool made() const noexcept { return !path_.empty(); }
   [[nodiscard]] std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
 
  private:
-  std::string path_;  ///< Empty: it could not be made.
+  std::string path_;  ///< Empty: the directory could not be created.
 };
 
 }  // namespace lrpc::bench

@@ -45,11 +45,11 @@ std::uint64_t proc_number(std::string_view text, std::string_view key) noexcept 
 }
 
 std::uint64_t stat_clock_ticks(std::string_view line) noexcept {
-  const std::size_t end_of_name = line.rfind(')');  // the name may hold anything, brackets too
+  const std::size_t end_of_name = line.rfind(')');  // the name may contain anything, parentheses too
   if (end_of_name == std::string_view::npos) return 0;
   line.remove_prefix(end_of_name + 1);
   std::uint64_t sum = 0;
-  constexpr int kUtime = 11;  // counted from the state, the first field behind the name
+  constexpr int kUtime = 11;  // counted from the state, the first field after the name
   for (int field = 0; field <= kUtime + 1; ++field) {
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     if (field >= kUtime) sum += leading_number(line);

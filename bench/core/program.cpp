@@ -40,7 +40,7 @@ int become(const std::vector<std::string>& command, int out, int err) {
 }
 
 Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
-  // Files, not pipes: the child can write as much as it likes without anybody reading along.
+  // Files instead of pipes: the child can write any amount although nobody reads at the same time.
   const UniqueFd out(::memfd_create("stdout", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("stderr", MFD_CLOEXEC));
   if (!out || !err) return system_error("memfd_create", errno);

@@ -1,5 +1,5 @@
-// The paired block runner: the call and its floor alternate in blocks of about a millisecond, so that whatever the host
-// does to one it does to the other (clock speed, placement of virtual processors, neighbours).
+// The paired block runner. The call and its floor alternate in blocks of about a millisecond, so that the host
+// influences both alike (clock speed, placement of virtual processors, neighbours).
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@
 
 namespace lrpc::bench {
 
-/// A contender and the seat that the client takes for its blocks.
+/// A contender, and the seat of the client during its blocks.
 struct Seated {
   Contender& contender;
   Seat client;
 };
 
-/// What a run collected. All times are nanoseconds per round trip.
+/// What a run has collected. All times are nanoseconds per round trip.
 struct Samples {
   std::vector<double> floor_blocks;  ///< Mean of each floor block; one more than there are call blocks.
   std::vector<double> call_blocks;   ///< Mean of each call block.
@@ -26,22 +26,22 @@ struct Samples {
 };
 
 struct RunnerOptions {
-  std::chrono::microseconds block{1000};         ///< Aimed at; a block holds a whole number of calls, at least one.
+  std::chrono::microseconds block{1000};         ///< The target; a block is a whole number of calls, at least one.
   std::chrono::microseconds warm_up{200};        ///< Untimed calls before each block.
   std::chrono::microseconds singles{250};        ///< Calls timed one by one after each call block.
-  std::uint64_t most_singles = 2000;             ///< But not more of them than that.
-  std::uint64_t first_warm_up_calls = 10'000;    ///< Before everything, so that what adapts has adapted...
-  std::chrono::milliseconds first_warm_up{150};  ///< ...or this long, whichever comes first.
+  std::uint64_t most_singles = 2000;             ///< At most this many of them.
+  std::uint64_t first_warm_up_calls = 10'000;    ///< Before the first block, so that adaptive parts have adapted...
+  std::chrono::milliseconds first_warm_up{150};  ///< ...or for this long, whichever ends first.
 };
 
-/// One row's measurement. Use: start(), step() as often as wanted, take(). In the client process.
+/// One row's measurement, in the client process: start(), then step() as often as wanted, then take().
 class PairedRun {
  public:
   PairedRun(Seated call, Seated floor, const TickClock& clock, const RunnerOptions& options);
 
-  /// Warms both up, finds their block sizes, and runs the first floor block.
+  /// Warms up both contenders, finds their block sizes, and runs the first floor block.
   void start();
-  /// A call block and the floor block after it. What the call block took.
+  /// Runs a call block and then a floor block. Returns how long the call block took.
   std::chrono::duration<double> step();
   [[nodiscard]] Samples take() && { return std::move(samples_); }
 

@@ -27,7 +27,7 @@ void Caller::call(Contender& contender, const TickClock& clock, Desk& desk) {
     } while (desk.ticks < limit);
   };
   contender.resume();
-  for_ticks(clock.ticks(desk.length / 10));  // untimed: until everybody is on the way
+  for_ticks(clock.ticks(desk.length / 10));  // untimed, until all callers are calling
   for_ticks(clock.ticks(desk.length));
   contender.pause();
 }

@@ -11,14 +11,15 @@
 
 namespace lrpc::bench {
 
-/// A client process around one contender. Made in the bench's own process.
+/// A client process around one contender. Constructed in the bench's own process.
 class Caller {
  public:
   /// Returns once it has connected.
   static Result<std::unique_ptr<Caller>> create(std::unique_ptr<Contender> contender, const Seat& seat,
                                                 const TickClock& clock);
 
-  /// All callers at the same time, for `length` each after some untimed calls. Round trips a second, together.
+  /// Lets all callers call at the same time, each for `length` after some untimed calls. Returns their round trips a
+  /// second, summed.
   static Result<double> rate(std::span<Caller* const> callers, std::chrono::nanoseconds length, const TickClock& clock);
 
  private:
@@ -36,15 +37,15 @@ class Caller {
   TurnTaker<Desk> process_;
 };
 
-/// What a round of slices says of some callers.
+/// The throughput of some callers in a round of slices.
 struct Rates {
-  double together = 0;  ///< Round trips a second of all at the same time.
-  double alone = 0;     ///< Of one while the others sleep; the mean over several of them.
+  double together = 0;  ///< Round trips a second of all callers at the same time.
+  double alone = 0;     ///< Round trips a second of one caller while the others sleep; the mean over several of them.
 };
-/// together / (n × alone): 1 if none costs the others anything.
+/// together / (n × alone): 1 if no caller slows down another.
 [[nodiscard]] double scaling(const Rates& rates, std::size_t callers) noexcept;
 
-/// How many clients are measured where there may be up to `most`: 1, 2, 4, 8, ... and `most`.
+/// The numbers of clients to measure, up to `most`: 1, 2, 4, 8, ... and `most`.
 [[nodiscard]] std::vector<std::size_t> client_counts(std::size_t most);
 
 }  // namespace lrpc::bench

@@ -6,7 +6,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// Both clocks at one moment: of several readings the one that took the fewest ticks.
+/// Both clocks at the same moment, taken from the quickest of several readings.
 struct Moment {
   std::uint64_t ticks = 0;
   std::uint64_t ns = 0;

@@ -1,4 +1,4 @@
-// Time in processor ticks, and what a tick is worth.
+// Time in processor ticks, and how long a tick is.
 #pragma once
 
 #include <time.h>
@@ -14,7 +14,7 @@
 
 namespace lrpc::bench {
 
-/// What a clock of the kernel's says.
+/// The time of a kernel clock, in nanoseconds.
 inline std::uint64_t clock_ns(clockid_t clock) noexcept {
   timespec now{};
   ::clock_gettime(clock, &now);
@@ -29,13 +29,13 @@ std::uint64_t ticks_of(Body&& body) {
   return ticks_end() - before;
 }
 
-/// Keeps the processor busy for so long.
+/// Keeps the processor busy for that many ticks.
 inline void compute_for(std::uint64_t ticks) noexcept {
   const std::uint64_t begun = ticks_begin();
   while (ticks_begin() - begun < ticks) relax();
 }
 
-/// How ticks become nanoseconds, measured once per program against CLOCK_MONOTONIC_RAW.
+/// Converts ticks to nanoseconds; measured once per program against CLOCK_MONOTONIC_RAW.
 class TickClock {
  public:
   /// Takes about 20 ms.
@@ -45,7 +45,7 @@ class TickClock {
   [[nodiscard]] std::uint64_t ticks(std::chrono::nanoseconds time) const noexcept {
     return static_cast<std::uint64_t>(static_cast<double>(time.count()) / ns_per_tick_);
   }
-  /// Ticks between ticks_begin() and ticks_end() with nothing in between (median): what timing one call adds to it.
+  /// Median of the ticks between ticks_begin() and ticks_end() with nothing in between: what timing adds to a call.
   [[nodiscard]] std::uint64_t overhead() const noexcept { return overhead_; }
 
  private:
