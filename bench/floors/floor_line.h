@@ -1,5 +1,5 @@
-// What the two floors share: a sequence number that two processes pass to and fro on one cache line, and a parked
-// responder.
+// What the two floors share: a sequence number that two processes pass to and fro on one cache line, and a responder
+// that sleeps between blocks.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@
 
 namespace lrpc::bench {
 
-/// Odd numbers are requests, the next even number answers. kPark asks the responder to go to sleep.
+/// Odd numbers are requests, the next even number is the answer. kPark asks the responder to go to sleep.
 struct FloorLine {
   static constexpr std::uint64_t kPark = ~std::uint64_t{0} - 1;  // even: no request
   alignas(128) std::atomic<std::uint64_t> sequence;
   alignas(128) std::atomic<std::uint32_t> awake;  ///< The responder sleeps on this word while it is 0.
 };
 
-/// A floor whose two sides wait for the line to change by `Wait::once()`, over and over.
+/// A floor whose two sides call `Wait::once()` in a loop until the line changes.
 template <class Wait>
 class LineFloor final : public RoundTrips<LineFloor<Wait>> {
  public:
@@ -44,7 +44,7 @@ class LineFloor final : public RoundTrips<LineFloor<Wait>> {
     next_ += 2;
   }
 
-  /// The responder acknowledges kPark, and is then given the time to enter the futex wait.
+  /// The responder acknowledges kPark and then gets time to enter the futex wait.
   void pause() override {
     line_->sequence.store(FloorLine::kPark, std::memory_order_release);
     while (line_->awake.load(std::memory_order_acquire) != 0) Wait::once();

@@ -1,4 +1,4 @@
-// Floor of the multiprocessor case (LRPC §3.4): nothing but one cache line that moves to the other core and back.
+// The floor on two processors (LRPC §3.4): one cache line that moves to the other core and back, and nothing else.
 #include "floor_line.h"
 #include "floors.h"
 

@@ -1,5 +1,5 @@
-// Floor of the serial case: two traps and two context switches, the paper's "theoretical minimum" (LRPC §2.3), which
-// Linux gives to two processes on one core that take turns by sched_yield(2).
+// The floor on one processor: two traps and two context switches, the paper's "theoretical minimum" (LRPC §2.3). On
+// Linux, two processes on one core that take turns by sched_yield(2) cost just that.
 #include <sched.h>
 
 #include "floor_line.h"

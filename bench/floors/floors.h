@@ -14,11 +14,11 @@ enum class Floor {
 };
 [[nodiscard]] std::string_view name(Floor floor) noexcept;
 
-/// The client's seat during floor blocks. Floors are always pinned, whatever the row's own placement.
-/// Precondition: polling needs cores.has_two().
+/// The seats during floor blocks. Floors are always pinned, whatever the row's own placement. Precondition for polling:
+/// cores.has_two().
 [[nodiscard]] Seats floor_seats(Floor floor, const Cores& cores) noexcept;
 
-/// Starts the responder process, parked. It sleeps on a futex of its own between blocks.
+/// Starts the responder process, parked: it sleeps on a futex of its own between blocks.
 Result<std::unique_ptr<Contender>> make_polling_floor(const Seats& seats);
 Result<std::unique_ptr<Contender>> make_yield_floor(const Seats& seats);
 Result<std::unique_ptr<Contender>> make_floor(Floor floor, const Cores& cores);

@@ -1,4 +1,4 @@
-// What one would write without lrpc: a hand-made round trip over a kernel object, no stubs, no checks, no linkage.
+// Calls without lrpc: hand-made round trips over a kernel object, without stubs, checks or linkage.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace lrpc::bench {
 
-/// How many bytes go each way.
+/// How many bytes each direction carries.
 struct NaiveMessage {
   std::size_t request = 1;
   std::size_t reply = 1;
 };
 
-/// Two futex words in shared memory, each side wakes the other and sleeps. Carries no bytes.
+/// Two futex words in shared memory: each side wakes the other and sleeps. Carries no bytes.
 Result<std::unique_ptr<Contender>> make_naive_futex(const Seats& seats);
 /// Two pipes.
 Result<std::unique_ptr<Contender>> make_naive_pipe(const Seats& seats, NaiveMessage message);

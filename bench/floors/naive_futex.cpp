@@ -10,7 +10,7 @@ struct Words {
   alignas(128) std::atomic<std::uint32_t> reply;
 };
 
-/// Sleeps until the word is no longer `old`; its new value.
+/// Sleeps until the word is no longer `old`; returns its new value.
 std::uint32_t await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) noexcept {
   for (;;) {
     if (const std::uint32_t current = word.load(std::memory_order_acquire); current != old) return current;

@@ -17,7 +17,7 @@ namespace {
 bool write_all(int fd, const std::vector<std::byte>& bytes) noexcept {
   return ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }
-/// Messages are far below PIPE_BUF, so a pipe hands them over whole, too.
+/// Messages are far below PIPE_BUF, so that even a pipe transfers each as a whole.
 bool read_all(int fd, std::vector<std::byte>& bytes) noexcept {
   return ::read(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }

@@ -4,7 +4,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// Keeps the optimiser from knowing that nothing happened.
+/// Keeps the compiler from optimising the call away.
 template <class T>
 void keep(T& value) noexcept {
   asm volatile("" : "+m"(value) : : "memory");

@@ -33,7 +33,7 @@ std::string source_text() {
 }  // namespace
 
 Result<Compiler> Compiler::create() {
-  UniqueFd source(::memfd_create("source", 0));  // the compiler opens it by its number
+  UniqueFd source(::memfd_create("source", 0));  // without CLOEXEC: the compiler opens it by its number
   if (!source) return system_error("memfd_create", errno);
   const std::string text = source_text();
   if (::write(source.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
@@ -42,7 +42,7 @@ Result<Compiler> Compiler::create() {
 }
 
 Status Compiler::compile() const {
-  // To its standard output: a compiler that is killed leaves no temporary file behind.
+  // The output goes to cc's standard output, so that a compiler that is killed leaves no temporary file behind.
   auto ran =
       run_program({"cc", "-x", "c", "-O2", "-S", "-o", "-", fmt::format("/proc/self/fd/{}", source_.get())}, kLimit);
   if (ran || ran.code() == Errc::call_aborted) return ran ? Status{} : Status(ran.error());

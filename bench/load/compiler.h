@@ -1,4 +1,4 @@
-// A compiler as a load: what a build does, one short process after the other.
+// A compiler as a load: like a build, one short process after another.
 #pragma once
 
 #include "lrpc/detail/shim/result.h"
@@ -6,13 +6,13 @@
 
 namespace lrpc::bench {
 
-/// Compiles a small C file that it makes up. Nothing of that is in any directory. Move-only.
+/// Compiles a small generated C file. No file is created in any directory. Move-only.
 class Compiler {
  public:
   /// Errors: system_error.
   static Result<Compiler> create();
-  /// By cc(1), on the processors of the calling thread, which waits: some 25 ms. Errors: not_supported: there is no
-  /// cc(1), or it cannot; call_aborted.
+  /// Runs cc(1) on the calling thread's processors and blocks until it ends: some 25 ms. Errors: not_supported if there
+  /// is no cc(1) or it fails; call_aborted.
   Status compile() const;
 
  private:

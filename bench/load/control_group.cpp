@@ -60,7 +60,7 @@ Status write_to(const std::string& path, const std::string& text) {
 Result<ControlGroup> ControlGroup::create(const std::string& name, double weight) {
   auto hierarchy = find_hierarchy();
   if (!hierarchy) return hierarchy.error();
-  // In version 2 a child has the controller's files only if its parent passes the controller on.
+  // In version 2 a child has the controller's files only if its parent enables the controller for its children.
   if (hierarchy->version_2) (void)write_to(hierarchy->root + "/cgroup.subtree_control", "+cpu");
   const std::string path = fmt::format("{}/{}{}-{}", hierarchy->root, kPrefix, ::getpid(), name);
   if (::mkdir(path.c_str(), 0755) != 0) return cannot("mkdir " + path, errno);
@@ -90,7 +90,8 @@ ControlGroup& ControlGroup::operator=(ControlGroup&& other) noexcept {
 ControlGroup::~ControlGroup() {
   if (path_.empty()) return;
   for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a process that was reaped may not have left yet
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a process that was reaped may not have left the group
+                                                                // yet
   }
 }
 

@@ -1,4 +1,4 @@
-// Control groups for processor time, version 1 or 2: for hogs and callers that do not compete as equals.
+// Control groups for processor time, version 1 or 2, for hogs and callers that are to get unequal shares.
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,14 @@
 
 namespace lrpc::bench {
 
-/// One group under the root of the hierarchy, removed with this object: its processes must have ended (and been reaped)
+/// One group under the root of the hierarchy. The destructor removes it; its processes must have ended and been reaped
 /// by then. Move-only.
 class ControlGroup {
  public:
-  /// `weight` is in units of the ordinary one. Errors: not_permitted, not_supported, system_error, with what is
-  /// missing.
+  /// `weight` is a multiple of the default weight. Errors: not_permitted, not_supported, system_error; the text says
+  /// what is missing.
   static Result<ControlGroup> create(const std::string& name, double weight = 1);
-  /// From now on all its processes together get so many processors' time, in each tenth of a second.
+  /// From now on all its processes together get the time of at most `processors` processors, in each tenth of a second.
   Status limit(double processors) const;
   ControlGroup(ControlGroup&& other) noexcept;
   ControlGroup& operator=(ControlGroup&& other) noexcept;
@@ -24,9 +24,9 @@ class ControlGroup {
   ControlGroup& operator=(const ControlGroup&) = delete;
   ~ControlGroup();
 
-  /// Moves the process with all its threads.
+  /// Moves the process, with all its threads, into the group.
   Status take(pid_t process) const;
-  /// Removes groups that benches which were killed have left behind.
+  /// Removes the groups left behind by benches that were killed.
   static void sweep() noexcept;
 
  private:

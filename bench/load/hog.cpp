@@ -51,7 +51,7 @@ Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) 
       done = add_group(around.client_group_, "client", kClientWeight);
       if (done) done = add_group(around.server_group_, "server", 1);
       break;
-    case Load::fifo_caller: done = try_fifo(); break;  // each caller becomes it for itself
+    case Load::fifo_caller: done = try_fifo(); break;  // each caller sets the policy itself
   }
   if (!done) return done.error();
   return around;

@@ -1,5 +1,5 @@
-// The loads of the scenario matrix: processes that compute all the time, and groups and policies that make callers
-// unequal.
+// The loads of the scenario matrix: processes that compute all the time (hogs), and control groups and scheduling
+// policies that make callers unequal.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace lrpc::bench {
 
-/// A process that computes for ever, of ordinary priority. Made in the bench's own process.
+/// A process of ordinary priority that computes for ever. Started from the bench's own process.
 Result<Child> start_hog(const Seat& seat);
 
-/// What a cell has besides its callers. Must be destroyed after the processes that joined it.
+/// What runs in a cell besides the callers. Must be destroyed after the processes that joined it.
 class Surroundings {
  public:
-  /// Starts the hogs that `cell` asks for. In pinned placements a single hog sits on the client's processor, otherwise
-  /// wherever the scheduler puts it; those "on every core" are pinned, one to each. Errors: what the load needs and
-  /// this user or kernel does not have.
+  /// Starts the hogs that `cell` asks for. A single hog runs on the client's processor in pinned placements, otherwise
+  /// wherever the scheduler puts it; with "every core" one hog is pinned to each. Fails if the load needs something
+  /// that this user or kernel does not have.
   static Result<Surroundings> create(const Cell& cell, const Cores& cores);
 
-  /// Puts a client (a server) where the load wants it: into a group of its own of four times (of just) the ordinary
-  /// weight, or nowhere.
+  /// If the load has unequal weights, moves a client into a group with four times the default weight, and a server into
+  /// a group with the default weight. Otherwise does nothing.
   Status admit_client(pid_t process) const;
   Status admit_server(pid_t process) const;
 
@@ -32,12 +32,13 @@ class Surroundings {
   std::optional<ControlGroup> hog_group_;
   std::optional<ControlGroup> client_group_;
   std::optional<ControlGroup> server_group_;
-  std::vector<Child> hogs_;  // go before their group
+  std::vector<Child> hogs_;  // destroyed before their group
 };
 
-/// Makes the calling thread a real-time one (SCHED_FIFO, lowest priority).
+/// Gives the calling thread the real-time policy SCHED_FIFO, at the lowest priority.
 Status become_fifo() noexcept;
-/// Whether this user may do so: tries it with the calling thread, which must be an ordinary one.
+/// Whether this user may use SCHED_FIFO: sets it for the calling thread, which must have the ordinary policy, and
+/// resets it.
 Status try_fifo() noexcept;
 
 }  // namespace lrpc::bench

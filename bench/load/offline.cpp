@@ -29,7 +29,8 @@ Status turn(int processor, bool on) {
   return {};
 }
 
-/// A cpuset of version 1 that is not the root's forgets a processor that goes offline.
+/// Whether this process is in a version-1 cpuset other than the root: such a cpuset loses a processor for good when
+/// that goes offline.
 bool in_forgetful_cpuset() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -38,11 +39,11 @@ bool in_forgetful_cpuset() {
   return false;
 }
 
-/// A program with a thread that may run on this processor alone.
+/// A program with a thread that may run on this processor only.
 std::optional<std::string> bound_to(int processor) {
   std::error_code ignored;
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
-    std::error_code no_program;  // the kernel's own threads have none
+    std::error_code no_program;  // kernel threads have none
     (void)fs::read_symlink(process.path() / "exe", no_program);
     if (no_program) continue;
     for (const auto& task : fs::directory_iterator(process.path() / "task", ignored)) {
@@ -71,7 +72,7 @@ Result<OfflineProcessor> OfflineProcessor::prepare(int processor) {
   UniqueFd read_end(ends[0]);
   UniqueFd held(ends[1]);
   auto guardian = Child::spawn("bench-guardian", own_seat(), [&] {
-    ::prctl(PR_SET_PDEATHSIG, 0);  // it is to outlive the bench
+    ::prctl(PR_SET_PDEATHSIG, 0);  // the guardian must outlive the bench
     ::setsid();
     held.reset();
     for (char nothing = 0; ::read(read_end.get(), &nothing, 1) < 0 && errno == EINTR;) {

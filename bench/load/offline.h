@@ -1,4 +1,4 @@
-// A processor that the whole machine does without for a while (/sys/devices/system/cpu/cpuN/online).
+// Takes a processor away from the whole machine for a while (/sys/devices/system/cpu/cpuN/online).
 #pragma once
 
 #include "core/child.h"
@@ -7,18 +7,18 @@
 
 namespace lrpc::bench {
 
-/// Takes one processor offline and brings it back. If the bench dies in between, a process that outlives it brings the
-/// processor back. Move-only. Made in the bench's own process.
+/// Takes one processor offline and brings it back. If the bench dies in between, a guardian process that outlives it
+/// brings the processor back. Move-only. Constructed in the bench's own process.
 class OfflineProcessor {
  public:
-  /// Takes nothing yet. Errors: not_permitted, not_supported: this user, or kernel, cannot, or others would lose
-  /// something for good: a program that is bound to just this processor, or the cpuset (version 1) of this process.
+  /// Takes nothing offline yet. Errors: not_permitted, not_supported: this user or kernel cannot do it, or others would
+  /// lose the processor for good: a program bound to it alone, or this process's cpuset (version 1).
   static Result<OfflineProcessor> prepare(int processor);
   OfflineProcessor(OfflineProcessor&& other) noexcept;
   OfflineProcessor& operator=(OfflineProcessor&&) = delete;
   ~OfflineProcessor();
 
-  /// Blocks until the kernel has done so: some 10 ms.
+  /// Takes the processor offline. Blocks until the kernel has done so: some 10 ms.
   Status take();
   Status bring_back();
 
@@ -27,7 +27,7 @@ class OfflineProcessor {
       : processor_(processor), held_(std::move(held)), guardian_(std::move(guardian)) {}
   int processor_;
   bool taken_ = false;
-  UniqueFd held_;  ///< The guardian reads its other end: the bench's death ends that.
+  UniqueFd held_;  ///< The guardian reads the other end of this pipe, and sees its end when the bench dies.
   Child guardian_;
 };
 

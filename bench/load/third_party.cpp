@@ -20,7 +20,7 @@ void compute(std::uint64_t turns) noexcept {
   while (turn < turns) turn = turn + 1;
 }
 
-/// How many turns take kWorkNs: the best of several tries is an undisturbed one.
+/// How many turns take kWorkNs. The quickest of several tries is the least disturbed one.
 std::uint64_t calibrate() noexcept {
   constexpr std::uint64_t kTurns = 100'000;
   std::int64_t best = INT64_MAX;
@@ -73,7 +73,7 @@ bool ThirdParty::note(Desk& desk, std::int64_t due, Work&& work) {
   const std::size_t book = desk.book.load(std::memory_order_acquire);
   const bool done = work();
   const std::int64_t took = now_ns() - due;
-  // A piece that began in one book and ended in another tells nothing about either.
+  // A piece of work during which the book changed belongs to neither book.
   if (book < kBooks && book == desk.book.load(std::memory_order_acquire)) {
     desk.books[book].add(static_cast<std::uint64_t>(took));
   }
@@ -82,7 +82,7 @@ bool ThirdParty::note(Desk& desk, std::int64_t due, Work&& work) {
 
 void ThirdParty::work_periodically(std::uint64_t turns, Desk& desk) noexcept {
   for (std::int64_t due = now_ns() + kPeriodNs;; due += kPeriodNs) {
-    due = std::max(due, now_ns() - kPeriodNs);  // after a long absence it does not make up for lost periods
+    due = std::max(due, now_ns() - kPeriodNs);  // after a long delay it does not catch up on missed periods
     const timespec at{due / 1'000'000'000, due % 1'000'000'000};
     ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
     note(desk, due, [turns] {

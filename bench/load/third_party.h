@@ -1,4 +1,4 @@
-// What our calls cost somebody else: a process that has nothing to do with them, and how long its work takes.
+// What our calls cost others: how long an unrelated process takes for its work.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@
 
 namespace lrpc::bench {
 
-/// A process that does the same piece of work again and again, and notes how long each took. Made in the bench's own
-/// process.
+/// A process that does the same piece of work again and again, and records how long each piece took. Started from the
+/// bench's own process.
 class ThirdParty {
  public:
   static constexpr std::size_t kBooks = 3;
-  /// Wakes every millisecond and computes for 200 µs (what takes that long when nobody disturbs). Noted: from when the
-  /// wake-up was due to the end of the work.
+  /// Wakes every millisecond and computes for 200 µs (if undisturbed). Records the time from when the wake-up was due
+  /// to the end of the work.
   static Result<ThirdParty> start(const Seat& seat);
-  /// A build: compiles a small file by cc(1), one after the other, each in processes of its own. Noted: from the start
-  /// of a compiler to its end, some 25 ms. Compiles once before it returns. Errors: not_supported: that fails here.
+  /// A build: compiles a small file with cc(1) again and again, each time in new processes. Records how long each
+  /// compilation takes, some 25 ms. Compiles once before it returns. Errors: not_supported if that compilation fails.
   static Result<ThirdParty> start_build(const Seat& seat);
 
-  /// From now on the pieces of work count in book `index`; in none with kBooks.
+  /// From now on the pieces of work count in book `index`; with kBooks they count in none.
   void open_book(std::size_t index) noexcept { desk_->book.store(index, std::memory_order_release); }
-  /// Nanoseconds that the pieces took.
+  /// The times of the pieces, in nanoseconds.
   [[nodiscard]] const Histogram& book(std::size_t index) const noexcept { return desk_->books[index]; }
 
  private:
@@ -34,7 +34,7 @@ class ThirdParty {
   };
   explicit ThirdParty(Shared<Desk> desk) noexcept : desk_(std::move(desk)) {}
   static Result<ThirdParty> create();
-  /// Does `work` and notes how long after `due` it was done. The work's own outcome.
+  /// Does `work`, and records how long after `due` it was done. Returns whether the work succeeded.
   template <class Work>
   static bool note(Desk& desk, std::int64_t due, Work&& work);
   [[noreturn]] static void work_periodically(std::uint64_t turns, Desk& desk) noexcept;
