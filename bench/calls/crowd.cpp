@@ -11,7 +11,7 @@
 
 namespace lrpc::bench {
 
-/// The bindings are in the member's process.
+/// The member's process holds the bindings.
 Result<Crowd::Member> Crowd::start_member(const ImportOptions& options) {
   std::vector<::Bench::Client> bindings;
   std::size_t called = 0;

@@ -1,4 +1,4 @@
-// Many bindings of one server that nobody uses: several client processes that hold them.
+// Many idle bindings of one server, held by several client processes.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,22 @@
 
 namespace lrpc::bench {
 
-/// Made in the bench's own process, while it has one thread.
+/// Constructed in the bench's own process, while that has one thread.
 class Crowd {
  public:
   static constexpr std::uint32_t kBindingsPerProcess = 2000;
   /// Starts the processes that `most` bindings need. None binds yet.
   static Result<std::unique_ptr<Crowd>> create(const ImportOptions& options, std::uint32_t most);
 
-  /// Binds until there are `bindings` (at most those of create()); blocks until done.
-  /// If an import fails there are fewer, and why_not() says why.
+  /// Imports until there are `bindings` (at most create()'s `most`); blocks until done. If an import fails there are
+  /// fewer, and why_not() gives the reason.
   Status bind_up_to(std::uint32_t bindings);
   /// Makes one call through each binding that has not made any. Blocks until done.
   Status call_new_ones();
 
   [[nodiscard]] std::uint32_t bindings() const noexcept;
   [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
-  /// Ticks that the imports of the last bind_up_to() took, in all, and how many they were.
+  /// How many ticks the imports of the last bind_up_to() took together; imports() is their number.
   [[nodiscard]] std::uint64_t import_ticks() const noexcept { return import_ticks_; }
   [[nodiscard]] std::uint32_t imports() const noexcept { return imports_; }
   [[nodiscard]] std::vector<pid_t> pids() const;
@@ -33,10 +33,10 @@ class Crowd {
  private:
   struct Desk {
     TurnDesk turns;
-    std::uint32_t target;  ///< Bindings that there are to be.
-    bool call;             ///< Call through those that have not called; do not bind.
+    std::uint32_t target;  ///< The number of bindings to reach.
+    bool call;             ///< Call through the new bindings instead of importing.
     std::uint32_t bound;
-    std::uint64_t import_ticks;  ///< Of this turn.
+    std::uint64_t import_ticks;  ///< Of this turn's imports.
     char why_not[256];           ///< Empty unless an import has failed.
   };
   using Member = TurnTaker<Desk>;
@@ -50,8 +50,8 @@ class Crowd {
   std::uint32_t imports_ = 0;
 };
 
-/// Lets this process, and those it forks from now on, have `wanted` descriptors; if the hard limit cannot be raised, as
-/// many as that allows. How many there may be.
+/// Raises the descriptor limit of this process, and of those it forks later, to `wanted`; if the hard limit cannot be
+/// raised, to the hard limit. Returns the limit that now applies; 0 if it cannot be read.
 std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept;
 
 }  // namespace lrpc::bench

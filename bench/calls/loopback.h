@@ -1,5 +1,5 @@
-// Both halves of a call in one thread (gate `none`): the client's stub, the call word, the check ladder, the server's
-// stub, and no transfer. What is left of a call when nothing has to be crossed.
+// Both halves of a call in one thread (gate `none`): the client's stub, the call word, the check ladder and the
+// server's stub, without a transfer. This is the part of a call that does not depend on crossing.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace lrpc::bench {
 
-/// A private binding of this process to itself. `Client` is a generated client class, `Impl` the procedures, and
-/// `serve` a function that calls the generated serve_over() for them. Pinned in memory; use it on one thread.
+/// A private binding of this process to itself. `Client` is a generated client class, `Impl` implements the procedures,
+/// and `serve` is a function that calls the generated serve_over() for them. Not movable; use it on one thread.
 template <class Client, class Impl>
 class Loopback {
  public:
@@ -54,7 +54,7 @@ class Loopback {
   Impl impl_;
   Server server_;
   std::unique_ptr<Client> client_;
-  std::optional<testing_lrpc::InlineServer> inline_;  // goes first
+  std::optional<testing_lrpc::InlineServer> inline_;  // destroyed first
 };
 
 }  // namespace lrpc::bench

@@ -22,16 +22,17 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
     return {};
   }
 
-  /// The trap gate's client seals itself, as late as it can: the benchmark library looks around before the first block.
+  /// The trap gate's client seals itself as late as possible, because the benchmark library reads files before the
+  /// first block.
   void resume() override {
     if (gate_ != shim::Gate::trap || lrpc::detail::StubAccess::object(client_->binding()).sealed()) return;
     const Status sealed = seal(client_->binding(), {.allow = {"sched_setaffinity", "getrusage", "clock_gettime"}});
     if (!sealed) seal_failure_ = sealed.error();
   }
 
-  /// The server's poller goes on for a while after the last call: the floor must have the core for itself.
+  /// The server's poller runs for a while after the last call; the floor must have the core to itself.
   void pause() override {
-    if (gate_ == shim::Gate::trap) return;  // nobody polls
+    if (gate_ == shim::Gate::trap) return;  // this gate has no poller
     wait_until_idle(domains_->server_pid(), std::chrono::microseconds(150), std::chrono::milliseconds(50));
   }
 

@@ -1,4 +1,4 @@
-// Our own rows: a nameserver, a server and a client, three processes, and calls through generated stubs.
+// The rows of lrpc: a nameserver, a server and a client, each a process of its own, and calls through generated stubs.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace lrpc::bench {
 
 class LrpcDomains;
 
-/// The four tests of the paper's Table IV, and BigIn with the one copy less that `uninterpreted` allows.
+/// The four tests of the paper's Table IV, and BigIn with an `uninterpreted` argument, which saves one copy.
 enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
 inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
                                           LrpcTest::big_in_uninterpreted, LrpcTest::big_in_out};
 [[nodiscard]] std::string_view name(LrpcTest test) noexcept;
 
-/// What went wrong in calls.
+/// Keeps the error of the last call that failed.
 class CallFailures {
  public:
   template <class Outcome>
@@ -41,10 +41,10 @@ class CallFailures {
 /// The gates that this build of the libraries offers between two domains.
 [[nodiscard]] std::span<const shim::Gate> lrpc_gates() noexcept;
 
-/// Starts nameserver and server; the client binds in Contender::connect().
+/// Starts a nameserver and a server. The client binds in Contender::connect().
 Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test);
 
-/// The same for a server that is there already, and that other clients may call, too.
+/// The same for a server that already runs, and that other clients may call as well.
 Result<std::unique_ptr<Contender>> make_lrpc_call(std::shared_ptr<LrpcDomains> domains, shim::Gate gate, LrpcTest test);
 
 }  // namespace lrpc::bench

@@ -25,7 +25,7 @@ int run_nameserver(const nameserver::NameserverOptions& options, TurnDesk& desk)
   return nameserver && (*nameserver)->run() ? 0 : 1;
 }
 
-/// Its first turn is the last.
+/// Serves for ever; its later turns do nothing.
 int run_server(const std::string& nameserver, ServerOptions options, TurnDesk& desk) {
   Procedures procedures;
   AsyncProcedures async;
@@ -36,7 +36,7 @@ int run_server(const std::string& nameserver, ServerOptions options, TurnDesk& d
   return desk.serve(exported ? Status() : exported.error(), [] { return Status(); });
 }
 
-/// A process that runs `body`; returns once that has ended its first turn.
+/// Starts a process that runs `body`; returns once that has ended its first turn.
 Result<Child> start_domain(std::string_view name, std::string_view who, const Seat& seat,
                            const std::function<int(TurnDesk&)>& body) {
   auto desk = Shared<TurnDesk>::create();
@@ -63,7 +63,7 @@ Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start(nameserver::
   return self;
 }
 
-PrivateNameserver::~PrivateNameserver() { process_.kill(); }  // before its directory goes
+PrivateNameserver::~PrivateNameserver() { process_.kill(); }  // before the directory is removed
 
 Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options) {
   return start_domain("bench-server", "the server", seat,

@@ -1,4 +1,4 @@
-// The two other domains of our own rows: a private nameserver and a server, each a process of its own.
+// The two other domains of the rows of lrpc: a private nameserver and a server, each a process of its own.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace lrpc::bench {
 
-/// A nameserver on a private socket in a directory of its own, both gone with this object.
+/// A nameserver on a private socket in a temporary directory. The destructor ends it and removes the directory.
 class PrivateNameserver {
  public:
-  /// With `options`, but for the socket's path. A socket that others may use lies where they find it.
+  /// With `options`, except for the socket's path. If options.mode is set, other users can reach the socket.
   static Result<std::unique_ptr<PrivateNameserver>> start(nameserver::NameserverOptions options = {});
   PrivateNameserver(const PrivateNameserver&) = delete;
   PrivateNameserver& operator=(const PrivateNameserver&) = delete;
@@ -32,19 +32,19 @@ class PrivateNameserver {
   Child process_;
 };
 
-/// A process that exports bench.lrpc, as LrpcDomains::kExportedName and kAsyncName, at a nameserver that is there.
-/// `options`: all but the nameserver. Returns once the names can be imported.
+/// Starts a process that exports bench.lrpc as kExportedName, and async.lrpc as kAsyncName (LrpcDomains), at a running
+/// nameserver. `options` apply, except for the nameserver. Returns once the names can be imported.
 Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options = {});
 
-/// The nameserver, and a server that exports bench.lrpc through it as kExportedName.
+/// A nameserver, and a bench server (start_bench_server()) that exports at it.
 class LrpcDomains {
  public:
   static constexpr const char* kExportedName = "bench";
   static constexpr const char* kAsyncName = "bench-async";
-  /// Returns once the name can be imported. The server has `options`, but for its nameserver.
+  /// Returns once the names can be imported. `options` are the server's, except for the nameserver.
   static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {},
                                                     nameserver::NameserverOptions nameserver = {});
-  /// What a client is to import kExportedName with.
+  /// The options with which a client imports kExportedName.
   [[nodiscard]] ImportOptions import_options(Gate gate) const;
   [[nodiscard]] pid_t server_pid() const noexcept { return server_.pid(); }
   [[nodiscard]] pid_t nameserver_pid() const noexcept { return nameserver_->pid(); }

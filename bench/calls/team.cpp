@@ -67,7 +67,7 @@ Result<TurnTaker<Team::Desk>> Team::start_client(Contender& contender, const Sea
   const Pause pause(cell.pace, clock);
   const auto connect = [&] {
     Status ready = contender.connect();
-    if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // this thread only, not the library's
+    if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // for this thread only, not for the library's
     return ready;
   };
   return TurnTaker<Desk>::start("bench-client", seat, connect, [&](Desk& desk) {
@@ -107,7 +107,7 @@ Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, 
 Status Team::run(const Slice& slice) {
   for (Client& client : clients_) client.process->slice = slice;
   for (Client& client : clients_) client.process->turns.begin();
-  // The first warm-up may end early, by its number of calls: there, look from the start.
+  // The first warm-up (Book::none) may end early, after most_untimed calls: there, poll from the start.
   return await(slice.book == Book::none ? slice.timed : slice.untimed + slice.timed);
 }
 

@@ -1,5 +1,5 @@
-// One strategy's processes in a cell of the scenario matrix: a server, and one or two clients that call it whenever it
-// is their turn and sleep otherwise.
+// One strategy's processes in a cell of the scenario matrix: a server, and one or two clients that call it when it is
+// their turn, and otherwise sleep.
 #pragma once
 
 #include <array>
@@ -20,40 +20,40 @@ namespace lrpc::bench {
 
 class LrpcDomains;
 
-/// How a call is made: a gate of ours, or by plain futexes, without any of our libraries.
+/// How a call is made: through a gate of lrpc, or by plain futexes, without lrpc.
 enum class Strategy { exchange, handoff, sleep, adaptive, plain_futex };
 [[nodiscard]] std::string_view name(Strategy strategy) noexcept;
 
-/// Where a slice's calls are counted. The rounds that choose the best fixed strategy are not those that judge.
+/// Where the calls of a slice are counted. The best fixed strategy is chosen by other rounds than those that judge.
 enum class Book : std::uint32_t { choosing = 0, judging = 1, none };
 
 /// What a team is asked to do in its turn.
 struct Slice {
-  std::chrono::nanoseconds untimed{};  ///< Calls for this long first, not counted.
-  std::chrono::nanoseconds timed{};    ///< Then each call is timed and counted; at least one.
+  std::chrono::nanoseconds untimed{};  ///< How long to call first, uncounted.
+  std::chrono::nanoseconds timed{};    ///< How long to time and count each call then; at least one call.
   std::uint64_t most_untimed = ~std::uint64_t{0};
   Book book = Book::none;
 };
 
-/// Which part of a team a process is.
+/// One process of a team, and its role.
 struct TeamProcess {
   std::string_view what;
   pid_t pid;
 };
 
-/// Made in the bench's own process, while it has one thread.
+/// Constructed in the bench's own process, while that has one thread.
 class Team {
  public:
-  /// Starts server and clients, and binds. Returns once all sleep. `around` must outlive the team.
+  /// Starts the server and the clients, and binds. Returns once all have connected. `around` must outlive the team.
   static Result<std::unique_ptr<Team>> create(Strategy strategy, const Cell& cell, const Cores& cores,
                                               const Surroundings& around, const TickClock& clock);
 
-  /// Lets the clients call, all at the same time, and waits until they have done so and the server has parked.
+  /// Lets all clients call at the same time, and waits until they are done and the server has parked.
   Status run(const Slice& slice);
   [[nodiscard]] Strategy strategy() const noexcept { return strategy_; }
-  /// The calls of all clients so far, in ticks.
+  /// The times of all clients' calls so far, in ticks.
   [[nodiscard]] Histogram counted(Book book) const;
-  /// Nameserver, server (not those of plain futexes) and clients.
+  /// Nameserver and server (none for plain futexes), and the clients.
   [[nodiscard]] std::vector<TeamProcess> processes() const;
 
  private:
@@ -64,7 +64,7 @@ class Team {
   };
   struct Client {
     std::unique_ptr<Contender> contender;
-    TurnTaker<Desk> process;  // goes before its server, so that it does not see its peer die
+    TurnTaker<Desk> process;  // destroyed before its server, so that it does not see its peer die
   };
   explicit Team(Strategy strategy) : strategy_(strategy) {}
   static Result<TurnTaker<Desk>> start_client(Contender& contender, const Seat& seat, const Cell& cell,
@@ -72,8 +72,8 @@ class Team {
   Status await(std::chrono::nanoseconds at_least);
 
   Strategy strategy_;
-  std::shared_ptr<LrpcDomains> domains_;  ///< None for plain futexes.
-  std::vector<Client> clients_;           // go before the server
+  std::shared_ptr<LrpcDomains> domains_;  ///< Null for plain futexes.
+  std::vector<Client> clients_;           // destroyed before the server
 };
 
 }  // namespace lrpc::bench
