@@ -1,4 +1,4 @@
-// Where the times of single calls go when there are too many to keep: a histogram of fixed size, and their exact sum.
+// The times of single calls when they are too many to keep: a histogram of fixed size, and their exact sum.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace lrpc::bench {
 
-/// Counts values (ticks) in buckets that are at most 1/128 of the value wide, so a quantile is off by 0.4 % at most;
-/// the sum, and so the mean, is exact. Plain memory that is valid when zeroed: it may lie in Shared.
+/// Counts values (ticks) in buckets whose width is at most 1/128 of the value, so that a quantile is off by at most 0.4
+/// %. The sum, and so the mean, is exact. Valid when zeroed, so it may lie in Shared.
 class Histogram {
  public:
   void add(std::uint64_t value) noexcept {
@@ -29,9 +29,9 @@ class Histogram {
   [[nodiscard]] double quantile(double q) const noexcept;
 
  private:
-  static constexpr unsigned kBits = 7;  ///< Values below 2^(kBits + 1) have a bucket each.
+  static constexpr unsigned kBits = 7;  ///< Each value below 2^(kBits + 1) has its own bucket.
   static constexpr std::size_t kPerOctave = std::size_t{1} << kBits;
-  static constexpr unsigned kOctaves = 40;  ///< The last bucket takes what is larger: hours.
+  static constexpr unsigned kOctaves = 40;  ///< The last bucket also takes all larger values (hours).
 
   static std::size_t bucket(std::uint64_t value) noexcept {
     const unsigned width = static_cast<unsigned>(std::bit_width(value));

@@ -9,10 +9,10 @@
 
 namespace lrpc::bench {
 
-/// `row` as one line, without the newline. A figure that does not exist is null.
+/// `row` as one line, without the newline. A missing figure is null.
 [[nodiscard]] std::string to_json(const Row& row);
 
-/// Writes rows to a file as they are measured. Default-constructed it writes nowhere.
+/// Writes rows to a file as they are measured. A default-constructed object writes nothing.
 class JsonLines {
  public:
   JsonLines() = default;

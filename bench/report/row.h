@@ -8,32 +8,32 @@
 
 namespace lrpc::bench {
 
-/// What the paper printed for the same thing, if it did. Microseconds on a C-VAX Firefly.
+/// The paper's figure for the same thing, if it prints one, in microseconds on a C-VAX Firefly.
 struct PaperFigure {
   std::optional<double> us;
   std::optional<double> ratio;  ///< To the paper's own minimum.
 };
 
-/// What was measured. Where a thing was measured once, median, p99, min and max are that one number.
+/// The figures of a row. If something was measured once, median, p99, min and max are that one number.
 struct Figures {
   double median = 0;
   double p99 = 0;
   double min = 0;
   double max = 0;
   std::uint64_t calls = 0;                ///< Timed calls (or events) behind the figures.
-  std::optional<double> floor = {};       ///< Median of the floor, in the row's unit, out of the same run.
+  std::optional<double> floor = {};       ///< Median of the floor in the same run, in the row's unit.
   std::optional<double> ratio = {};       ///< Median of the paired ratios to the floor.
   std::optional<double> over_floor = {};  ///< Median of the paired differences to the floor. Not in the JSON.
 
-  std::optional<double> mean = {};  ///< Of all calls; where rare calls take very long it tells what the median hides.
+  std::optional<double> mean = {};  ///< Of all calls: shows rare, very long calls, which the median hides.
 
-  /// For what is counted, not sampled.
+  /// For a quantity that is counted, not sampled.
   static Figures exactly(double value, std::uint64_t of_calls) { return {value, value, value, value, of_calls}; }
 };
 
 struct Row {
   std::string_view bench;            ///< The command: table3, table4, ...
-  std::string_view system = "lrpc";  ///< Or what it is compared with.
+  std::string_view system = "lrpc";  ///< Or what lrpc is compared with.
   std::string_view gate = "none";    ///< exchange, handoff, trap, adaptive, none.
   std::string_view placement = {};   ///< one-core, two-cores, unpinned.
   std::string test;

@@ -1,4 +1,4 @@
-// What a row is boiled down from: quantiles of samples, and the paired ratios of call blocks to their floor blocks.
+// Condenses the samples of a row: quantiles, and the paired ratios of call blocks to their floor blocks.
 #pragma once
 
 #include <span>
@@ -8,17 +8,17 @@
 
 namespace lrpc::bench {
 
-/// The q-quantile by nearest rank: the smallest sample that at least q of all samples do not exceed. 0 ≤ q ≤ 1.
-/// NaN if there are no samples.
+/// The q-quantile by nearest rank: the smallest sample such that at least the share q of all samples is not larger. 0 ≤
+/// q ≤ 1. NaN if there are no samples.
 [[nodiscard]] double quantile(std::span<const double> samples, double q);
 /// The middle sample, or the mean of the two middle ones. NaN if there are no samples.
 [[nodiscard]] double median(std::span<const double> samples);
 
-/// Of samples in a row's unit, each of which counts as a call.
+/// The figures of samples in a row's unit; each sample counts as one call.
 [[nodiscard]] Figures figures_of(std::span<const double> samples);
 
-/// Call block i ran between floor blocks i and i + 1: its ratio is to the mean of the two.
-/// Precondition: floor.size() == call.size() + 1.
+/// Call block i ran between floor blocks i and i + 1; its ratio is to their mean. Precondition: floor.size() ==
+/// call.size() + 1.
 [[nodiscard]] std::vector<double> paired_ratios(std::span<const double> floor, std::span<const double> call);
 
 /// The same as differences, call minus floor.

@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kStripsLeft = 260;
 constexpr int kStripsTop = 40;
-constexpr int kSquare = 12;  ///< Pixels.
+constexpr int kSquare = 12;  ///< Width of a window, in pixels.
 constexpr int kStrip = 10;
 
-/// From 120 (green) by 60 (yellow) to 0 (red).
+/// Hue in degrees: 120 is green, 60 yellow, 0 red.
 int hue(double time, double good) {
   return static_cast<int>(120 - 60 * std::clamp(std::log10(std::max(time, 1.0) / good), 0.0, 2.0));
 }

@@ -1,4 +1,4 @@
-// Runs as strips of colour, so that bad stretches can be seen: time from left to right, a strip a run.
+// Draws runs as strips of colour, one strip a run, time from left to right, so that slow stretches are easy to see.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 namespace lrpc::bench {
 
 struct Strip {
-  std::string label;          ///< Empty: as the one above.
-  std::vector<double> times;  ///< Nanoseconds, one a window; NaN: nothing to show.
+  std::string label;          ///< Empty: the same as the one above.
+  std::vector<double> times;  ///< Nanoseconds, one a window; a NaN window stays empty.
 };
 
-/// As an SVG file; green where a time is `good`, through yellow (ten times that) to red (a hundred times).
+/// Returns an SVG file. A time is green up to `good`, yellow at ten times that, red from a hundred times.
 [[nodiscard]] std::string strips_svg(const std::string& title, const std::vector<Strip>& strips, double good);
 
 }  // namespace lrpc::bench

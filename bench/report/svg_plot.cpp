@@ -19,13 +19,13 @@ constexpr double kLeft = 80;
 constexpr double kRight = 20;
 constexpr double kTop = 40;
 constexpr double kBottom = 60;
-/// The legend, below everything else.
+/// The legend is below everything else.
 constexpr std::size_t kLegendColumns = 3;
 constexpr double kLegendColumn = 270;
 constexpr double kLegendRow = 18;
 constexpr std::array<std::string_view, 6> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#555555"};
 
-/// One axis: from values to places on the page.
+/// One axis: maps values to positions on the page.
 class Scale {
  public:
   Scale(bool logarithmic, double from, double to) : logarithmic_(logarithmic), from_(from), to_(to) {}
@@ -35,7 +35,7 @@ class Scale {
     high_ = std::max(high_, value);
   }
   [[nodiscard]] bool shows(double value) const noexcept { return std::isfinite(value) && (!logarithmic_ || value > 0); }
-  /// So that there is something between the ends, and the ends are round.
+  /// Widens the range so that it is not empty; a logarithmic one then ends at powers of ten.
   void round() noexcept {
     if (low_ > high_) low_ = 1, high_ = 2;
     if (logarithmic_) {

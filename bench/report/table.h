@@ -27,19 +27,19 @@ class Table {
   std::vector<Column> columns_;
 };
 
-/// 0.00, 12.3, 4567: three significant places where they mean something, "-" for nothing.
+/// 0.00, 12.3, 4567: about three significant digits; "-" if there is no value.
 [[nodiscard]] std::string number(std::optional<double> value);
 [[nodiscard]] std::string ratio(std::optional<double> value);
 
-/// The columns every table of timed rows has, and their cells.
+/// The columns of every table of timed rows, and a row's cells.
 [[nodiscard]] std::vector<Column> row_columns();
 [[nodiscard]] std::vector<std::string> row_cells(const Row& row);
 
-/// A title with a line under it.
-/// The title, a note, and an empty line: what stands above a bench's first table.
+/// Prints what stands above a bench's first table: the title, a note, and an empty line.
 void print_intro(std::string_view title, std::string_view note);
+/// Prints a title with a line under it.
 void print_title(std::string_view title);
-/// A paragraph, wrapped at 110 characters, indented by two.
+/// Prints a paragraph, wrapped at 110 characters, indented by two.
 void print_note(std::string_view text);
 
 }  // namespace lrpc::bench
