@@ -1,5 +1,5 @@
-// Throughput of calls that are started now and finished later, against how many are in flight; beside it, in turn with
-// it in the same run, the synchronous call.
+// Throughput of calls that are started now and finished later, against the number of calls in flight. Synchronous calls
+// alternate with them in the same run.
 #include <fmt/format.h>
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kInFlight[] = {1, 2, 4, 8, 16, 32};
 
-/// Null calls, `in_flight` at a time: the oldest is finished, then another is started. 0: the synchronous call.
+/// Null calls, `in_flight` at a time: finishes the oldest, then starts another. 0: synchronous calls.
 class AsyncCall final : public Contender {
  public:
   AsyncCall(std::unique_ptr<LrpcDomains> domains, shim::Gate gate, int in_flight)
@@ -59,7 +59,7 @@ class AsyncCall final : public Contender {
   shim::Gate gate_;
   std::size_t in_flight_;
   std::optional<::AsyncBench::Client> client_;
-  std::vector<Pending<::AsyncBench::Null_outcome>> pending_;  // goes first
+  std::vector<Pending<::AsyncBench::Null_outcome>> pending_;  // destroyed first
   CallFailures failures_;
 };
 

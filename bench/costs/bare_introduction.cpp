@@ -28,7 +28,7 @@ bool say(int socket, std::span<const int> fds = {}) noexcept {
 
 void* map_region(int fd) noexcept { return ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0); }
 
-/// One client after the other. Returns when something fails: the client then sees the end.
+/// Serves one client after another. Returns when something fails: the client then sees the end of the connection.
 int be_introducer(int listener, int server) {
   for (;;) {
     const UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
@@ -63,7 +63,7 @@ Result<std::unique_ptr<BareIntroduction>> BareIntroduction::start(const Seat& se
   auto& address = reinterpret_cast<sockaddr&>(bare->address_);
   address.sa_family = AF_UNIX;
   bare->address_size_ = sizeof bare->address_;
-  // An address of the family alone: the kernel chooses an abstract one (unix(7)).
+  // Binds an address that has only the family: the kernel chooses an abstract address (unix(7)).
   if (!listener || ::bind(listener.get(), &address, sizeof address.sa_family) != 0 ||
       ::getsockname(listener.get(), &address, &bare->address_size_) != 0 || ::listen(listener.get(), 8) != 0) {
     return system_error("a socket for the bare introduction", errno);

@@ -1,5 +1,5 @@
-// The floor of a bind: a process is introduced to a second by a third with the fewest system calls that do it, and none
-// of the checks, limits and accounts that a nameserver and two domains that distrust each other need.
+// The floor of a bind: a third process introduces a client to a server with as few system calls as possible, without
+// the checks, limits and accounts that a nameserver and two domains that distrust each other need.
 #pragma once
 
 #include <sys/un.h>
@@ -17,7 +17,7 @@ class BareIntroduction {
   /// Starts the introducer and the server, each a process at `seat`.
   static Result<std::unique_ptr<BareIntroduction>> start(const Seat& seat);
 
-  /// What the client has then: the region, mapped, and its end of the bell.
+  /// What the client then has: the mapped region and its end of the bell.
   class Introduced {
    public:
     Introduced(void* region, UniqueFd bell) noexcept : region_(region), bell_(std::move(bell)) {}
@@ -29,7 +29,7 @@ class BareIntroduction {
     void* region_;
     UniqueFd bell_;
   };
-  /// Connects, asks, and waits for the answer, which comes when the server has mapped the region.
+  /// Connects, asks, and waits for the answer, which the introducer sends once the server has mapped the region.
   [[nodiscard]] Result<std::unique_ptr<Introduced>> introduce() const;
 
  private:

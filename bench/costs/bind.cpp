@@ -1,4 +1,5 @@
-// The cost of a bind, of the first call through it (which associates an E-stack) and of the second.
+// The cost of a bind, of the first call through it (which needs an E-stack: an idle one, or a new association), and of
+// the second.
 #include <fmt/format.h>
 
 #include <chrono>

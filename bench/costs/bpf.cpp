@@ -15,7 +15,8 @@ namespace {
 
 using shim::ProcessorWatch;
 
-/// Blocks of round trips without and with the program, alternately: a machine that drifts does so in both.
+/// Blocks of round trips alternate between without and with the program, so that a drift of the machine affects both
+/// alike.
 constexpr int kRounds = 20;
 constexpr std::chrono::milliseconds kBlock{50};
 constexpr std::uint64_t kTripsPerLook = 1'000;
@@ -50,7 +51,7 @@ Status measure_rounds(Contender& floor, const TickClock& clock, int rounds, Samp
     auto watch = ProcessorWatch::attach();
     if (!watch) return watch.error();
     samples.with[i] = block(floor, clock);
-    // The kernel's own count is taken apart: taking it costs time, too.
+    // The kernel's own count is taken in a separate block, because counting costs time, too.
     auto counting = ProcessorWatch::count_cost();
     if (!counting) continue;
     const auto before = (*watch)->cost();

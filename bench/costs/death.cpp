@@ -1,4 +1,4 @@
-// How soon call_failed reaches a caller, or on_unbound a server, after the kernel's report of the other one's death.
+// How long after the kernel's report of a death the other side's call returns call_failed, or its on_unbound is called.
 #include <fmt/format.h>
 
 #include <optional>
@@ -18,15 +18,15 @@ namespace {
 constexpr int kDeaths = 300;
 constexpr int kQuickDeaths = 25;
 
-/// The floor, what callers hear at each gate, each way of dying, and servers that hear of their clients.
+/// The floor; callers at each gate; each way of dying; servers whose clients die.
 std::vector<Act> acts() {
   using shim::Gate;
   std::vector<Act> all{{Gate::none, Hears::poll, Way::kill}};
   for (const Gate gate : {Gate::exchange, Gate::handoff, Gate::adaptive, Gate::trap}) {
     all.push_back({gate, Hears::call, Way::kill});
-    if (gate != Gate::trap) all.push_back({gate, Hears::started_call, Way::kill});  // a sealed domain starts none
+    if (gate != Gate::trap) all.push_back({gate, Hears::started_call, Way::kill});  // a sealed domain starts no calls
     all.push_back({gate, Hears::next_call, Way::kill});
-    // A sealed caller hears by the listener's end, which the holder of the sockets holds, too.
+    // A sealed caller notices the end of the trap's listener; the process that holds the sockets keeps that open, too.
     if (gate != Gate::trap) all.push_back({gate, Hears::call, Way::kill_held});
   }
   all.push_back({Gate::adaptive, Hears::call, Way::exit});
@@ -93,7 +93,7 @@ void death(Session& session) {
             .placement = name(Placement::unpinned),
             .test = fmt::format("{}, {}", name(act.hears), name(act.way))};
     if (!is_floor && !session.filter().wants(row.gate, row.placement, row.test)) continue;
-    const int deaths = act.hears == Hears::last_binding ? full / 4 : full;  // most of it is binding
+    const int deaths = act.hears == Hears::last_binding ? full / 4 : full;  // these spend most of their time binding
     const auto sampled = sample((*nameserver)->socket(), seats, act, deaths);
     if (!sampled && act.gate == shim::Gate::trap && sampled.code() == Errc::not_supported) {
       print_note(fmt::format("skipped: {} ({}): {}", row.test, row.gate, sampled.error().message()));

@@ -31,26 +31,26 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience{10'000};
 constexpr int kWarmUpCalls = 50;
-constexpr milliseconds kQuiet{2};  ///< Between the last that happens before the death and the death.
+constexpr milliseconds kQuiet{2};  ///< Between the last preparation and the death.
 
-/// CLOCK_MONOTONIC is one clock for the machine: the two and the bench may compare theirs.
+/// CLOCK_MONOTONIC is one clock for the whole machine, so the readings of different processes can be compared.
 std::int64_t now() noexcept { return static_cast<std::int64_t>(clock_ns(CLOCK_MONOTONIC)); }
 
-/// What the bench and the two share.
+/// What the bench and the two domains share.
 struct Scene {
   std::atomic<bool> server_ready;
   std::atomic<bool> client_ready;
-  std::atomic<bool> held;           ///< A call is in the server's hands.
-  std::atomic<pid_t> holder;        ///< Of the dead one's sockets.
-  std::atomic<int> bindings_told;   ///< Of their revocation.
-  std::atomic<std::int64_t> since;  ///< When the hearing process saw the report itself, if that counts.
+  std::atomic<bool> held;           ///< The server is executing the call.
+  std::atomic<pid_t> holder;        ///< The process that holds the dead domain's sockets.
+  std::atomic<int> bindings_told;   ///< How many bindings know that they are revoked.
+  std::atomic<std::int64_t> since;  ///< When the surviving process saw the report itself, if it measures from there.
   std::atomic<std::int64_t> heard;
   SharedError failure;
 };
 
 bool client_dies(Hears hears) noexcept { return hears == Hears::unbound || hears == Hears::unbound_calls; }
 
-/// What a domain that is to end waits for, in its main thread. The other threads must not have it.
+/// The signals on which a domain ends itself; its main thread waits for them, so the other threads must block them.
 sigset_t cues() noexcept {
   sigset_t set;
   sigemptyset(&set);
@@ -59,7 +59,8 @@ sigset_t cues() noexcept {
   return set;
 }
 
-/// A child of the bench, not of this process, with all the descriptors of this one, which nothing has told of it.
+/// Makes a child of the bench, not of this process, that holds all descriptors of this process. A bare clone(2) runs no
+/// fork handler, so nothing in this process notices.
 pid_t leave_a_holder_behind() noexcept {
   const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   if (pid != 0) return static_cast<pid_t>(pid);
@@ -67,7 +68,7 @@ pid_t leave_a_holder_behind() noexcept {
   for (;;) ::pause();
 }
 
-/// Waits for a cue and ends the process as it is meant. Returns never, but for SIGKILL waits for ever.
+/// Waits for a cue and ends the process in the given way. Never returns; in order to die by SIGKILL, it just waits.
 [[noreturn]] void wait_for_the_end(Scene& scene, Way way) noexcept {
   const sigset_t set = cues();
   int cue = 0;
@@ -117,7 +118,7 @@ Status be_server(const std::string& nameserver, const std::string& name, const A
   wait_for_the_end(scene, act.way);
 }
 
-/// The client's part once it is bound. What it hears last is what counts.
+/// The client's part once it is bound. The call that the death meets must end with call_failed.
 template <class Import>
 Status play_client(::DeathBench::Client& client, const Act& act, int server, Scene& scene, Import&& import) {
   for (int i = 0; i < kWarmUpCalls; ++i) {
@@ -143,11 +144,11 @@ Status play_client(::DeathBench::Client& client, const Act& act, int server, Sce
       }
       scene.since.store(now(), std::memory_order_relaxed);
       end = client.Null().code();
-      if (end == Errc::binding_revoked) end = Errc::call_failed;  // whoever was first
+      if (end == Errc::binding_revoked) end = Errc::call_failed;  // the watcher was faster than the call
       break;
     }
     case Hears::last_binding: {
-      std::vector<::DeathBench::Client> others;  // revoked with `client`, one by one, by the one watcher
+      std::vector<::DeathBench::Client> others;  // the one watcher thread revokes them and `client`, one after another
       const auto told = [&scene] {
         if (++scene.bindings_told == kManyBindings) scene.heard.store(now(), std::memory_order_release);
       };
@@ -194,14 +195,14 @@ Status be_client(const ImportOptions& options, const std::string& name, const Ac
   return play_client(*client, act, pidfd->get(), scene, import);
 }
 
-/// One of the two is through with its part. The exit status of its process.
+/// Records the outcome of a domain's part. Returns the exit status of its process.
 int end_of(std::string_view who, const Status& played, Scene& scene) {
   if (played) return 0;
   scene.failure.set({played.code(), fmt::format("{}: {}", who, played.error().message())});
   return 1;
 }
 
-/// Waits, in the bench, for something that one of the two says.
+/// Called by the bench: waits until `said()` is true, at most kPatience.
 template <class Said>
 Status await(const Scene& scene, Said&& said, std::string_view what) {
   const auto start = std::chrono::steady_clock::now();
@@ -216,7 +217,7 @@ Status await(const Scene& scene, Said&& said, std::string_view what) {
   return {};
 }
 
-/// The holder, which lives on, goes with this.
+/// Kills and reaps the process that holds the sockets.
 struct Holder {
   pid_t pid = 0;
   ~Holder() {
@@ -282,7 +283,7 @@ std::string_view name(Way way) noexcept {
 
 Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, const Act& act) {
   static int performances = 0;
-  const std::string name = fmt::format("death-{}", ++performances);  // the last one's may still be taken down
+  const std::string name = fmt::format("death-{}", ++performances);  // the previous name may still be registered
   auto shared = Shared<Scene>::create();
   if (!shared) return shared.error();
   Scene& scene = **shared;
@@ -309,7 +310,7 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
 
   auto heard = end(scene, act, client_dies(act.hears) ? client->pid() : server->pid());
   if (!heard || client_dies(act.hears)) return heard;
-  // It has heard: was it what it should hear?
+  // The client knows. Did it learn of the death in the expected way?
   if (auto ended = client->wait(kPatience); !ended) return Error{ended.code(), "the client " + ended.error().message()};
   if (Status ok = scene.failure.status(); !ok) return ok.error();
   return heard;

@@ -1,4 +1,5 @@
-// One death: two domains that are bound to each other, the end of one, and when the other one heard of it.
+// One death: two domains that are bound to each other, the death of one, and the moment when the other one learnt of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +12,25 @@
 
 namespace lrpc::bench {
 
-/// Who is to hear, and what it is doing. The first is the floor, and dies the server; in the last two the client dies.
+/// Who is to learn of the death, and what it does meanwhile. `poll` is the floor. In the last two the client dies, in
+/// the others the server.
 enum class Hears {
   poll,           ///< A process that polls a pidfd, and nothing else.
   call,           ///< A caller whose call the server holds.
-  started_call,   ///< The same for a call that was started, in finish().
-  next_call,      ///< A caller that saw the death itself and calls at once.
-  last_binding,   ///< The last of kManyBindings of one process to hear of it, by `when_revoked`.
+  started_call,   ///< The same for a started call, in finish().
+  next_call,      ///< A caller that sees the death itself (by a pidfd) and then makes a call at once.
+  last_binding,   ///< The last of one process's kManyBindings bindings whose `when_revoked` is called.
   unbound,        ///< The server of an idle client, by `on_unbound`.
-  unbound_calls,  ///< The same for a client whose call it holds.
+  unbound_calls,  ///< The same, while the server holds a call of the client.
 };
 inline constexpr int kManyBindings = 256;
-/// How the one dies.
+/// How the domain dies.
 enum class Way {
   kill,       ///< SIGKILL.
-  exit,       ///< exit_group(2), without taking anything down.
+  exit,       ///< exit_group(2), without any clean-up.
   crash,      ///< SIGSEGV, without a core dump.
-  kill_held,  ///< SIGKILL, and a child of a bare clone(2) keeps its sockets open: only its pidfd tells.
+  kill_held,  ///< SIGKILL, while a child made by a bare clone(2) keeps its sockets open: only the pidfd shows the
+              ///< death.
 };
 [[nodiscard]] std::string_view name(Hears hears) noexcept;
 [[nodiscard]] std::string_view name(Way way) noexcept;
@@ -38,14 +41,15 @@ struct Act {
   Way way = Way::kill;
 };
 
-/// When somebody heard, in nanoseconds; negative: before it.
+/// When the other domain learnt of the death, in nanoseconds; negative: earlier.
 struct Heard {
-  double after_report;  ///< After poll(2) said that the pidfd of the dead one is readable.
+  double after_report;  ///< After poll(2) reported that the dead domain's pidfd is readable.
   double after_signal;  ///< After the signal that ended it was sent.
 };
 
-/// Starts the two, ends the one, and waits for the other. Both are gone when it returns. Precondition: as of
-/// Child::spawn(). Blocks for some milliseconds; an error if nobody hears within ten seconds, or something else.
+/// Starts the two domains, ends one, and waits until the other one knows. Both are gone when it returns. Precondition:
+/// as of Child::spawn(). Blocks for some milliseconds. Errors: timed_out if a domain has not learnt of the death within
+/// ten seconds; call_aborted; those of the domains.
 Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, const Act& act);
 
 }  // namespace lrpc::bench

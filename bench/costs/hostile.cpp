@@ -1,6 +1,6 @@
-// What hostile users cost others at the nameserver: users who ask for all that they can get, again and again, and read
-// no answer, who connect without a pause, or who leave what is slow to close, beside an honest user who imports and
-// root who lists the names. And what a hostile server costs its client that way.
+// What hostile users of the nameserver cost others. They send requests without end and read no answer, connect without
+// a pause, or leave descriptors that are slow to close. Measured are an honest user who imports, and root who lists the
+// names; and what a hostile server costs its client by such descriptors.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,12 +50,12 @@ constexpr std::array<Crowd, 9> kCrowds{{{0, Attack::ask},
                                         {2, Attack::close_stuck}}};
 constexpr std::array<const char*, 5> kDoing{"ask", "connect", "close", "close laden", "close stuck"};  // by Attack
 constexpr std::array<const char*, 3> kKinds{"lingering", "laden", "stuck"};                            // by Slow
-constexpr std::size_t kRounds = 40;  // each may take seconds
+constexpr std::size_t kRounds = 40;  // a round may take seconds
 constexpr std::size_t kQuickRounds = 10;
 constexpr uid_t kHonest = 40'000;
 constexpr uid_t kHostile = 41'000;
 
-/// Ticks.
+/// In ticks.
 struct Samples {
   std::uint64_t list[kRounds];
   std::uint64_t import_ticks[kRounds];
@@ -63,7 +63,7 @@ struct Samples {
   std::uint64_t unbind[kRounds];
 };
 
-/// Root's `lrpc list`, as a newcomer.
+/// What root's `lrpc list` does, over a new connection.
 Status list_names(const std::string& nameserver) {
   auto socket = shim::connect_nameserver(nameserver);
   if (!socket) return socket.error();
@@ -101,13 +101,13 @@ void emit(Session& session, const Table& table, const std::string& test, const s
       {.bench = "hostile", .gate = "adaptive", .placement = "unpinned", .test = test, .figures = figures_of(ns)});
 }
 
-/// For Slow::stuck, else null. Errors: those of StuckFile::make().
+/// A StuckFile for Slow::stuck, otherwise null. Errors: those of StuckFile::make().
 Result<std::unique_ptr<StuckFile>> stuck_file_for(Slow kind, const Seat& seat) {
   if (kind == Slow::stuck) return StuckFile::make(seat);
   return std::unique_ptr<StuckFile>();
 }
-/// Lets those who wait for it end: now, or when it is destroyed. Comes before their end, for until then they could not
-/// even be killed.
+/// Releases the file, if there is one: by now(), or in the destructor. This must happen before the processes that wait
+/// for it are ended, because until then they cannot even be killed.
 struct Release {
   const std::unique_ptr<StuckFile>& file;
   void now() const noexcept {
@@ -148,7 +148,7 @@ Status run(Session& session, const Table& table, const Crowd& crowd) {
       seats.client, [&](Samples& ticks) { return be_honest(import_options, rounds, ticks); });
   if (!samples) return samples.error();
   release.now();
-  for (Child& child : hostile)  // killed, if they have not ended
+  for (Child& child : hostile)  // wait() kills those that have not ended
     if (child.wait(std::chrono::milliseconds(0)).has_value())
       return Error{Errc::not_permitted, "this process cannot be the users that it wants"};
   const auto row = [&](const char* test, const std::uint64_t(&ticks)[kRounds]) {
@@ -163,7 +163,7 @@ Status run(Session& session, const Table& table, const Crowd& crowd) {
 
 // ---- a hostile server ----
 
-/// Answers an import over each socket, and leaves something in the bell, which its client never reads.
+/// Answers an import over each socket, and leaves a slow descriptor in the bell, which its client never reads.
 Status answer_with_something_slow(const std::vector<UniqueFd>& sockets, Slow kind, const std::string& stuck_path) {
   const auto layout = shim::RegionLayout::of(::Bench::kPdl.classes);
   if (!layout) return layout.error();
@@ -211,7 +211,7 @@ Status run_hostile_server(Session& session, const Table& table, Slow kind) {
   for (std::size_t i = 0; i < rounds; ++i) {
     auto ends = shim::make_socket_pair();
     if (!ends) return ends.error();
-    constexpr int kOn = 1;  // as import_over() does, but the answer may come before
+    constexpr int kOn = 1;  // import_over() sets it too, but the answer may arrive before that
     (void)::setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
     clients.push_back(std::move(ends->first));
     servers.push_back(std::move(ends->second));

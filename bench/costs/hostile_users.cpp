@@ -32,7 +32,7 @@ void HostileUsers::attack(std::vector<UniqueFd>& connections) {
   }
 }
 
-/// Half of its connections are new each time. They ask until no more can be sent.
+/// Replaces half of the user's connections each time. On all of them it sends requests until no more can be sent.
 void HostileUsers::ask(std::vector<UniqueFd>& connections) {
   connections.resize(std::min(connections.size(), kConnections / 2));
   while (connections.size() < kConnections) {
@@ -54,7 +54,7 @@ void HostileUsers::connect() {
   }
 }
 
-/// Each time on a new binding's bell.
+/// Binds anew each time, and sends the descriptor over that binding's bell.
 void HostileUsers::leave_what_is_slow_to_close() {
   const auto socket = shim::connect_nameserver(nameserver_, false);
   const InterfaceId& id = ::Bench::kPdl.interface;

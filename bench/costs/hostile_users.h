@@ -1,4 +1,4 @@
-// Users of the nameserver, and clients of a server, who do what costs others most.
+// Users of the nameserver, and clients of a server, that do what costs others most.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,10 @@
 namespace lrpc::bench {
 
 enum class Attack : std::uint8_t {
-  ask,      ///< All connections that there are to be had ask for all that can be asked, and read no answer.
-  connect,  ///< Connections come and go, half of them with unread messages.
-  close,    ///< A client of the server sends what waits when it is closed, a socket that lingers, and goes.
+  ask,      ///< Keep all the connections that they may have, send all requests that they can, and read no answer.
+  connect,  ///< Connect and close at once, again and again; every other connection leaves unread messages behind.
+  close,    ///< A client of the server sends it a descriptor whose close(2) waits, a socket that lingers, and
+            ///< disconnects.
   close_laden,
   close_stuck,  ///< The same with the other kinds (slow_to_close.h).
 };
@@ -27,13 +28,13 @@ enum class Attack : std::uint8_t {
   return attack == Attack::close_laden ? Slow::laden : attack == Attack::close_stuck ? Slow::stuck : Slow::lingering;
 }
 
-/// Of one kind, one after the other, by one process.
+/// Users that make one kind of attack, in turn, all played by one process.
 class HostileUsers {
  public:
-  /// The limit of a nameserver's user that counts here. Each user keeps as many connections.
+  /// The nameserver's limit of connections per user; each user keeps that many.
   static constexpr std::size_t kConnections = 64;
 
-  /// `stuck_path`: of a StuckFile, for close_stuck.
+  /// `stuck_path`: that of a StuckFile, for close_stuck.
   HostileUsers(std::string nameserver, uid_t first, uid_t users, Attack attack, const std::string& stuck_path)
       : nameserver_(std::move(nameserver)),
         first_(first),
@@ -41,7 +42,7 @@ class HostileUsers {
         connections_(users),
         slow_(slow_of(attack), stuck_path) {}
 
-  /// Needs to be root. Ends the process, with 1, if it cannot be these users.
+  /// Attacks for ever; needs root. Ends the process with status 1 if it cannot become these users.
   [[noreturn]] void live();
 
  private:

@@ -1,4 +1,4 @@
-// Ten seconds without a call after heavy use: what nameserver, server and clients still use.
+// What nameserver, server and clients still use during ten seconds without a call, after heavy use.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ Status run(Session& session, const Table& table) {
     return {};
   };
   if (auto used = (*team)->run({.untimed = seconds(1)}); !used) return used.error();
-  interruptible_sleep(std::chrono::milliseconds(500));  // what ends by itself soon after a call is not idleness
+  interruptible_sleep(std::chrono::milliseconds(500));  // what ends by itself soon after the last call does not count
   if (auto looked = look(before); !looked) return looked.error();
   interruptible_sleep(quiet);
   if (interrupted()) return {};

@@ -1,4 +1,4 @@
-// Instructions in user space for one call (both halves run in one thread, nothing polls), counted by callgrind.
+// User-space instructions of one call (both halves in one thread, nothing polls), counted by callgrind.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// A row, and how many instructions it must not take more than (0: not judged).
+/// A row, and the most instructions that it may take (0: no bar).
 struct Test {
   std::string test;
   std::string_view label;
@@ -46,7 +46,7 @@ Result<std::uint64_t> instructions_of(const std::string& test, std::uint64_t cou
   return total_in(*out);
 }
 
-/// What one more call costs: exact, because everything else is the same in both runs.
+/// The instructions of one more call. Exact, because everything else is the same in both runs.
 Result<double> instructions_per_call(const std::string& test, const PrivateDirectory& directory) {
   auto fewer = instructions_of(test, kFewer, directory);
   if (!fewer) return fewer.error();
@@ -55,7 +55,7 @@ Result<double> instructions_per_call(const std::string& test, const PrivateDirec
   return static_cast<double>(*more - *fewer) / static_cast<double>(kMore - kFewer);
 }
 
-/// What the loop around the calls takes, and each test's row without it. The error is the first thing that went wrong.
+/// Counts the loop around the calls, then prints each test's row without the loop. Returns the first error.
 Status count_all(Session& session, const PrivateDirectory& directory) {
   auto loop = instructions_per_call("loop", directory);
   if (!loop) return loop.error();

@@ -1,8 +1,8 @@
 // lrpc-bench-instructions TEST COUNT: makes COUNT calls with both halves in one thread, in one function whose
 // instructions callgrind counts (--toggle-collect). `lrpc-bench instructions` runs it twice and takes the difference.
 //
-// The halves run alternately: the client's half as the generated stub has it up to the ring, the server's half as a
-// poller or an E-stack runs it, then the client's half from its first look at the word, which finds the call returned.
+// The halves alternate: the client's half as in the generated stub, up to the ring; the server's half as a poller or an
+// E-stack runs it; then the client's half from its first look at the word, which finds that the call has returned.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -18,12 +18,12 @@ using namespace lrpc::bench;
 
 volatile bool failed = false;
 
-/// Each test in a function of its own, so that none keeps registers from another.
+/// A noinline function for each test, so that no test keeps registers from another.
 template <class Call, class... With>
 [[gnu::noinline]] void repeat(unsigned long count, Call /*stateless*/, With&... with) {
   for (unsigned long i = 0; i < count; ++i) {
     if (!Call()(with...)) failed = true;
-    asm volatile("" : : : "memory");  // so that even an empty loop is one
+    asm volatile("" : : : "memory");  // so that the compiler keeps even an empty loop
   }
 }
 
@@ -34,11 +34,11 @@ struct ServerHalf {
   std::span<ServedAStack> astacks;
 
   explicit ServerHalf(BenchLoopback& loopback) : astacks(loopback.astacks()) {}
-  /// What an E-stack or a poller calls for the A-stack that it looks at.
+  /// What a poller or an E-stack calls for an A-stack that it scans.
   void serve(ServedAStack& astack) { (void)lrpc::server::serve(astack, context); }
 };
 
-/// One Null call as its stub makes it (bench.client.h), with the server's half where the transfer is.
+/// One Null call as its stub makes it (bench.client.h), with the server's half in place of the transfer.
 inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
   lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client.binding());
   if (object.remote()) [[unlikely]]
@@ -47,7 +47,8 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
   if (!call.taken()) [[unlikely]]
     return call.error();
   lrpc::shim::CallWord called = call.next_call(0);
-  std::uint16_t status = lrpc::shim::call_status::kFailed;  // of calls that go by the slow path, which is not counted
+  std::uint16_t status = lrpc::shim::call_status::kFailed;  // for calls that take the slow path, which this bench does
+                                                            // not count
   if (call.limit(called) && call.ring_if_polled(called)) [[likely]] {
     server.serve(astack);
     status = call.wait(0);
@@ -66,7 +67,7 @@ inline lrpc::Result<void> started_null(::Bench::Client& client, ServerHalf& serv
 
 }  // namespace
 
-// The name that is given to --toggle-collect: no mangling, never inlined.
+// The function that --toggle-collect names: unmangled, and never inlined.
 extern "C" [[gnu::noinline]] void lrpc_bench_counted(std::string_view test, unsigned long count,
                                                      ::Bench::Client& client, ServerHalf& server, ServedAStack& astack);
 void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Client& client, ServerHalf& server,
@@ -108,18 +109,18 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "lrpc-bench-instructions: {}\n", loopback.error().message());
     return 1;
   }
-  // Whatever only the first calls do is done here, where nobody counts.
+  // Makes the first calls here, uncounted, because some work is done only then.
   for (int i = 0; i < 100; ++i) {
     if (!(*loopback)->client().Null() || !(*loopback)->client().Add(20, 22)) return 1;
   }
-  // The A-stacks that this thread has on top, with the hint as if a poller scanned them.
+  // Finds the A-stacks that this thread takes next, and sets their hints as if a poller scanned them.
   std::uint32_t top = 0;
   {
     lrpc::client::Call call((*loopback)->binding(), 0);
     lrpc::client::PendingCall pending((*loopback)->binding(), 0);
     if (!call.taken() || !pending.taken()) return 1;
     top = call.linkage().index;
-    // No processor's poller: trusted from the first call on.
+    // A poller on no processor's number counts as being elsewhere: the caller exchanges with it from the first call on.
     const lrpc::shim::PolledHint hint(lrpc::shim::kNoProcessor - 1, 1);
     for (ServedAStack& astack : (*loopback)->astacks()) astack.head->polled.store(hint.bits());
     for (auto* linkage : {&call.linkage(), &pending.linkage()})

@@ -1,7 +1,6 @@
-// Valgrind does not know pidfd_open(2) before 3.21 and answers ENOSYS, so that no binding could be made under it.
-// Linked with
-// --wrap=syscall, this stands in with a descriptor that never becomes readable: the peer of a loopback binding is the
-// process itself, which never outlives itself.
+// Before 3.21, valgrind does not know pidfd_open(2) and answers ENOSYS, so that no binding can be made under it. Linked
+// with --wrap=syscall, this file then returns a descriptor that never becomes readable. That is correct, because the
+// peer of a loopback binding is the process itself.
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 

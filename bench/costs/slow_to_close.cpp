@@ -24,9 +24,9 @@
 namespace lrpc::bench {
 namespace {
 
-constexpr std::size_t kSlow = 64;  ///< At a time.
+constexpr std::size_t kSlow = 64;  ///< How many are slow at the same time.
 
-/// The two ends of a TCP connection. The first one waits when it is closed.
+/// The two ends of a TCP connection. close(2) of the first one waits.
 std::pair<UniqueFd, UniqueFd> lingering_connection() {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -64,7 +64,7 @@ void refuse(int device, std::uint64_t unique, int error) {
   (void)!::write(device, &header, sizeof header);
 }
 
-/// Everything but FLUSH, until it is released; the end of the process ends whatever waits.
+/// Answers all requests except FLUSH, until released. The end of this process ends all waits.
 int answer_all_but_flush(int device, int released) {
   static std::array<std::byte, 65536> request;
   for (;;) {
@@ -161,7 +161,7 @@ void SlowThings::leave(const std::function<void(int fd)>& send) {
     queue = std::move(ends->first);
   }
   send(slow.get());
-  shim::close_aside(std::move(slow), {});  // it may be the last
+  shim::close_aside(std::move(slow), {});  // this may be the last copy
   others_.emplace_back(std::move(connection.second), std::move(queue));
   if (others_.size() > kSlow) others_.pop_front();
 }

@@ -1,4 +1,4 @@
-// Descriptors whose close(2) waits, for hostile peers to leave to others.
+// Descriptors whose close(2) waits, which hostile peers send to others.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace lrpc::bench {
 
 enum class Slow : std::uint8_t {
-  lingering,  ///< A TCP socket that lingers, with more to send than its other end takes.
-  laden,      ///< An AF_UNIX socket in whose queue such a socket lies.
-  stuck,      ///< A file of a FUSE file system whose daemon answers no FLUSH.
+  lingering,  ///< A TCP socket that lingers, with more unsent data than the other end takes.
+  laden,      ///< An AF_UNIX socket with such a socket in its receive queue.
+  stuck,      ///< A file of a FUSE file system whose daemon never answers FLUSH.
 };
 
-/// The file system for Slow::stuck: one file, which waits for as long as this lives, or until it is released. A process
-/// that waits for it cannot even be killed. So it is to be gone first: before processes that have, or have got, the
-/// file.
+/// The file system for Slow::stuck: one file, whose close(2) waits until this object is destroyed or released. A
+/// process that waits there cannot even be killed. So destroy or release it before you end processes that have the file
+/// or may have received it.
 class StuckFile {
  public:
   /// Needs to be root. Precondition: that of Child::spawn(). Errors: not_supported (there is no FUSE here, and why).
@@ -31,7 +31,7 @@ class StuckFile {
   StuckFile& operator=(const StuckFile&) = delete;
   ~StuckFile();
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Nobody waits for it any more. Also by a process that was forked since.
+  /// Ends all waits for the file. A process that was forked since may call it, too.
   void release() const noexcept;
 
  private:
@@ -41,18 +41,19 @@ class StuckFile {
   Child daemon_;
 };
 
-/// Makes things of one kind.
+/// Makes descriptors of one kind.
 class SlowThings {
  public:
-  /// `stuck_path`: StuckFile::path(), if it is that kind; else anything.
+  /// `stuck_path`: StuckFile::path() for Slow::stuck, otherwise ignored.
   SlowThings(Slow kind, const std::string& stuck_path);
-  /// Lets `send` send one. Its receiver has the last copy, but of the stuck file. The last 64 of them are slow.
+  /// Passes a new one to `send`. The receiver then has its last copy (except of the stuck file). Only the last 64 are
+  /// slow to close.
   void leave(const std::function<void(int fd)>& send);
 
  private:
   const Slow kind_;
-  UniqueFd stuck_;                                    ///< Open for ever: to close it takes as long for us.
-  std::deque<std::pair<UniqueFd, UniqueFd>> others_;  ///< The other ends of what was sent.
+  UniqueFd stuck_;                                    ///< Never closed: close(2) would wait here, too.
+  std::deque<std::pair<UniqueFd, UniqueFd>> others_;  ///< The other ends of the sockets that were sent.
 };
 
 }  // namespace lrpc::bench
