@@ -9,7 +9,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// Keeps the optimiser from moving or dropping what stands before it.
+/// Keeps the compiler from moving or dropping the code before it.
 void barrier() noexcept { asm volatile("" : : : "memory"); }
 
 class Trap final : public RoundTrips<Trap> {
@@ -17,8 +17,8 @@ class Trap final : public RoundTrips<Trap> {
   void round_trip() noexcept { (void)::syscall(SYS_getppid); }
 };
 
-/// What the parts that need a binding have in common: it is made in the client process, its server's threads live
-/// there.
+/// The common base of the parts that need a binding. It is made in the client process, so that its server's threads
+/// live there.
 template <class Self>
 class Bound : public RoundTrips<Self> {
  public:

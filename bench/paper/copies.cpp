@@ -29,7 +29,8 @@ struct CopyProcedures {
 };
 using CopyLoopback = Loopback<::Copies::Client, CopyProcedures>;
 
-/// A length word that travels with a payload is far smaller than it, so the quotient counts copies of the payload.
+/// A payload's length word, which is copied with it, is far smaller, so the quotient is the number of copies of the
+/// payload.
 unsigned copies_of(CopyCode code, std::size_t payload) {
   return static_cast<unsigned>(copy_counters[static_cast<std::size_t>(static_cast<char>(code) - 'A')].bytes / payload);
 }

@@ -23,7 +23,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kScalingBar = 0.95;
-constexpr std::size_t kMostAlone = 4;  ///< So many of the callers run alone, too, for the rate of one.
+constexpr std::size_t kMostAlone = 4;  ///< At most this many of the callers also run alone; the mean is the rate of
+                                       ///< one.
 
 using Callers = std::vector<std::unique_ptr<Caller>>;
 
@@ -31,14 +32,15 @@ using Callers = std::vector<std::unique_ptr<Caller>>;
 struct Curve {
   std::string_view name;
   std::string_view placement;
-  /// How many clients this machine allows; 0: none.
+  /// How many clients this machine allows; 0: the curve is left out.
   std::size_t (*most)(std::size_t cores);
   Result<Callers> (*make)(Session& session, std::size_t clients);
-  Result<Callers> (*make_floor)(Session& session, std::size_t clients);  ///< Null: there is none to hold it against.
-  bool like_the_paper = false;                                           ///< Each call switches domains.
+  Result<Callers> (*make_floor)(Session& session, std::size_t clients);  ///< Null: no floor applies.
+  bool like_the_paper = false;                                           ///< Each call switches domains, as in the
+                                                                         ///< paper.
 };
 
-/// One on each of `seats`, with what `make` makes for it.
+/// One caller on each of `seats`, with the contender that `make` returns for it.
 Result<Callers> callers_on(Session& session, const std::vector<Seats>& seats,
                            const std::function<Result<std::unique_ptr<Contender>>(const Seats&)>& make) {
   Callers callers;
@@ -52,7 +54,7 @@ Result<Callers> callers_on(Session& session, const std::vector<Seats>& seats,
   return callers;
 }
 
-/// Of so many clients, each with a peer of its own: each pair has so many `processors`, one or two.
+/// The seats of `clients` clients, each with a peer of its own; each pair has `processors` processors, one or two.
 std::vector<Seats> pairs(Session& session, std::size_t clients, std::size_t processors) {
   const auto each = session.cores().each();
   std::vector<Seats> seats;
@@ -76,7 +78,7 @@ Result<Callers> own_servers(Session& session, const std::vector<Seats>& seats, b
   });
 }
 
-/// All call one server, which sits on `server`; client i on clients[i].
+/// All clients call one server, which runs on `server`; client i runs on clients[i].
 Result<Callers> shared_server(Session& session, const std::vector<Seat>& clients, const Seat& server, bool caching) {
   auto started = LrpcDomains::start(server, server_options(caching));
   if (!started) return started.error();
@@ -151,7 +153,7 @@ struct Point {
   double scaling = 1;
   std::optional<double> floor_rate;
   std::optional<double> floor_scaling;
-  std::optional<double> ratio;  ///< Median of the rounds' ratios of the scalings.
+  std::optional<double> ratio;  ///< Median of the rounds' ratios of our scaling to the floor's.
 };
 
 Result<Point> measure_point(Session& session, const Curve& curve, std::size_t clients) {

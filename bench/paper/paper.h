@@ -25,7 +25,7 @@ namespace table_v {
 inline constexpr double kProcedureCall = 7;
 inline constexpr double kTwoTraps = 36;
 inline constexpr double kTwoSwitches = 66;
-inline constexpr double kMinimum = 109;  ///< The three above.
+inline constexpr double kMinimum = 109;  ///< The sum of the three above.
 inline constexpr double kStubs = 21;     ///< 18 in the client stub, 3 in the server's.
 inline constexpr double kClientStub = 18;
 inline constexpr double kServerStub = 3;
@@ -35,13 +35,13 @@ inline constexpr double kTotal = 157;
 
 inline constexpr int kNullInstructions = 120;  ///< §4.
 
-/// Figure 2, as far as §4 says it in numbers: domain caching off, four C-VAX processors ("about", "over").
+/// Figure 2, as far as §4 gives numbers ("about", "over"): domain caching off, four C-VAX processors.
 struct CallRate {
   unsigned processors;
   double calls_per_second;
 };
 inline constexpr std::array<CallRate, 2> kFigure2 = {{{1, 6300}, {4, 23'000}}};
-inline constexpr double kSrcRpcMostCalls = 4000;  ///< SRC RPC, from two processors on: a global lock.
+inline constexpr double kSrcRpcMostCalls = 4000;  ///< SRC RPC, with two processors or more, because of a global lock.
 
 /// Table III: one letter a copy.
 struct CopyCodes {

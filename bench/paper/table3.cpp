@@ -1,4 +1,4 @@
-// Table III (LRPC §3.5): the copies that an argument goes through, counted in stubs that were built to count.
+// Table III (LRPC §3.5): how often each argument is copied, counted in stubs that are built to count.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -19,11 +19,11 @@ struct Counted {
   unsigned e = 0;
   unsigned f = 0;
   [[nodiscard]] unsigned copies() const { return a + e + f; }
-  /// The paper's letters, one for each copy that was counted.
+  /// The paper's letters, one for each counted copy.
   [[nodiscard]] std::string letters() const { return std::string(a, 'A') + std::string(e, 'E') + std::string(f, 'F'); }
 };
 
-/// What lrpc-bench-copies printed, a JSON object a line.
+/// Parses the output of lrpc-bench-copies, a JSON object a line.
 Result<std::vector<Counted>> parse(const std::string& output) {
   std::vector<Counted> rows;
   for (std::size_t begin = 0; begin < output.size();) {

@@ -1,4 +1,5 @@
-// Table IV (LRPC §4): Null, Add, BigIn, BigInOut, for each gate and placement, beside the floors and the naive ways.
+// Table IV (LRPC §4): Null, Add, BigIn, BigInOut, for each gate and placement, beside the floors and the naive round
+// trips.
 #include <fmt/format.h>
 
 #include "calls/lrpc_call.h"
@@ -10,12 +11,13 @@
 namespace lrpc::bench {
 namespace {
 
-/// The floor that a call without spinning is held against; so are all naive rows.
+/// The floor of calls that sleep instead of polling: of all naive rows.
 Floor sleeping_floor(Placement placement) noexcept {
   return placement == Placement::two_cores ? Floor::polling : Floor::yield;
 }
 
-/// One core allows nothing less than the serial floor. Elsewhere only handoff, not pinned, stays on one core by itself.
+/// On one core every gate is compared with the serial floor. Of the unpinned rows, only those of handoff and trap are,
+/// because client and server then stay on one core by themselves.
 Floor floor_of(shim::Gate gate, Placement placement) noexcept {
   if (placement == Placement::one_core) return Floor::yield;
   if (placement == Placement::unpinned && (gate == shim::Gate::handoff || gate == shim::Gate::trap))
@@ -23,7 +25,7 @@ Floor floor_of(shim::Gate gate, Placement placement) noexcept {
   return Floor::polling;
 }
 
-/// The paper's figure that was taken under the like conditions: LRPC/MP with an idle processor, LRPC on one.
+/// The paper's figure under similar conditions: LRPC/MP where a poller has another processor, LRPC elsewhere.
 PaperFigure paper_figure(std::string_view test, shim::Gate gate, Placement placement) {
   for (const auto& times : paper::kTableIV) {
     if (times.test != test) continue;

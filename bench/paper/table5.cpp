@@ -15,24 +15,24 @@ namespace {
 /// One line of the breakdown.
 struct Line {
   std::string_view operation;
-  std::string_view test;  ///< In the JSON.
+  std::string_view test;  ///< The name in the JSON.
   Figures figures;
   std::optional<double> paper_minimum = {};
   std::optional<double> paper_overhead = {};
-  /// A difference of other lines, not itself timed.
+  /// Whether it is a difference of other lines, not timed itself.
   [[nodiscard]] bool derived() const noexcept { return figures.calls == 0; }
 };
 
 Figures derived(double ns) { return Figures::exactly(ns, 0); }
 
-/// `times` of something that was timed once.
+/// A figure for `times` of something that was timed once.
 Figures multiplied(Figures figures, double times) {
   for (double* figure : {&figures.median, &figures.p99, &figures.min, &figures.max}) *figure *= times;
   if (figures.ratio) *figures.ratio *= times;
   return figures;
 }
 
-/// A transfer, as it is measured at its best: the gate, where both domains sit, and the floor.
+/// A kind of transfer under its best conditions: the gate, the placement of both domains, and the floor.
 struct Transfer {
   shim::Gate gate;
   Placement placement;
@@ -69,7 +69,7 @@ class Breakdown {
     line({"call word (ring, return)", "call word", *word});
     line({"checks, and the rest", "checks", derived(whole->median - parts)});
     line({"  software, both halves", "software", *whole, {}, kStubs + kKernelTransfer});
-    // From paired differences: the medians of call and floor may stem from different moments.
+    // From paired differences, because the medians of call and floor may come from different moments.
     const double over_floor = call->over_floor.value_or(0) - whole->median;
     line({"transfer", "transfer", derived(floor_ns_ + over_floor)});
     line({"  of it over the floor", "transfer over floor", derived(over_floor)});
@@ -93,7 +93,7 @@ class Breakdown {
     return time([&](const Seats&) { return Result<std::unique_ptr<Contender>>(make()); });
   }
 
-  /// The floor, and for the serial one what it consists of.
+  /// Prints the floor; for the serial floor also its parts.
   bool floor_lines() {
     if (transfer_.floor == Floor::yield) {
       const auto trap = time_part([] { return make_call_part(CallPart::trap); });
