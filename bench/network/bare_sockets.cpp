@@ -18,7 +18,7 @@ namespace lrpc::bench {
 
 namespace {
 constexpr std::uint16_t kEthertype = 0x88b5;  // for local experiments (IEEE 802)
-constexpr int kIpProtocol = 253;              // likewise (RFC 3692)
+constexpr int kIpProtocol = 253;              // the same (RFC 3692)
 constexpr std::uint16_t kPort = 7007;
 constexpr std::byte kPing{1};
 constexpr std::byte kStop{2};
@@ -58,7 +58,7 @@ Result<BareSocket> BareSocket::open(SocketKind kind, const char* interface, netr
     link.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
     if (::bind(raw, reinterpret_cast<const sockaddr*>(&link), sizeof link) != 0) return system_error("bind", errno);
     link.sll_halen = 6;
-    std::memset(link.sll_addr, 0xff, 6);  // two hosts on a wire: everybody is the other one
+    std::memset(link.sll_addr, 0xff, 6);  // broadcast: the peer is the only other host on the wire
     std::memcpy(made.peer_, &link, sizeof link);
     made.peer_size_ = sizeof link;
   } else {
@@ -102,7 +102,7 @@ Status BareSocket::connect() {
 }
 
 bool BareSocket::send(std::size_t size) noexcept {
-  // Each piece begins with the same byte.
+  // Each piece of a message begins with the same byte.
   const std::byte kind = buffer_[0];
   for (std::size_t at = 0; at < size; at += pieces_.written) {
     const std::size_t part = std::min(pieces_.written, size - at);
@@ -129,7 +129,7 @@ int BareSocket::receive(std::size_t size) noexcept {
 }
 
 void BareSocket::echo() noexcept {
-  // The size of a request stands in its bytes 1 to 4: datagrams arrive whole, a stream must know.
+  // Bytes 1 to 4 of a request hold its size, because it may arrive in several pieces.
   for (;;) {
     if (receive(1) != std::to_integer<int>(kPing)) return;
     const std::size_t header = kind_ == SocketKind::raw_ip ? 20 : 0;

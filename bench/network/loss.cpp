@@ -1,5 +1,5 @@
-// What loss costs: calls by one caller and by eight at once over a wire that loses some of all packets, and over one
-// that does not.
+// What loss costs: calls by one caller and by eight concurrent callers over a wire that loses packets at random,
+// compared with a wire that loses none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A stack, with the rate of loss to be filled in. FAULT stands also where nothing is lost, so that the ratio has
-/// nothing but the loss in it.
+/// A stack whose loss rate is to be filled in. FAULT is part of the graph even without loss, so that the ratio shows
+/// only the loss.
 struct Lossy {
   std::string_view name;
   std::string_view graph;
@@ -34,18 +34,18 @@ constexpr Lossy kStacks[] = {
      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = {}) over vip;"
      "top = M_RPC over fault;"}};
 
-/// Each end loses that share of the packets that it sends.
+/// The share of its own packets that each end loses.
 constexpr std::array<double, 4> kLosses{0, 0.01, 0.1, 0.3};
 
 struct Load {
   int callers;
-  std::size_t size;  ///< Bytes of a request; the reply has none.
+  std::size_t size;  ///< Bytes of a request; the reply is empty.
   std::array<bool, kLosses.size()> at;
 };
 constexpr Load kLoads[] = {
     {1, 0, {true, true, true, true}}, {8, 0, {true, true, true, true}}, {1, 16'000, {true, false, true, false}}};
 
-/// Calls a second of all callers together; nothing if one has failed.
+/// Calls a second of all callers together; nothing if a call has failed.
 std::optional<double> calls_per_second(WirePair& pair, const Load& load, std::chrono::milliseconds block) {
   std::atomic<std::uint64_t> calls = 0;
   std::atomic<bool> over = false;

@@ -1,5 +1,5 @@
-// Tables I, II and III of RPC in the x-Kernel, and Tables III and V and Figure 5 of The x-Kernel, between two network
-// namespaces joined by veth.
+// Tables I, II and III of "RPC in the x-Kernel", and Tables III and V and Figure 5 of "The x-Kernel", between two
+// network namespaces joined by veth.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const PaperStack& paper_of(std::string_view name) {
 
 struct NetworkRow {
   std::string_view name;
-  std::string_view floor;  ///< The row that "to floor" is to.
+  std::string_view floor;  ///< The row that is the denominator of "to floor".
 };
 
 std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
@@ -33,7 +33,7 @@ std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
   return i;
 }
 
-/// Latency with null messages, throughput with 16 k, and what each further 1 k costs.
+/// Latency with null messages; throughput with 16 kB messages; the cost of each further 1 kB.
 Alternated measure(Session& session, const Field& field, Placement placement, std::string_view bench,
                    std::span<const NetworkRow> rows, bool throughput) {
   const std::size_t rounds = session.quick() ? 20 : 200;
@@ -85,7 +85,7 @@ Status add_all(Field& field, const AuthStack& auth) {
     for (const SocketKind kind : {SocketKind::packet, SocketKind::raw_ip, SocketKind::udp, SocketKind::tcp})
       if (Status added = field.add(kind); !added) return added;
     for (const Stack& one : all_stacks())
-      if (one.name != "TCP" && one.at_server.empty())  // those are user_to_user's
+      if (one.name != "TCP" && one.at_server.empty())  // user_to_user() measures those
         if (Status added = field.add(one); !added) return added;
     if (Status added = field.add(auth.stack()); !added) return added;
   }

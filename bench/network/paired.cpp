@@ -1,4 +1,4 @@
-// Tables 1 to 3 of An RPC Protocol in the Berkeley UNIX Kernel: PAIRED over UDP between two network namespaces joined
+// Tables 1 to 3 of "An RPC Protocol in the Berkeley UNIX Kernel": PAIRED over UDP between two network namespaces joined
 // by veth.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// One row of Tables 1 and 2, milliseconds a call on two VAX-11/750 and a 10 Mbit/s Ethernet.
+/// One row of Tables 1 and 2: milliseconds a call, between two VAX-11/750 on a 10 Mbit/s Ethernet.
 struct PaperCall {
   std::size_t argument;
   std::size_t result;
@@ -58,13 +58,13 @@ constexpr std::array<PaperCall, 14> kTable2{{{100, 100, 19.9, 0.5, 7.4},
                                              {1792, 1792, 75.6, 1.5, 25.0},
                                              {2048, 2048, 72.7, 1.0, 26.8}}};
 
-/// What the calls of one row took, in microseconds a call.
+/// The cost of a call of one row, in microseconds.
 struct Cost {
   double elapsed = std::nan("");  ///< Median of the blocks.
-  // Of the processor. Means.
-  double client_user = std::nan("");  ///< Of this thread, which receives the replies that it waits for.
+  // Processor time; means.
+  double client_user = std::nan("");  ///< Of this thread, which itself receives the replies that it waits for.
   double client_kernel = std::nan("");
-  double both_user = std::nan("");  ///< Of all threads of this process: both ends.
+  double both_user = std::nan("");  ///< Of all threads of this process, that is, of both ends.
   double both_kernel = std::nan("");
 };
 
@@ -82,9 +82,9 @@ double kernel_us(const rusage& from, const rusage& to) {
   return microseconds(to.ru_stime) - microseconds(from.ru_stime);
 }
 
-/// The client sends `argument` bytes, the server answers with `result`. NaN where a call fails.
+/// The client sends `argument` bytes, and the server answers with `result` bytes. NaN if a call fails.
 Cost measure_calls(WirePair& pair, const TickClock& clock, std::size_t argument, std::size_t result, int blocks) {
-  constexpr int kCalls = 100;  // a block, as the paper averages over
+  constexpr int kCalls = 100;  // in a block; the paper averages over as many
   pair.answer_with(result);
   std::vector<double> elapsed;
   for (int i = 0; i < kCalls; ++i)
@@ -143,7 +143,7 @@ Status comparisons(Session& session, Placement placement) {
   constexpr std::size_t kResult = 6;
   struct Compared {
     std::string_view name;
-    std::string_view paper;  ///< What stands for it there, and its milliseconds.
+    std::string_view paper;  ///< What the paper compares in its place, in milliseconds.
   };
   constexpr Compared kRows[] = {{"kernel UDP", "UDP 26.5"},
                                 {"kernel TCP", "TCP 23.2"},

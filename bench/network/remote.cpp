@@ -1,5 +1,5 @@
-// Calls to a server on another host through the unchanged stubs, held against what they cannot do without: a ping-pong
-// on the same kind of socket, and a local call at each end.
+// Calls to a server on another host through the unchanged stubs, compared with their unavoidable parts: a ping-pong on
+// the same kind of socket, and a local call at each end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,13 +23,13 @@ constexpr std::size_t kTests = 4;
 constexpr std::array<std::string_view, kTests> kTestNames = {"Null", "Add", "BigIn", "BigInOut"};
 constexpr double kBar = 1.15;
 
-/// What the client's process tells the bench. Nanoseconds.
+/// What the client's process reports to the bench, in nanoseconds.
 struct Outcome {
   struct Test {
     double remote;
-    double bare;   ///< The ping-pong with as many bytes.
+    double bare;   ///< The ping-pong with the same number of bytes.
     double local;  ///< The same call to a server on the client's host.
-    double floor;  ///< Ping-pong and two local calls.
+    double floor;  ///< The ping-pong and two local calls.
     double ratio;  ///< Median of the paired ratios of remote to floor.
     std::uint64_t blocks;
   };
@@ -58,7 +58,7 @@ Outcome::Test figures_of(const Alternated& all, std::size_t remote, std::size_t 
   return {all.median_of(remote), all.median_of(bare), all.median_of(local), median(floors), median(ratios), blocks};
 }
 
-/// In the client's process.
+/// Runs in the client's process.
 Status measure_all(Session& session, RemoteHosts& hosts, Outcome& outcome) {
   auto remote = ::Bench::Client::import(RemoteHosts::kRemoteName, hosts.import_options());
   if (!remote) return Error{remote.code(), fmt::format("{}: {}", RemoteHosts::kRemoteName, remote.error().message())};
@@ -74,7 +74,7 @@ Status measure_all(Session& session, RemoteHosts& hosts, Outcome& outcome) {
     subjects.push_back({"local", [&, test] { return call(*local, test); }});
     subjects.push_back({"remote", [&, test] { return call(*remote, test); }});
   }
-  // Pollers give up within the rest.
+  // The rest between blocks (300 µs) is long enough for pollers to give up.
   const Alternated all = alternate(subjects, session.clock(), session.quick() ? 30 : 200, 3ms, 300us);
   for (std::size_t i = 0; i < tests.size(); ++i) {
     const std::size_t test = tests[i];
@@ -105,7 +105,7 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
   for (std::size_t test = 0; test < kTests; ++test) {
     const Outcome::Test& one = (*outcome)->tests[test];
     if (one.blocks == 0) continue;
-    const bool judged = test == 0;  // the bar is Null's
+    const bool judged = test == 0;  // only Null has a bar
     table.print({std::string(path.name), std::string(name(placement)), std::string(kTestNames[test]),
                  number(one.remote / 1000), number(one.floor / 1000), number(one.bare / 1000), number(one.local / 1000),
                  ratio(one.ratio),

@@ -1,4 +1,4 @@
-// Calls to groups of hosts through the unchanged stubs, held against a call to one of these hosts.
+// Calls to groups of hosts through the unchanged stubs, compared with a call to one of these hosts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,12 +24,12 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMembers = 5;
 constexpr std::array<std::size_t, 4> kSizes = {1, 2, 3, 5};
 constexpr std::array<const char*, 3> kAccepts = {"ONE_ACCEPT", "MAJORITY", "ALL_ACCEPT"};
-constexpr std::size_t kRows = 1 + kAccepts.size() * kSizes.size();  ///< The first: one host.
+constexpr std::size_t kRows = 1 + kAccepts.size() * kSizes.size();  ///< Row 0 is the call to one host.
 
 std::string member(std::size_t number) { return fmt::format("10.0.0.{}", number + 2); }
 std::string group_of(std::size_t accept, std::size_t members) { return fmt::format("g{}of{}", accept, members); }
 
-/// What every host has: calls to one host, and one composition for each row of kAccepts; and the groups.
+/// Every host's graph: calls to one host, one composition for each element of kAccepts, and the groups.
 std::string graph_of(const std::string& address, const std::string& keys) {
   std::string graph = fmt::format(
       "udp = UDP(address = \"{}\");\nauth = AUTH(keys = \"{}\") over udp;\n"
@@ -49,7 +49,7 @@ std::string graph_of(const std::string& address, const std::string& keys) {
   return graph;
 }
 
-/// The members, and a client's host, on one Ethernet.
+/// The members' hosts and a client's host, on one Ethernet.
 class GroupHosts {
  public:
   /// Precondition and errors: those of WholeHost::start(). Throws what namespaces throw.
@@ -90,7 +90,7 @@ class GroupHosts {
   std::array<Host, kMembers + 1> hosts_;
 };
 
-/// What the client's process tells the bench. Nanoseconds.
+/// What the client's process reports to the bench, in nanoseconds.
 struct Outcome {
   struct Row {
     double median;
@@ -100,7 +100,8 @@ struct Outcome {
   std::array<Row, kRows> rows;
 };
 
-/// All members are there from the beginning, so that an import binds them all; those of an ALL_ACCEPT group say so.
+/// Checks that an import has bound all members. They run from the beginning; with ALL_ACCEPT each reply shows a bound
+/// member.
 Status all_answer(::Bench::Client& client, const std::string& group, std::size_t members) {
   const auto replies = client.all().Null();
   if (!replies) return replies.error();
@@ -109,7 +110,7 @@ Status all_answer(::Bench::Client& client, const std::string& group, std::size_t
   return Error{Errc::call_failed, fmt::format("{}: not all members have answered", group)};
 }
 
-/// In the client's process.
+/// Runs in the client's process.
 Status measure_all(Session& session, const GroupHosts& hosts, Outcome& outcome) {
   std::vector<::Bench::Client> clients;
   auto one = hosts.import(member(0));
@@ -125,7 +126,7 @@ Status measure_all(Session& session, const GroupHosts& hosts, Outcome& outcome) 
     }
   std::vector<Subject> subjects;
   for (::Bench::Client& client : clients) subjects.push_back({"", [&client] { return client.Null().has_value(); }});
-  // What the members that nobody waits for have left to do is done within the rest.
+  // In the rest between blocks (1 ms) the members whose replies nobody awaits finish their work.
   const Alternated all = alternate(subjects, session.clock(), session.quick() ? 20 : 150, 3ms, 1ms);
   for (std::size_t row = 0; row < kRows; ++row) {
     if (all.blocks[row].empty()) return Error{Errc::call_failed, fmt::format("row {}: a call has failed", row)};
@@ -168,7 +169,7 @@ void remote_group(Session& session) {
               "Six hosts (network namespaces on one bridge), each with an lrpcd, an lrpc-netd with AUTH over UDP, and "
               "a server. Medians of blocks measured in turns, microseconds. `to one host`: median of the paired ratios "
               "to a call to one of the members by SELECT over CHANNEL.");
-  if (!netrpc::test::why_no_namespaces())  // which is said below
+  if (!netrpc::test::why_no_namespaces())  // on_each_placement() reports that
     if (const auto why = netrpc::test::why_no_bridges()) return session.fail(*why);
   on_each_placement(session, measure);
 }

@@ -29,7 +29,7 @@ Status RemoteHosts::start_bare(const Seats& seats, SocketKind kind) {
   auto asks = wire_.open_client(kind);
   if (!asks) return asks.error();
   bare_.emplace(*std::move(asks));
-  // A process, not a thread: the servers of the calls have address spaces of their own, too.
+  // A process instead of a thread: the servers of the calls have their own address spaces, too.
   auto echo = Child::spawn("bench-echo", seats.server, [&] {
     answers->echo();
     return 0;

@@ -1,5 +1,5 @@
-// Two hosts as their users have them: network namespaces joined by veth, an lrpcd and an lrpc-netd in each, a server
-// that is exported to the other host, and a bare ping-pong on the same wire to hold the calls against.
+// Two complete hosts: network namespaces joined by veth, with an lrpcd and an lrpc-netd in each, a server that is
+// exported to the other host, and a bare ping-pong on the same wire as the floor.
 #pragma once
 
 #include <memory>
@@ -13,26 +13,26 @@
 
 namespace lrpc::bench {
 
-/// What lrpc-netd is started with.
+/// How lrpc-netd is started.
 struct RemotePath {
-  bool authenticated = true;  ///< --keys; else --insecure.
-  bool udp = false;           ///< --udp; else the built-in graph over Ethernet and IP.
+  bool authenticated = true;  ///< --keys; otherwise --insecure.
+  bool udp = false;           ///< --udp; otherwise the built-in graph over Ethernet and IP.
 };
 
-/// All processes are children that end with this object, and with the bench. Precondition of start(): the calling
+/// All processes are children that end with this object, or with the bench. Precondition of start(): the calling
 /// process has one thread.
 class RemoteHosts {
  public:
-  /// Everything of the client's host sits on `seats.client`, everything of the server's on `seats.server`. Returns once
-  /// the names can be imported. Errors: system_error, peer_gone (a program did not start; it said why on the standard
-  /// error). Throws what namespaces throw.
+  /// All processes of the client's host run on `seats.client`, all of the server's on `seats.server`. Returns once the
+  /// names can be imported. Errors: system_error, timed_out, peer_gone (a program did not start; the reason is on the
+  /// standard error). Throws what making namespaces throws.
   static Result<std::unique_ptr<RemoteHosts>> start(const Seats& seats, const RemotePath& path);
   RemoteHosts(const RemoteHosts&) = delete;
 
-  /// The name of the server on the other host. LrpcDomains::kExportedName is one on the client's own.
+  /// The server on the other host. LrpcDomains::kExportedName is the one on the client's own host.
   static constexpr const char* kRemoteName = "bench@10.0.0.2";
   [[nodiscard]] ImportOptions import_options() const;
-  /// The client's end of the ping-pong, connected: for a child process.
+  /// The client's end of the ping-pong, connected; to be used by a child process.
   [[nodiscard]] BareSocket& bare() noexcept { return *bare_; }
 
  private:

@@ -1,5 +1,5 @@
-// lrpc-bench-user FD: the protocol of a graph in the process at the other end of the socket FD. It answers each message
-// with a byte, and ends with that process.
+// lrpc-bench-user FD: implements a protocol for a graph in the process at the other end of socket FD. It answers each
+// message with one byte, and ends with that process.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>

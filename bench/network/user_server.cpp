@@ -28,7 +28,7 @@ Result<std::unique_ptr<UserServer>> UserServer::start(netuser::UserObject& user)
   const std::string number = std::to_string(socket);
   made->pid_ = ::fork();
   if (made->pid_ < 0) return system_error("fork", errno);
-  if (made->pid_ == 0) {  // only what a signal handler may do
+  if (made->pid_ == 0) {  // only async-signal-safe calls from here on
     ::fcntl(socket, F_SETFD, 0);
     ::dup2(in.get(), STDOUT_FILENO);
     ::execl(program, program, number.c_str(), nullptr);

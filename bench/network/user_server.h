@@ -1,4 +1,4 @@
-// A server that is a process beside its graph: what a user process costs.
+// A server in a process beside its graph, to measure what a user process costs.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,12 @@
 
 namespace lrpc::bench {
 
-/// Starts lrpc-bench-user, which is `user` of a graph in this process and answers each message with a byte. Ends it.
+/// Starts lrpc-bench-user as the process behind `user`, an object of a graph in this process. It answers each message
+/// with one byte. The destructor kills it.
 class UserServer {
  public:
-  /// Blocks until it serves. Not inside the monitor. Errors: system_error, peer_gone (it does not serve).
+  /// Blocks until the process serves. Do not call it inside the monitor. Errors: system_error, peer_gone (it does not
+  /// serve).
   static Result<std::unique_ptr<UserServer>> start(netuser::UserObject& user);
   UserServer(const UserServer&) = delete;
   ~UserServer();

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMessage = 16 * 1024;
 constexpr std::size_t kStream = 1024 * 1024;
 
-/// Of Table V. The paper's kilobytes a second, of the x-kernel and of SunOS 4.0.3.
+/// A row of Table V. `paper` is in kilobytes a second, for SunOS 4.0.3 (kernel rows) and the x-kernel.
 struct ThroughputRow {
   std::string_view name;
   std::size_t bytes;
-  std::size_t floor;  ///< Index of the row of the kernel's own.
+  std::size_t floor;  ///< Index of the kernel's row for the same protocol.
   std::optional<double> paper;
 };
 constexpr ThroughputRow kRows[] = {{"kernel UDP", kMessage, 0, 391}, {"UDP", kMessage, 0, 528},
@@ -28,7 +28,7 @@ constexpr ThroughputRow kRows[] = {{"kernel UDP", kMessage, 0, 391}, {"UDP", kMe
 Status add_all(Field& field) {
   for (std::size_t instance = 0; instance < Field::kInstances; ++instance) {
     if (interrupted()) return {};
-    // One system call a message: the kernel's IP cuts it, as in the paper.
+    // One system call a message: the kernel's IP fragments it, as in the paper.
     if (Status added = field.add("kernel UDP", SocketKind::udp, {.written = 70'000}); !added) return added;
     if (Status added = field.add(stack("UDP"), 1); !added) return added;
     if (Status added = field.add(stack("USER-UDP")); !added) return added;
@@ -104,14 +104,14 @@ void figure5(Session& session, const Field& field, Placement placement) {
     }
     table.print(cells);
   }
-  const auto slope = [&](std::size_t line) {  // of the whole way from the first size to the last
+  const auto slope = [&](std::size_t line) {  // averaged over all steps from the first size to the last
     return measured.difference(kEach * (kSizes - 1) + line, line) / 1000 / (kSizes - 1);
   };
   print_note(fmt::format(
       "100 bytes more add, us: {:.3f} to the kernel's, {:.3f} to ours, {:.3f} with a process as the server. The paper, "
       "ms: 0.25 throughout to the x-kernel's; to Unix's 0.25 or 0.57, by which of its two kinds of buffers was in use.",
       slope(0), slope(1), slope(2)));
-  // Of one byte there and one back: the third line less the second.
+  // For one byte in each direction: USER-UDP minus UDP.
   const double crossing = measured.difference(2, 1) / 1000;
   print_note(fmt::format(
       "Table II's boundary crossing: that the server is a process beside its graph adds {:.1f} us to one byte "

@@ -1,4 +1,4 @@
-// A host as its users have it: an lrpcd, an lrpc-netd and a server, in a network namespace.
+// A complete host in a network namespace: an lrpcd, an lrpc-netd and a server.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@
 
 namespace lrpc::bench {
 
-/// Its processes are children that end with this object, and with the bench.
+/// Its processes are children that end with this object, or with the bench.
 struct WholeHost {
-  /// Starts all of it in `where`, on `seat`; blocks until the names can be imported, at most some 10 s for each
-  /// process. `netd_options`: of lrpc-netd, besides --nameserver and --log-level. Precondition: the calling process has
-  /// one thread. Errors: system_error, timed_out, peer_gone (a program did not start; it said why on stderr).
+  /// Starts all processes in `where`, on `seat`. Blocks until the names can be imported, at most some 10 s for each
+  /// process. `netd_options`: options of lrpc-netd besides --nameserver and --log-level. Precondition: the calling
+  /// process has one thread. Errors: system_error, timed_out, peer_gone (a program did not start; the reason is on
+  /// stderr).
   Status start(const netrpc::test::Namespace& where, const Seat& seat, const std::vector<std::string>& netd_options);
-  /// Writes a file of keys for lrpc-netd; its path. Errors: system_error.
+  /// Writes a file of keys for lrpc-netd and returns its path. Errors: system_error.
   [[nodiscard]] Result<std::string> write_keys(const std::string& text) const;
   [[nodiscard]] std::string socket() const { return directory.file("lrpcd.sock"); }
 

@@ -68,7 +68,7 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
       return;
     }
     trips_.emplace(std::move(*trips));
-    // A stream's connection is made with the first message, in the namespace of the thread that pushes it.
+    // A stream's connection is made by the first message, in the namespace of the thread that pushes it: push one here.
     if (stack.port != 0)
       if (const Errc connected = trips_->once(1); connected != Errc::ok) done = connected;
   });
@@ -77,7 +77,7 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
 
 Result<std::unique_ptr<WirePair>> WirePair::create(const Stack& stack, const Seats& seats) {
   std::unique_ptr<WirePair> pair(new WirePair);
-  sit(seats.server);  // the engine's threads inherit it
+  sit(seats.server);  // the engine's threads inherit the affinity
   if (Status done = pair->compose(pair->server_, pair->wire_.server, Wire::kServer, stack, true); !done)
     return done.error();
   sit(seats.client);

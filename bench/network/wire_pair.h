@@ -1,4 +1,5 @@
-// Two hosts in network namespaces of their own, joined by a veth pair: a stack on real sockets, or bare ones.
+// Two hosts in network namespaces of their own, joined by a veth pair, with a stack on real sockets or with bare
+// sockets.
 #pragma once
 
 #include <memory>
@@ -16,26 +17,27 @@
 
 namespace lrpc::bench {
 
-/// Two namespaces with the interface `wire`, 10.0.0.1 and 10.0.0.2.
+/// Two namespaces joined by an interface named `wire` in each, with the addresses 10.0.0.1 and 10.0.0.2.
 struct Wire {
   Wire();
   netrpc::test::Namespace client;
   netrpc::test::Namespace server;
   static constexpr netrpc::HostAddress kClient{0x0a000001};
   static constexpr netrpc::HostAddress kServer{0x0a000002};
-  /// The server's end of a ping-pong. Then the client's, connected.
+  /// Opens an end of a ping-pong: first the server's, then the client's, which open_client() connects.
   [[nodiscard]] Result<BareSocket> open_server(SocketKind kind, const Pieces& pieces = {}) const;
   [[nodiscard]] Result<BareSocket> open_client(SocketKind kind, const Pieces& pieces = {}) const;
 };
 
-/// One stack at both ends of a wire of its own: stacks that share protocol numbers do not hear each other.
+/// One stack at both ends of a wire of its own, so that stacks with the same protocol numbers do not receive each
+/// other's packets.
 class WirePair {
  public:
   static Result<std::unique_ptr<WirePair>> create(const Stack& stack, const Seats& seats);
   WirePair(const WirePair&) = delete;
   ~WirePair();
   [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
-  /// Of later messages: StackUser::answer_with.
+  /// How the server answers later messages: StackUser::answer_with().
   void answer_with(std::size_t size, std::uint64_t every = 1);
 
  private:
@@ -44,7 +46,7 @@ class WirePair {
     std::unique_ptr<netrpc::Host> host;
     std::optional<netrpc::Graph> graph;
     std::unique_ptr<StackUser> user;
-    std::unique_ptr<UserServer> process;  ///< In the place of the user, at a server.
+    std::unique_ptr<UserServer> process;  ///< At a server that is a process: takes the place of `user`.
     ~End();
   };
   WirePair() = default;
@@ -58,7 +60,7 @@ class WirePair {
   std::optional<StackClient> trips_;
 };
 
-/// The same with bare sockets and an echoing thread.
+/// As WirePair, with bare sockets and an echoing thread.
 class BarePair {
  public:
   static Result<std::unique_ptr<BarePair>> create(SocketKind kind, const Seats& seats, const Pieces& pieces = {});
@@ -74,8 +76,8 @@ class BarePair {
   std::thread echo_;
 };
 
-/// Measures at each placement that there is and that is asked for, until the bench is interrupted. Where no namespaces
-/// can be made the session fails and says why, and so it does with what `measure` returns or throws.
+/// Measures at each placement that exists here and that the filter wants, until the bench is interrupted. The session
+/// fails if namespaces cannot be made, and if `measure` returns an error or throws.
 void on_each_placement(Session& session, Status (*measure)(Session& session, Placement placement));
 
 }  // namespace lrpc::bench
