@@ -75,9 +75,10 @@ Alternated alternate(const std::vector<Subject>& subjects, const TickClock& cloc
   }
   std::vector<std::size_t> order(subjects.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::minstd_rand random;  // always the same
+  std::minstd_rand random;  // the same sequence in every run
   for (std::size_t round = 0; round < rounds && !interrupted(); ++round) {
-    std::ranges::shuffle(order, random);  // so that nobody always finds the caches as the same other one has left them
+    // A new order, so that a subject does not always find the caches as the same other one has left them.
+    std::ranges::shuffle(order, random);
     for (const std::size_t subject : order) {
       if (calls[subject] == 0 || interrupted()) continue;
       if (rest.count() > 0) interruptible_sleep(rest);

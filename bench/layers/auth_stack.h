@@ -1,4 +1,4 @@
-// The stack of lrpc-netd's built-in graph, with AUTH in it, and a file of keys as long as it is needed.
+// The stack of lrpc-netd's built-in graph, with AUTH, and the file of keys that it needs.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace lrpc::bench {
 
-/// "SELECT-CHANNEL-AUTH-VIPsize". What is composed of it reads the keys then, and needs this object no more.
+/// "SELECT-CHANNEL-AUTH-VIPsize". A graph reads the keys when it is composed, and does not need this object later.
 class AuthStack {
  public:
   static constexpr std::string_view kName = "SELECT-CHANNEL-AUTH-VIPsize";
-  /// The same without AUTH: what it is to be compared with.
+  /// The same stack without AUTH, to compare with.
   static constexpr std::string_view kWithout = "SELECT-CHANNEL-VIPsize";
 
-  /// Writes a new key that counts for every host. `cipher`: AUTH's option. Check with written().
+  /// Writes a new key that is valid for every host. `cipher`: AUTH's option. Call written() to see whether that worked.
   explicit AuthStack(std::string_view cipher = "best");
   /// Errors: system_error (the file of keys could not be written).
   [[nodiscard]] Status written() const { return written_; }

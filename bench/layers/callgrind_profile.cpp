@@ -6,10 +6,10 @@ namespace lrpc::bench {
 
 Result<std::map<std::string, std::uint64_t, std::less<>>> read_profile(std::istream& text, const ComponentOf& of) {
   std::map<std::string, std::uint64_t, std::less<>> counts;
-  std::string function_file;  // in which the function stands
-  std::string file;           // in which the line stands
+  std::string function_file;  // the file that contains the function
+  std::string file;           // the file that contains the line
   bool events = false;
-  bool inclusive = false;  // the next line is what a call has cost, which its own lines say, too
+  bool inclusive = false;  // the next line is the inclusive cost of a call, which the callee's own lines also count
   std::uint64_t* count = nullptr;
   for (std::string line; std::getline(text, line);) {
     const std::string_view all = line;

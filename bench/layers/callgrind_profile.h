@@ -1,4 +1,4 @@
-// What callgrind has written, by the source files whose lines the instructions are.
+// Reads callgrind's output: instructions by the source files that contain their lines.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace lrpc::bench {
 
-/// Which component the lines of a file belong to; empty: that of the function into which the compiler has put them.
+/// The component to which the lines of a file belong. Empty: that of the function in which the compiler placed them.
 using ComponentOf = std::function<std::string_view(std::string_view file)>;
 
-/// Instructions by component, of an output file written with --compress-strings=no and --compress-pos=no: lines that
-/// were inlined count for the file in which they stand, as the debug information says. What belongs to no component
-/// counts for "". Errors: bad_message (no such file's text).
+/// Instructions by component, from an output file written with --compress-strings=no and --compress-pos=no. According
+/// to the debug information, an inlined line counts for the file that contains it. Lines of no component count for "".
+/// Errors: bad_message (`text` is not such a file).
 Result<std::map<std::string, std::uint64_t, std::less<>>> read_profile(std::istream& text, const ComponentOf& of);
 
 }  // namespace lrpc::bench

@@ -1,4 +1,4 @@
-// Table I of The x-Kernel: what the components cost that every protocol is built of, in nanoseconds of today.
+// Table I of The x-Kernel: the costs of the components of which every protocol is built, in nanoseconds.
 #include "components.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Everything on one processor, as in the paper, while this lives.
+/// Keeps the calling thread on one processor while it lives, as in the paper.
 class OneProcessor {
  public:
   explicit OneProcessor(const Seat& seat) { sit(seat); }

@@ -1,4 +1,5 @@
-// What `lrpc-bench components` measures: the pieces that a network path is made of, and what it has from the kernel.
+// What `lrpc-bench components` measures: the building blocks of a network path, and the operations of the kernel it
+// needs.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@ namespace lrpc::bench {
 
 /// One row. `subject.name` is its name in the JSON.
 struct Component {
-  std::string what;                ///< For a person.
+  std::string what;                ///< The row's label.
   std::optional<double> paper_us;  ///< Table I (or the text) of The x-Kernel.
   Subject subject;
 };
 
-/// Some components, and what they work on. Made and used by one thread.
+/// Some components and the objects that they work on. Made and used by one thread.
 class Components {
  public:
   Components() = default;
@@ -28,12 +29,12 @@ class Components {
   [[nodiscard]] const std::vector<Component>& all() const noexcept { return all_; }
 
  protected:
-  /// `once` makes `operations` operations.
+  /// One call of `once` makes `operations` operations.
   void add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
            std::function<bool()> once) {
     all_.push_back({std::move(what), paper_us, {std::move(name), std::move(once), operations}});
   }
-  /// `one` makes one of the `operations`, and says whether it went well.
+  /// `one` makes a single operation, and returns whether it succeeded; a call of `once` makes `operations` of them.
   template <class One>
   void add_each(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations, One one) {
     add(std::move(name), std::move(what), paper_us, operations, [one, operations] {
@@ -42,7 +43,7 @@ class Components {
       return all;
     });
   }
-  /// Of a contender: `operations` of them a round trip.
+  /// Measures the round trips of a contender; each makes `operations` operations.
   void add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
            Contender& contender);
   /// The subject that was added last.
@@ -52,10 +53,10 @@ class Components {
   std::vector<Component> all_;
 };
 
-/// Crossings, switches, dispatching, copying. Starts processes and threads, all on the processor of the caller, which
-/// has one thread. Errors: system_error.
+/// Crossings, switches, dispatching, copying. Starts processes and threads, all on the caller's processor.
+/// Precondition: the calling process has one thread. Errors: system_error.
 Result<std::unique_ptr<Components>> kernel_components(const Seats& seats);
-/// Messages, maps, events, sessions: on simulated hosts. Errors: what composing a graph may say.
+/// Messages, maps, events, sessions, on simulated hosts. Errors: those of composing a graph.
 Result<std::unique_ptr<Components>> graph_components();
 
 }  // namespace lrpc::bench

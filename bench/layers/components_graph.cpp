@@ -1,4 +1,4 @@
-// What protocols are made of here: messages, maps, events, sessions.
+// The components that protocols are built of: messages, maps, events, sessions.
 #include <array>
 #include <cstring>
 
@@ -18,7 +18,7 @@ using netrpc::Shepherd;
 
 constexpr int kBatch = 100;
 
-/// A key of the shape that protocols have: seeded, because peers choose what is in it.
+/// A key like those of protocols: hashed with a seed, because peers choose the values.
 struct Key {
   std::uint64_t seed = 0;
   std::uint32_t value = 0;
@@ -44,7 +44,7 @@ class GraphComponents final : public Components {
 
   Status compose() {
     constexpr Stack kNull{"NULL-ETH", "eth = ETH; top = NULL over eth;", netrpc::Service::datagram};
-    // So few sessions at once that each new one takes the place of another.
+    // At most 64 sessions, so that each new one replaces an old one.
     constexpr Stack kFragment{"FRAGMENT-VIP",
                               "eth = ETH; ip = IP; vip = VIP over eth, ip; top = FRAGMENT(sessions = 64) over vip;",
                               netrpc::Service::datagram};
@@ -133,7 +133,7 @@ class GraphComponents final : public Components {
     });
   }
 
-  /// As add_each(), inside of the monitor of the pair's client.
+  /// As add_each(), inside the monitor of the pair's client.
   template <class One>
   void add_inside(SimPair& pair, std::string name, std::string what, std::optional<double> paper_us,
                   std::size_t operations, One one) {
@@ -158,7 +158,7 @@ class GraphComponents final : public Components {
   std::unique_ptr<SimPair> null_;
   std::unique_ptr<SimPair> fragment_;
   std::array<std::byte, 1024> bytes_{};
-  Message message_;  // of null_'s pool: let go of before it
+  Message message_;  // allocated from null_'s pool, and so destroyed before it
   netrpc::Map<Key, std::uint32_t> map_;
   std::uint32_t next_ = 0;
   netrpc::MonotonicClock clock_;

@@ -1,4 +1,4 @@
-// What the network path has from the kernel: Table I's crossings, switches and dispatching.
+// What the network path needs of the kernel: the crossings, switches and dispatching of Table I.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// A signal that does nothing but arrive: the kernel calling a procedure of the user's.
+/// A signal with an empty handler: the kernel calls a procedure of the user's.
 class EmptySignal {
  public:
   EmptySignal() {
@@ -38,7 +38,7 @@ class EmptySignal {
 class KernelComponents final : public Components {
  public:
   Status start(const Seats& seats) {
-    // Processes first: a process that forks has one thread.
+    // Processes first, because a process that forks must have one thread.
     auto yield = make_yield_floor(seats);
     if (!yield) return yield.error();
     yield_ = std::move(*yield);

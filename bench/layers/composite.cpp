@@ -1,4 +1,4 @@
-// What the framework of composite protocols costs: Table 2 of Bhatti and Schlichting, "A System for Constructing
+// The cost of the framework of composite protocols: Table 2 of Bhatti and Schlichting, "A System for Constructing
 // Configurable High-Level Protocols" (SIGCOMM 1995), on the simulated wire.
 #include "netrpc/composite/composite.h"
 
@@ -24,11 +24,12 @@ constexpr std::size_t kSizes[] = {1, 1024, 2048, 4096, 8192};
 constexpr const char* kPaperUdp[] = {"1.57", "4.18", "7.39", "12.65", "23.77"};
 constexpr const char* kPaperComposite[] = {"2.2", "4.84", "7.89", "12.93", "23.78"};
 constexpr const char* kPaperThreads[] = {"5.48", "8.19", "11.38", "16.96", "27.63"};
-constexpr std::uint64_t kEvents = 19;  ///< A round trip, as in the paper.
+constexpr std::uint64_t kEvents = 19;  ///< Per round trip, as in the paper.
 
 Message one_byte(Host& host) { return Message::make(host.pool(), 1); }
 
-/// The user: counts what arrives; at the server of the row without a composite protocol it acknowledges, too.
+/// The user: counts the messages that arrive. In the row without a composite protocol, the server's user also
+/// acknowledges.
 class User final : public Protocol {
  public:
   User(Host& host, bool acknowledges) : Protocol(host, "user"), acknowledges_(acknowledges) {}
@@ -46,7 +47,7 @@ class User final : public Protocol {
   const bool acknowledges_;
 };
 
-/// The server's side (Figure 5): passes a message to the user, and acknowledges it.
+/// The server's micro-protocol (Figure 5): acknowledges each message that is passed to the user.
 class Acknowledge final : public cp::MicroProtocol {
  public:
   explicit Acknowledge(cp::MicroParts& parts) : parts_(parts) {
@@ -66,7 +67,7 @@ cp::MicroKind acknowledge_kind() {
   return kind;
 }
 
-/// Handlers in the place of the paper's, that do nothing: as many as there are events without one.
+/// Empty handlers in place of the paper's, one for each event that has no other handler.
 class Null final : public cp::MicroProtocol {
  public:
   Null(cp::MicroParts& parts, bool acknowledged) {
@@ -88,9 +89,9 @@ cp::MicroKind null_micro_kind(bool acknowledged) {
 }
 
 enum class Layer : std::uint8_t { none, procedures, threads };
-constexpr std::size_t kThreads = 4;  ///< More than raises within raises here.
+constexpr std::size_t kThreads = 4;  ///< More than the depth of nested raises in this bench.
 
-/// Two hosts on a wire that costs no virtual time.
+/// Two hosts on a wire that takes no virtual time.
 class Trips {
  public:
   static Result<std::unique_ptr<Trips>> make(Layer layer) {

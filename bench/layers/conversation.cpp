@@ -1,4 +1,4 @@
-// What PSYNC adds to the FRAGMENT that it stands on (RPC in the x-Kernel §3.2), on the simulated wire.
+// What PSYNC adds to FRAGMENT, on which it is built (RPC in the x-Kernel §3.2), on the simulated wire.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,7 +24,7 @@ constexpr HostAddress kGroup{0xef000001};  // 239.0.0.1
 struct Carrier {
   const char* name;
   const char* graph;
-  bool to_group;  ///< One push for all; else one for each.
+  bool to_group;  ///< One push reaches all; otherwise one push for each listener.
 };
 constexpr std::array<Carrier, 3> kCarriers{
     {{"UDP, to each", "udp = UDP; top = NULL over udp;", false},
@@ -45,7 +45,7 @@ class Listener final : public Protocol {
   std::uint64_t received = 0;
 };
 
-/// One who speaks, and others who listen.
+/// One host that sends, and others that listen.
 class Room {
  public:
   static Result<std::unique_ptr<Room>> make(const Carrier& carrier, std::size_t listeners) {
@@ -77,7 +77,7 @@ class Room {
     }
     return made;
   }
-  /// Until all have it.
+  /// Sends a message, and runs the simulation until all listeners have it.
   bool once(std::size_t size) {
     Machine& speaker = *machines_.front();
     {
@@ -98,7 +98,7 @@ class Room {
         },
         1s);
   }
-  /// What is said afterwards: that all have it.
+  /// Runs the simulation while PSYNC exchanges the statuses by which all learn that all have the messages.
   void rest() { world_.run_for(100ms); }
 
  private:
@@ -109,8 +109,9 @@ class Room {
   std::uint64_t said_ = 0;
 };
 
-constexpr std::size_t kMostOfUdp = 1400;  ///< Beyond it UDP alone is cut by IP, and is not what FRAGMENT stands on.
-constexpr std::size_t kWindow = 32;       ///< Messages between two rests: less than PSYNC keeps.
+constexpr std::size_t kMostOfUdp = 1400;  ///< Above this, IP fragments what UDP sends, and the row no longer shows what
+                                          ///< FRAGMENT is built on.
+constexpr std::size_t kWindow = 32;       ///< Messages between two calls of rest(): fewer than PSYNC keeps.
 
 Status measure(Session& session) {
   struct Of {

@@ -1,4 +1,4 @@
-// What calls to a group cost: Table 1 of Bhatti and Schlichting, "A System for Constructing Configurable High-Level
+// The cost of calls to a group: Table 1 of Bhatti and Schlichting, "A System for Constructing Configurable High-Level
 // Protocols" (SIGCOMM 1995), on the simulated wire.
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ constexpr std::size_t kInteger = 4;        ///< Bytes of a request, and of a rep
 
 struct Configuration {
   const char* name;
-  const char* graph;  ///< `top` is called.
+  const char* graph;  ///< Clients call `top`.
   Service service = Service::transaction;
   std::size_t most_servers = 5;
-  std::vector<const char*> paper_ms{};  ///< With one server, two, ...
+  std::vector<const char*> paper_ms{};  ///< With one server, with two, ...
 };
 const Configuration kConfigurations[] = {
     {"Sun RPC",
@@ -58,7 +58,7 @@ const Configuration kConfigurations[] = {
      5,
      {"6.45"}}};
 
-/// A client and some servers on a wire that costs no virtual time.
+/// A client and some servers on a wire that takes no virtual time.
 class Servers {
  public:
   static Result<std::unique_ptr<Servers>> make(const Configuration& configuration, std::size_t servers) {
@@ -82,7 +82,7 @@ class Servers {
       const Shepherd inside(client.host.monitor());
       if (auto set = client.host.host().groups().set(kGroup, members); !set) return set.error();
     }
-    const bool group = &configuration != &kConfigurations[0];  // Sun RPC knows none
+    const bool group = &configuration != &kConfigurations[0];  // Sun RPC has no groups
     auto trips = StackClient::open(client.user, client.top(), configuration.service, group ? kGroup : members.front());
     if (!trips) return trips.error();
     made->trips_.emplace(std::move(*trips));
@@ -95,7 +95,7 @@ class Servers {
   Servers() = default;
   SimWorld world_;
   std::vector<std::unique_ptr<Machine>> machines_;
-  std::optional<StackClient> trips_;  // goes first
+  std::optional<StackClient> trips_;  // destroyed first
 };
 
 struct Measured {

@@ -1,6 +1,5 @@
-// What each layer costs, without a kernel and without a wire: Table III of RPC in the x-Kernel in nanoseconds of
-// processor time on the simulated wire, its section 4.3, what AUTH costs, and Table II and Figure 6 of The
-// x-Kernel.
+// What each layer costs without a kernel and a wire: Table III of "RPC in the x-Kernel", in nanoseconds of processor
+// time on the simulated wire; its section 4.3; the cost of AUTH; Table II and Figure 6 of "The x-Kernel".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +20,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A row of the table, and the row that it is one layer above.
+/// A row of the table, and the row whose stack has one layer less.
 struct LayerRow {
   std::string_view stack;
-  int below;  ///< Index of the row; -1: none.
+  int below;  ///< Index of that row; -1: none.
 };
 constexpr LayerRow kRows[] = {
     {"ETH", -1},
@@ -36,7 +35,7 @@ constexpr LayerRow kRows[] = {
     {"M_RPC-ETH", 0},
     {"M_RPC-VIP", 1},
 };
-/// The differences are also those of one layer exchanged for another.
+/// Here some differences are to a stack in which one layer is replaced by another.
 constexpr LayerRow kSunRows[] = {
     {"UDP", -1},
     {"REQUEST_REPLY-UDP", 0},
@@ -50,7 +49,7 @@ constexpr LayerRow kSunRows[] = {
     {"SELECT-CHANNEL-UDP", -1},
 };
 
-/// Prints a row a stack. Nothing: it was interrupted.
+/// Measures and prints a row for each stack. Nothing if it was interrupted.
 Result<std::optional<Alternated>> measure(Session& session, std::span<const LayerRow> rows) {
   std::vector<std::unique_ptr<SimPair>> pairs;
   std::vector<Subject> subjects;
@@ -108,7 +107,7 @@ Status measure_layers(Session& session) {
   return {};
 }
 
-/// What it costs to know who is at the other end, and to keep what is said between the two, by each cipher.
+/// What authentication and encryption between two hosts cost, for each cipher.
 Status measure_auth(Session& session) {
   constexpr std::size_t kSizes[] = {0, 64, 1024, 16'000};
   std::vector<std::string> ciphers = {"chacha20-poly1305"};

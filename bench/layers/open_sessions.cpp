@@ -1,4 +1,5 @@
-// Figure 6 of The x-Kernel: does it matter how many sessions are open? Beside it, the kernel's UDP with as many ports.
+// Figure 6 of The x-Kernel: whether the number of open sessions matters. Beside it, the kernel's UDP with as many
+// ports.
 #include "open_sessions.h"
 
 #include <fmt/format.h>
@@ -35,11 +36,10 @@ Result<Alternated> measure_ours(const Session& session) {
   return alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
 }
 
-/// All sockets of a kernel lie in the same tables, whatever namespace they are of: the steps cannot exist side by side,
-/// so each round opens them one after the other, and closes them again. Steps that the limit of descriptors forbids
-/// have no blocks.
+/// A kernel has all sockets in the same tables, whatever their namespace, so the steps cannot exist side by side. Each
+/// round opens them one after another, and closes them again. A step beyond the limit of descriptors has no blocks.
 Result<Alternated> measure_kernel(const Session& session) {
-  constexpr std::size_t kBlocks = 4;  // a step and round: opening takes far longer than a block
+  constexpr std::size_t kBlocks = 4;  // for each step and round: opening takes far longer
   auto ports = UdpPorts::open();
   if (!ports) return ports.error();
   std::vector<Subject> subjects;

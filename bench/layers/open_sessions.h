@@ -5,7 +5,7 @@ namespace lrpc::bench {
 
 class Session;
 
-/// What a round trip costs by the number of open sessions. Needs no privilege; raises the limit of descriptors.
+/// The cost of a round trip against the number of open sessions. Needs no privilege; raises the limit of descriptors.
 void open_sessions(Session& session);
 
 }  // namespace lrpc::bench

@@ -31,7 +31,7 @@ constexpr ComponentRow kRows[] = {{"buffer manager", 21.8},
                                   {"process management", 8.6},
                                   {"other", 0.3}};
 
-/// By the parts of a path that are in the repository.
+/// Recognizes a component by a part of its source files' paths.
 std::string_view component_of(std::string_view file) {
   struct Part {
     std::string_view path;
@@ -66,7 +66,7 @@ Result<Counts> count(std::uint64_t messages, const PrivateDirectory& directory) 
   return read_profile(text, component_of);
 }
 
-/// What each further message and its answer take.
+/// Prints the instructions of each further message and its answer.
 Status measure(Session& session, const PrivateDirectory& directory) {
   const auto fewer = count(kFewer, directory);
   if (!fewer) return fewer.error();

@@ -1,11 +1,11 @@
-// Table II of The x-Kernel: which component the work of a message is in.
+// Table II of The x-Kernel: how the work for a message divides among the components.
 #pragma once
 
 #include "session.h"
 
 namespace lrpc::bench {
 
-/// Prints it; needs valgrind, and says so where there is none. Blocks for some seconds.
+/// Prints the table. Without valgrind it only says so. Blocks for some seconds.
 void profile(Session& session);
 
 }  // namespace lrpc::bench

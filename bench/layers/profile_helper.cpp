@@ -1,5 +1,5 @@
-// lrpc-bench-profile COUNT: sends COUNT messages of one byte to another host on the simulated wire and takes their
-// answers, through FRAGMENT, VIP and ETH. `lrpc-bench layers` runs it under callgrind.
+// lrpc-bench-profile COUNT: sends COUNT messages of one byte through FRAGMENT, VIP and ETH to another host on the
+// simulated wire, and receives their answers. `lrpc-bench layers` runs it under callgrind.
 #include <fmt/format.h>
 
 #include <cstdlib>

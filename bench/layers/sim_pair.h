@@ -1,4 +1,4 @@
-// Hosts on a simulated wire that costs no virtual time, with one stack: what a layer costs in processor time.
+// Hosts with one stack on a simulated wire that takes no virtual time, to measure the processor time of layers.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace lrpc::bench {
 
-/// One of the hosts: a graph, a user of it, and sessions of the user's that stay open. Pinned in memory.
+/// One of the hosts: a graph, its user, and sessions of the user that stay open. Not movable.
 template <class User>
 struct SimMachine {
-  /// The user is made of its host and of `args`.
+  /// Constructs the user from its host and `args`.
   template <class... Args>
   explicit SimMachine(netrpc::SimHost& simulated, Args... args) : host(simulated), user(simulated.host(), args...) {}
   SimMachine(const SimMachine&) = delete;
@@ -33,9 +33,9 @@ struct SimMachine {
     graph.emplace(std::move(*composed));
     return {};
   }
-  /// What the user is to open. Precondition: it is composed.
+  /// The protocol that the user opens. Precondition: compose() has succeeded.
   [[nodiscard]] netrpc::Protocol& top() { return *graph->find("top"); }
-  /// The user, as a server, is enabled for any peer.
+  /// Enables the user, as a server, for any peer.
   Status serve() {
     const netrpc::Shepherd inside(host.monitor());
     return top().open_enable(user, bench_participants(host.address(), {}));
@@ -47,14 +47,14 @@ struct SimMachine {
   std::vector<netrpc::SessionRef> sessions;
 };
 
-/// Two of them.
+/// A client and a server.
 class SimPair {
  public:
   static Result<std::unique_ptr<SimPair>> create(const Stack& stack);
   [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
-  /// Of later messages: StackUser::answer_with.
+  /// How the server answers later messages: StackUser::answer_with().
   void answer_with(std::size_t size);
-  /// One more session of the same stack, with a protocol number of its own: for what many open sessions cost.
+  /// Opens one more session of the same stack, with its own protocol number, to measure what many open sessions cost.
   [[nodiscard]] Errc open_another();
   [[nodiscard]] netrpc::SimHost& client() noexcept { return client_.host; }
   [[nodiscard]] netrpc::SimHost& server() noexcept { return server_.host; }
@@ -66,7 +66,7 @@ class SimPair {
   netrpc::SimWorld world_;
   SimMachine<StackUser> client_{world_.add_host(), false};
   SimMachine<StackUser> server_{world_.add_host(), true};
-  std::optional<StackClient> trips_;  // goes first
+  std::optional<StackClient> trips_;  // destroyed first
   netrpc::ProtocolNumber next_other_ = 100'000;
 };
 

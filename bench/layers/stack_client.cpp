@@ -30,7 +30,7 @@ void StackUser::call_demux(netrpc::Session& lower, Message request) noexcept {
 
 Errc StackUser::control(control::Request& request) noexcept {
   if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = 1400;  // as Sprite RPC: whoever sends more cuts it itself
+    largest->size = 1400;  // as in Sprite RPC: a layer that sends more fragments it itself
     return Errc::ok;
   }
   return Protocol::control(request);
@@ -50,7 +50,7 @@ Result<StackClient> StackClient::open(StackUser& user, Protocol& top, Service se
                                       std::uint16_t port) {
   const Shepherd inside(user.host().monitor());
   const ParticipantSet participants = bench_participants(user.host().address(), peer, port);
-  if (service == Service::datagram) {  // the answers come up through whatever session
+  if (service == Service::datagram) {  // answers may arrive through any session
     if (Status enabled = top.open_enable(user, participants); !enabled) return enabled.error();
   }
   auto session = top.open(user, participants);
@@ -89,7 +89,7 @@ Errc StackClient::stream(std::size_t messages, std::size_t size) {
   Host& host = user_.host();
   const Shepherd inside(host.monitor());
   const std::uint64_t before = user_.answers();
-  // Waits until no more than `most` of the first `sent` messages have no answer.
+  // Waits until at most `most` of the first `sent` messages are unanswered.
   const auto wait = [&](std::uint64_t sent, std::uint64_t most) {
     const auto done = [&] { return sent - (user_.answers() - before) * kAnswered <= most; };
     return done() || host.engine().wait(host, done, host.now() + 5s);

@@ -1,4 +1,4 @@
-// One end of a stack, and round trips through it: a request of some bytes, a null reply or one of some bytes.
+// One end of a stack, and round trips through it: a request of some bytes, and an empty reply or one of some bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace lrpc::bench {
 
-/// Stands on top of a stack. At the server it answers each message, or each so-manieth, with as many bytes as it is
-/// told, none at first; at the client it counts answers.
+/// The user of a stack. A server answers each message, or every n-th, with as many bytes as answer_with() says (at
+/// first none). A client counts the answers.
 class StackUser final : public netrpc::Protocol {
  public:
   StackUser(netrpc::Host& host, bool server) : Protocol(host, server ? "server" : "client"), server_(server) {}
@@ -19,8 +19,8 @@ class StackUser final : public netrpc::Protocol {
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
   [[nodiscard]] Errc control(netrpc::control::Request& request) noexcept override;
   [[nodiscard]] std::uint64_t answers() const noexcept { return answers_; }
-  /// The bytes of an answer; a datagram is answered with no more than it has. `every`: only each so-manieth datagram is
-  /// answered. Inside the monitor.
+  /// Sets the size of an answer, in bytes; an answer to a datagram is no longer than the datagram. Only every
+  /// `every`-th datagram is answered. Call it inside the monitor.
   void answer_with(std::size_t size, std::uint64_t every = 1) noexcept {
     answer_size_ = size;
     answer_every_ = every;
@@ -35,24 +35,25 @@ class StackUser final : public netrpc::Protocol {
   std::uint64_t arrived_ = 0;
 };
 
-/// What to open, or to enable with an unknown peer. `port`: the peer's; 0: the protocol's own.
+/// The participants to open, or, with an unknown peer, to enable. `port`: the peer's; 0: the protocol's default.
 [[nodiscard]] netrpc::ParticipantSet bench_participants(netrpc::HostAddress local, netrpc::HostAddress peer,
                                                         std::uint16_t port = 0);
 
-/// A client's session to the server at `peer`.
+/// A client's session with the server at `peer`.
 class StackClient {
  public:
-  /// Opens the session. Not inside the monitor.
+  /// Opens the session. Do not call it inside the monitor.
   static Result<StackClient> open(StackUser& user, netrpc::Protocol& top, netrpc::Service service,
                                   netrpc::HostAddress peer, std::uint16_t port = 0);
   StackClient(StackClient&&) noexcept = default;
   StackClient& operator=(StackClient&&) = delete;
   ~StackClient();
-  /// Sends `size` bytes and waits for the answer. A datagram that is lost is sent again after 100 ms (and counted).
+  /// Sends `size` bytes and waits for the answer. A datagram without an answer after 100 ms counts as lost and is sent
+  /// again, four times at most. Errors: timed_out, limit_reached, those of push and of the call.
   [[nodiscard]] Errc once(std::size_t size);
-  /// Sends a stream: `messages` (a multiple of kAnswered) datagrams of `size` bytes, as far as a window of kWindow
-  /// allows, to a server that answers each kAnswered'th; blocks until the last is answered. Errors: push's; timed_out
-  /// (nothing was answered for 5 s: through a stack that loses messages).
+  /// Sends a stream: `messages` (a multiple of kAnswered) datagrams of `size` bytes, at most kWindow of them
+  /// unanswered, to a server that answers every kAnswered-th. Blocks until the last is answered. Errors: push's;
+  /// limit_reached; timed_out (no answer for 5 s: the stack has lost a message).
   [[nodiscard]] Errc stream(std::size_t messages, std::size_t size);
   static constexpr std::uint64_t kAnswered = 64;
   static constexpr std::uint64_t kWindow = 4 * kAnswered;

@@ -49,7 +49,7 @@ constexpr std::array kStacks = {
     Stack{"PAIRED-UDP", "udp = UDP; top = PAIRED over udp;", Service::transaction},
     Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;",
           Service::transaction},
-    // Sun RPC, a layer at a time, and mixed with the layers of Sprite RPC (section 5).
+    // Sun RPC, one more layer at a time, and mixed with the layers of Sprite RPC (section 5).
     Stack{"REQUEST_REPLY-UDP", "udp = UDP; top = REQUEST_REPLY over udp;", Service::transaction},
     Stack{"SUN_CALL-REQUEST_REPLY-UDP", "udp = UDP; pairs = REQUEST_REPLY over udp; top = SUN_CALL over pairs;",
           Service::transaction},

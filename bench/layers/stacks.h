@@ -1,4 +1,4 @@
-// The protocol stacks that the paper compares, as graphs (RPC in the x-Kernel, Figures 2 and 3, Tables I to III).
+// The protocol stacks that the papers compare, as graphs (RPC in the x-Kernel, Figures 2 and 3, Tables I to III).
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace lrpc::bench {
 
-/// What the paper measured: milliseconds on two Sun 3/75 and a 10 Mbit/s Ethernet.
+/// The paper's figures, from two Sun 3/75 on a 10 Mbit/s Ethernet.
 struct PaperStack {
   std::optional<double> latency_ms;
-  std::optional<double> throughput_kbytes;     ///< Per second, with messages of 16 k.
-  std::optional<double> incremental_ms_per_k;  ///< For each further 1 k of a message.
+  std::optional<double> throughput_kbytes;     ///< Per second, with messages of 16 kB.
+  std::optional<double> incremental_ms_per_k;  ///< For each further 1 kB of a message.
 };
 
 struct Stack {
-  std::string_view name;   ///< The paper's: M_RPC-ETH.
-  std::string_view graph;  ///< `top` is what is measured. ETH and IP are the devices, real or simulated.
+  std::string_view name;   ///< As in the paper: M_RPC-ETH.
+  std::string_view graph;  ///< `top` is the protocol that is measured. ETH and IP are the devices, real or simulated.
   netrpc::Service service = netrpc::Service::transaction;
   PaperStack paper = {};
-  std::uint16_t port = 0;  ///< Where the server is, for stacks whose peers have any port.
-  /// More of the server's graph, which has the USER `user`: the server is a process beside its graph. Real wires only.
+  std::uint16_t port = 0;  ///< The server's, for stacks whose clients need one; 0: none.
+  /// Appended to the server's graph; contains the USER `user`, so that the server is a process. Only for real wires.
   std::string_view at_server = {};
 };
 

@@ -1,4 +1,4 @@
-// Two threads of one process, one of which works when the other asks it to: what handing over to a thread costs.
+// Two threads of one process, one of which works when the other asks: what handing work to a thread costs.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace lrpc::bench {
 
-/// The second thread, which sleeps on a futex until it is asked. It inherits the affinity of the thread that makes it.
+/// The second thread sleeps on a futex until it is asked. It inherits the affinity of the thread that constructs this.
 class ThreadPair {
  public:
-  /// `work`: done by the second thread at each round trip.
+  /// `work` is what the second thread does in each round trip.
   explicit ThreadPair(std::function<void()> work = [] {});
   ThreadPair(const ThreadPair&) = delete;
   ThreadPair& operator=(const ThreadPair&) = delete;
   ~ThreadPair();
-  /// Wakes the second thread, sleeps until it has done its work. Two handoffs.
+  /// Wakes the second thread and sleeps until its work is done: two handoffs.
   void round_trip() noexcept;
 
  private:

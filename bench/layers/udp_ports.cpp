@@ -10,7 +10,7 @@
 namespace lrpc::bench {
 namespace {
 
-constexpr std::uint16_t kDiscard = 9;  // where the others are connected to; they send nothing
+constexpr std::uint16_t kDiscard = 9;  // the others are connected to this port, but send nothing
 
 /// A socket on a port that the kernel chooses, and that port.
 Result<UniqueFd> bound(sockaddr_in& name) {

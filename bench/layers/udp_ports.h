@@ -1,4 +1,4 @@
-// The kernel's UDP among many open ports: what The x-Kernel's Figure 6 shows of Unix.
+// The kernel's UDP with many open ports: what Figure 6 of The x-Kernel shows for Unix.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@
 
 namespace lrpc::bench {
 
-/// Two connected sockets on the loopback interface, and any number of others, each connected, each on a port of its
-/// own. Both ends are used by one thread: a datagram is in the other's queue when send(2) returns, so nothing ever
+/// Two connected sockets on the loopback interface, and any number of other connected sockets, each on a port of its
+/// own. One thread uses both ends: a datagram is in the receiver's queue when send(2) returns, so that nothing ever
 /// waits.
 class UdpPorts {
  public:
   /// Errors: system_error.
   static Result<UdpPorts> open();
 
-  /// Opens others or closes them, until a lookup has `ports` sockets to choose from, besides the one that asks; at
-  /// least one. Takes some microseconds each. Errors: system_error (out of descriptors: see most()); as many as could
-  /// be are open.
+  /// Opens or closes other sockets, until a lookup has `ports` sockets to choose from (at least one), besides the
+  /// asking one. Opening one takes some microseconds. Errors: system_error (out of descriptors: see most()); those
+  /// opened so far stay open.
   Status have(std::size_t ports);
-  /// One byte there and back. False: an error, or nothing arrived within a second.
+  /// Sends one byte there and one back. False: an error, or nothing arrived within a second.
   [[nodiscard]] bool once() noexcept;
   [[nodiscard]] std::size_t ports() const noexcept { return others_.size() + 1; }
 
-  /// The most ports that the process's limit of descriptors has room for, with some left for everything else.
+  /// The most ports that the process's descriptor limit allows, with some descriptors left for everything else.
   [[nodiscard]] static std::size_t most() noexcept;
 
  private:
