@@ -1,4 +1,4 @@
-// Latency over time while the world changes: how soon the adaptive choice has settled again.
+// Latency over time while conditions change: how soon the adaptive gate has settled again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A hog that can be told to compute or to sleep, without the cost of making one.
+/// A hog that can be switched between computing and sleeping, without starting a process.
 class SwitchedHog {
  public:
   static Result<SwitchedHog> start(const Seat& seat) {
@@ -48,7 +48,7 @@ class SwitchedHog {
   Child process_;
 };
 
-/// Everybody whom a change can hit.
+/// The processes that a change can affect.
 struct World {
   pid_t client;
   pid_t server;
@@ -56,12 +56,12 @@ struct World {
   const Cores& cores;
 };
 
-/// A change, and what undoes it.
+/// A change, and how it is undone.
 struct Change {
-  std::string_view name;     ///< Of the scenario, for files and JSON.
+  std::string_view name;     ///< The scenario's, for files and JSON.
   std::string_view happens;  ///< "hog starts"
   std::string_view undone;
-  Placement placement;  ///< Before the change. The hog always sits on the server's seat, as far as that is pinned.
+  Placement placement;  ///< Before the change. The hog always runs on the server's seat (if unpinned: anywhere).
   void (*make)(const World&);
   void (*undo)(const World&);
 };
@@ -87,7 +87,7 @@ const Change kChanges[] = {
      }},
 };
 
-/// One scenario as it went: three phases, begun at these ticks.
+/// The course of one scenario: three phases, and the ticks at which each began.
 struct Course {
   std::array<std::uint64_t, 3> begun{};
   std::unique_ptr<TimelineClient> client;
@@ -107,7 +107,7 @@ Result<Course> run_course(Session& session, const Change& change) {
   course.client = std::move(*client);
   const World world{course.client->pid(), server, *hog, session.cores()};
   course.client->start();
-  interruptible_sleep(length + milliseconds(300));  // and the warm-up
+  interruptible_sleep(length + milliseconds(300));  // and 300 ms for the warm-up
   course.begun[1] = ticks_begin();
   change.make(world);
   interruptible_sleep(length);
@@ -119,7 +119,7 @@ Result<Course> run_course(Session& session, const Change& change) {
   return course;
 }
 
-/// The windows' medians of a phase, ns.
+/// The medians of a phase's windows, in ns.
 std::vector<double> windows_of(const Course& course, std::size_t phase, const TickClock& clock) {
   const TimelineRecord& record = course.client->record();
   const std::uint64_t from = course.begun[phase];
@@ -132,7 +132,7 @@ std::vector<double> windows_of(const Course& course, std::size_t phase, const Ti
   return medians;
 }
 
-/// The 5 ms buckets, ns over ms.
+/// Nanoseconds over milliseconds, a point for each 5 ms bucket.
 struct Lines {
   Series median{"median", {}};
   Series p99{"p99", {}};
@@ -166,7 +166,7 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
       const bool inside = ms >= ms_at(phase) && (phase + 1 == events.size() || ms < ms_at(phase + 1));
       if (inside && std::isfinite(value)) p99.push_back(value);
     }
-    // The first phase begins warmed up: it only shows what is steady.
+    // The first phase begins after the warm-up, and so shows only the steady state.
     const bool late = phase > 0 && (!calls || *calls > kReadaptedCalls);
     table.print({std::string(change.name), std::string(events[phase]), fmt::format("{:.0f}", ms_at(phase)),
                  number(steady), number(median(p99)),
@@ -185,7 +185,7 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
   }
   for (std::size_t i = 0; i < lines.median.points.size(); ++i) {
     const std::uint64_t calls = record.buckets[i].count();
-    if (calls == 0) continue;  // one call took longer than that
+    if (calls == 0) continue;  // a call took longer than the bucket
     session.emit_json({.bench = "change",
                        .gate = "adaptive",
                        .placement = name(change.placement),

@@ -1,4 +1,4 @@
-// The scenario matrix: the adaptive choice against each fixed strategy, whatever else goes on on the machine.
+// The scenario matrix: the adaptive gate against each fixed strategy, under various loads of the machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,13 +17,14 @@ constexpr int kRounds = 5;
 constexpr int kChoosingRounds = 2;
 constexpr std::uint64_t kWarmUpCalls = 10'000;
 constexpr Strategy kFixed[] = {Strategy::exchange, Strategy::handoff, Strategy::sleep};
-/// With so few cells each strategy has a row of its own.
+/// With at most this many cells, each strategy gets a row of its own.
 constexpr std::size_t kFewCells = 6;
 
-/// How long things take; shorter in a quick run. A caller that sleeps makes few calls: it has twice the time.
+/// How long things take; less in a quick run. A caller that sleeps between calls makes few of them, so its slices are
+/// twice as long.
 struct Lengths {
-  milliseconds warm_up;           ///< At most, for the fixed strategies: they have little to learn.
-  milliseconds adaptive_warm_up;  ///< At most, for the one that learns.
+  milliseconds warm_up;           ///< Upper bound, for the fixed strategies, which have little to learn.
+  milliseconds adaptive_warm_up;  ///< Upper bound, for the adaptive gate, which learns.
   milliseconds slice;
 
   static Lengths of(const Cell& cell, bool quick) {
@@ -67,7 +68,7 @@ Result<std::vector<CellResult>> run_cell(Session& session, const Cell& cell) {
     for (auto& team : teams) {
       if (auto ran = team->run(slice); !ran) return ran.error();
     }
-    std::rotate(teams.begin(), teams.begin() + 1, teams.end());  // nobody always runs after the same one
+    std::rotate(teams.begin(), teams.begin() + 1, teams.end());  // no team always runs after the same one
   }
   std::vector<CellResult> results;
   for (const auto& team : teams) {
@@ -122,7 +123,7 @@ void print_cell(const Table& table, const Cell& cell, const std::vector<CellResu
   table.print(cells);
 }
 
-/// Every strategy's own figures, under the cell's row.
+/// Prints each strategy's own figures, below the cell's row.
 void print_strategies(const std::vector<CellResult>& results) {
   for (const auto& result : results) {
     const Timing& t = result.judging;

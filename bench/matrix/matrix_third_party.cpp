@@ -1,4 +1,5 @@
-// The last table of the scenario matrix: what a poller costs a third party, against the same calls by plain futexes.
+// The last table of the scenario matrix: what a poller costs a third party, compared with the same calls by plain
+// futexes.
 #include <fmt/format.h>
 
 #include "calls/team.h"
@@ -15,11 +16,12 @@ using std::chrono::milliseconds;
 constexpr int kRounds = 8;
 enum Book : std::size_t { with_adaptive = 0, with_futexes = 1, with_nobody = 2 };
 
-/// Both teams take turns beside the third party, and then nobody; p99 of its periods in each, in nanoseconds.
+/// Both teams run in turn beside the third party, then nobody does. Returns how long its work took in each case, in
+/// nanoseconds.
 Result<std::array<Histogram, ThirdParty::kBooks>> run_beside(Session& session, const Cell& cell) {
   auto around = Surroundings::create(cell, session.cores());
   if (!around) return around.error();
-  // On two cores the poller's is the one that matters: the client uses its own as any caller would.
+  // On two cores, only the poller's core matters: the client uses its own as any caller would.
   auto third = ThirdParty::start(session.cores().seats(cell.placement).server);
   if (!third) return third.error();
   const milliseconds length(session.quick() ? 100 : 250);

@@ -1,4 +1,4 @@
-// One binding among many: what Null costs with up to 10,000 bindings alive, and what each of them costs.
+// One binding among many: what Null costs with up to 10,000 bindings open, and what each of them costs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 namespace lrpc::bench {
 namespace {
 
-constexpr double kKibBar = 64;       ///< A binding's memory; E-stacks' kernel stacks do not count.
-constexpr double kLatencyBar = 1.1;  ///< Null among 9,999 others, to Null alone.
+constexpr double kKibBar = 64;       ///< A binding's memory, without the E-stacks' kernel stacks.
+constexpr double kLatencyBar = 1.1;  ///< Null beside 9,999 other bindings, relative to Null alone.
 constexpr std::uint32_t kMost = 10'000;
 
-/// Everything that bindings take: of the server and the crowd, and of the kernel.
+/// The memory of all bindings, in the server and the crowd, and in the kernel.
 struct Footprint {
-  double user = 0;  ///< KiB, each page once.
+  double user = 0;  ///< KiB; each page counts once.
   double page_tables = 0;
   KernelMemory kernel;
   std::uint64_t estacks = 0;
@@ -54,7 +54,7 @@ Result<Footprint> take_footprint(pid_t server, const std::vector<pid_t>& clients
   return footprint;
 }
 
-/// What one of `count` bindings takes, KiB.
+/// The memory of one of `count` bindings, in KiB.
 struct PerBinding {
   double user;
   double page_tables;
@@ -126,7 +126,8 @@ class Scale {
     return {};
   }
 
-  /// Null through one more binding of the crowded server, paired with Null to a server of its own.
+  /// Null through one more binding of the crowded server, paired with Null to another server that has only this
+  /// binding.
   Result<Figures> null_call() {
     auto crowded = make_lrpc_call(domains_, shim::Gate::adaptive, LrpcTest::null);
     if (!crowded) return crowded.error();
@@ -142,7 +143,8 @@ class Scale {
     if (idle > 0) {
       const PerBinding before = per_binding(none_, bound, idle);
       const PerBinding after = per_binding(none_, called, idle);
-      // What a step's other bindings had used before is in `bound`, too, but for the first: so this is an upper bound.
+      // Except in the first step, `bound` contains what the bindings of earlier steps have used for their calls, so
+      // `before` is an upper bound.
       const double us = session_.clock().ns(crowd_->import_ticks()) / 1000 / std::max(crowd_->imports(), 1U);
       for (const double value :
            {us, before.judged(), after.judged(), after.user, after.page_tables, after.slab, after.kernel_stacks}) {
@@ -176,7 +178,7 @@ class Scale {
   Session& session_;
   const Table& table_;
   Placement placement_;
-  std::uint32_t may_bind_;  ///< As many bindings the server has descriptors for.
+  std::uint32_t may_bind_;  ///< How many bindings the server has descriptors for.
   Seats seats_;
   std::shared_ptr<LrpcDomains> domains_;
   std::unique_ptr<Crowd> crowd_;
@@ -187,8 +189,8 @@ class Scale {
 
 void scale(Session& session) {
   print_title("One binding among many");
-  constexpr std::uint64_t kReserve = 100;                  // what a server has open besides
-  constexpr std::uint64_t kWanted = 2 * kMost + kReserve;  // two of the server's for each binding
+  constexpr std::uint64_t kReserve = 100;                  // the server's other descriptors
+  constexpr std::uint64_t kWanted = 2 * kMost + kReserve;  // the server has two for each binding
   const std::uint64_t descriptors = raise_descriptor_limit(kWanted);
   const auto may_bind = static_cast<std::uint32_t>((std::max(descriptors, kReserve + 2) - kReserve) / 2);
   print_note(fmt::format(

@@ -13,7 +13,7 @@ void warm_up(Contender& call, const TickClock& clock) {
   for (int i = 0; i < 10'000 && ticks_begin() - begun < clock.ticks(std::chrono::milliseconds(300)); ++i) call.run(1);
 }
 
-/// Until told to stop, or there is no more room.
+/// Calls until told to stop, or until the record is full.
 void record_calls(Contender& call, const TickClock& clock, TimelineRecord& record) {
   const std::uint64_t bucket_ticks = clock.ticks(TimelineRecord::kBucket);
   std::array<std::uint64_t, TimelineRecord::kCallsPerWindow> ticks{};

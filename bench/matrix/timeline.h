@@ -1,4 +1,4 @@
-// A client that calls back to back and keeps what its latency was over time.
+// A client that calls back to back and records its latency over time.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace lrpc::bench {
 
 class LrpcDomains;
 
-/// Consecutive calls, and the median of their times.
+/// Some consecutive calls, and the median of their times.
 struct CallWindow {
-  std::uint64_t begun;   ///< ticks_begin() before the first.
-  std::uint64_t median;  ///< Ticks.
+  std::uint64_t begun;   ///< ticks_begin() before the first call.
+  std::uint64_t median;  ///< In ticks.
 };
 
-/// What the client writes down. Large: lies in Shared.
+/// What the client records. Lies in Shared, because it is large.
 struct TimelineRecord {
   static constexpr std::size_t kCallsPerWindow = 50;
   static constexpr std::size_t kBuckets = 600;
@@ -32,20 +32,21 @@ struct TimelineRecord {
 
   TurnDesk turns;
   std::atomic<bool> stop;
-  std::uint64_t begun;  ///< Ticks at the begin of the first bucket.
+  std::uint64_t begun;  ///< Ticks at the beginning of the first bucket.
   std::array<Histogram, kBuckets> buckets;
   std::uint64_t windows_used;
   std::array<CallWindow, kMostWindows> windows;
 };
 
-/// Made in the bench's own process. Calls from start() to stop().
+/// A client that calls from start() to stop(). Constructed in the bench's own process.
 class TimelineClient {
  public:
-  /// Starts the client on `seat`, binds with the adaptive gate, and makes 10,000 calls (or as many as 0.3 s allow).
+  /// Starts the client on `seat` and binds with the adaptive gate. Returns once it has connected.
   static Result<std::unique_ptr<TimelineClient>> create(std::shared_ptr<LrpcDomains> domains, const Seat& seat,
                                                         const TickClock& clock);
+  /// Lets the client make 10,000 untimed calls (or as many as 0.3 s allow), then record its calls.
   void start() noexcept { process_->turns.begin(); }
-  /// Returns once the client has stopped.
+  /// Returns once the client has ended its calls.
   Status stop();
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
   [[nodiscard]] const TimelineRecord& record() const noexcept { return *process_; }
