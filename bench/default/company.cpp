@@ -13,7 +13,7 @@ namespace {
 
 using Where = Situation::Where;
 
-/// As taskset -p does: from one processor to the next, until the process has gone.
+/// Pins the process to one processor after another, as taskset -p does, until it has ended.
 int move_about(pid_t process, const std::vector<Seat>& seats) {
   for (;;) {
     for (const Seat& seat : seats) {
@@ -54,7 +54,7 @@ Result<Company> Company::start(const Situation& situation, const Cores& cores) {
   Company company(situation);
   const Seat anywhere = seats_of(situation, cores).anywhere;
   if (situation.fifo) {
-    if (Status done = try_fifo(); !done) return done.error();  // each caller becomes it for itself
+    if (Status done = try_fifo(); !done) return done.error();  // each caller sets the policy itself
   }
   if (situation.processors != 0 || situation.weight != 1) {
     auto group = ControlGroup::create("default", situation.weight);

@@ -1,4 +1,4 @@
-// Who else is there in a run, and what happens to its clients and servers meanwhile.
+// The other processes of a run, and what happens to its clients and servers during it.
 #pragma once
 
 #include <chrono>
@@ -16,31 +16,31 @@
 
 namespace lrpc::bench {
 
-/// Where clients and servers of a situation may run from the start, and everybody else.
+/// Where the clients, the servers and all other processes of a situation may run from the start.
 struct RunSeats {
   Seat server;
-  std::vector<Seat> clients;  ///< One each.
+  std::vector<Seat> clients;  ///< One for each client.
   Seat anywhere;
 };
 [[nodiscard]] RunSeats seats_of(const Situation& situation, const Cores& cores);
 
-/// Made in the bench's own process. Must be destroyed after the clients and servers.
+/// Constructed in the bench's own process. Must be destroyed after the clients and servers.
 class Company {
  public:
-  /// Starts all of it that does not need a client. Errors: not_permitted, not_supported: this user, or kernel, cannot.
+  /// Starts everything that needs no client. Errors: not_permitted, not_supported: this user or kernel cannot do it.
   static Result<Company> start(const Situation& situation, const Cores& cores);
 
-  /// For each client and server: puts it where it belongs.
+  /// Moves a client or server into the situation's control group, if there is one.
   Status admit(const Child& process) const;
-  /// Once the clients are there: the process that moves them begins.
+  /// Call it once the clients run: starts the processes that move them from processor to processor.
   Status follow(std::span<const Child> clients, const Cores& cores);
 
-  /// The run begins: from now on it counts what others get.
+  /// Call it when the run begins: from now on the others' processor time and work count.
   void open_books();
-  /// Does what is to happen within the run: returns when the last of it has happened, long before the run's end.
+  /// Makes the changes that the situation has during a run. Returns after the last of them, long before the run's end.
   Status disturb(std::chrono::milliseconds length, std::span<const Child> clients, std::span<const Child> servers,
                  const Cores& cores);
-  /// The run is over: `run` gets what others got.
+  /// Call it when the run is over: stores in `run` what the others got.
   void close_books(FreshRun& run, std::chrono::milliseconds length);
 
  private:
@@ -54,7 +54,7 @@ class Company {
   std::vector<Child> movers_;
 };
 
-/// Processor time of all of them so far, in seconds.
+/// The processor time of all these processes so far, in seconds.
 [[nodiscard]] double seconds_of(std::span<const Child> processes);
 
 }  // namespace lrpc::bench

@@ -9,7 +9,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// One client calls one server, with one thread, and nobody else is there; whatever it does between its calls.
+/// Whether one client with one thread calls one server, without other loads; pauses between its calls do not matter.
 bool is_alone(Situation situation) {
   situation.think = {};
   situation.sleep = {};
@@ -128,7 +128,7 @@ Comparison compare(const Situation& situation, const AllRuns& all, const TickClo
     result.others = to_asleep([](const FreshRun& run) { return run.third_party.mean(); });
     missed.add(*result.others > kThirdPartyMeanBar, "others");
   }
-  if (situation.third_party) {  // of a build there are too few pieces
+  if (situation.third_party) {  // a build yields too few pieces
     const double p99 = to_asleep([](const FreshRun& run) { return run.third_party.quantile(0.99); });
     missed.add(p99 > kThirdPartyP99Bar, "others-p99");
   }

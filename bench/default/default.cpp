@@ -1,5 +1,5 @@
-// What a user gets who chooses no gate and pins nothing, against what the best fixed gate would have given: fresh
-// processes for each run, in every situation that we could think of.
+// What a user gets without choosing a gate or pinning anything, compared with what the best fixed gate would have
+// given. Every run has new processes; the situations are all that we could think of.
 #include "default.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ std::vector<Column> columns() {
           {"missed", -8}};
 }
 
-/// In alternation, so that whatever the host does to one it does to the others.
+/// The gates alternate, so that the host influences all alike.
 Result<AllRuns> run_all(Session& session, const Situation& situation, int rounds) {
   const auto length = session.quick() ? 250ms : 300ms;
   AllRuns all;
@@ -74,7 +74,7 @@ void show(Session& session, const Table& table, const Situation& situation, cons
   }
   for (std::size_t i = 0; i < all.front().runs.size(); ++i) {
     Strip strip{.label = i == 0 ? situation.name : "", .times = all.front().runs[i].windows};
-    for (double& time : strip.times) time /= c.good;  // 1: good
+    for (double& time : strip.times) time /= c.good;  // 1: just good
     shown.strips.push_back(std::move(strip));
   }
 }
@@ -123,7 +123,7 @@ void run(Session& session, const std::vector<Situation>& situations, int rounds)
 void default_choice(Session& session) {
   const std::string& filter = session.filter().test;
   std::vector<Situation> own_tables{{.name = kTwoClients}, {.name = kShortLived}};
-  // A situation that is asked for by name is there in a quick run, too.
+  // A situation that is named runs even in a quick run.
   auto wanted = chosen(session.quick() && filter.empty() ? plainest() : situations(), filter);
   auto tables = chosen(std::move(own_tables), filter);
   if (!wanted || !tables) return session.fail(wanted.error().message());

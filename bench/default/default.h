@@ -1,4 +1,4 @@
-// The tables of `lrpc-bench default` that are no situation's.
+// The tables of `lrpc-bench default` that do not belong to a situation.
 #pragma once
 
 #include "session.h"
@@ -6,11 +6,11 @@
 namespace lrpc::bench {
 
 inline constexpr const char* kTwoClients = "2 clients against one";
-/// Throughput of two clients, against what one client makes of the processor time that it takes.
+/// The throughput of two clients, relative to what one client achieves with the processor time that it uses.
 void two_clients(Session& session, int rounds);
 
 inline constexpr const char* kShortLived = "short-lived process";
-/// A process that starts, imports, calls once and ends, against one that does nothing.
+/// A process that starts, imports, calls once and ends, compared with one that does nothing.
 void short_lived(Session& session, int rounds);
 
 }  // namespace lrpc::bench

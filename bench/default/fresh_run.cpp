@@ -26,7 +26,7 @@ class Domains {
         client_ends_(terms.situation.clients),
         server_ends_(terms.situation.servers) {}
 
-  /// Returns once all of them wait for the run to begin.
+  /// Returns once all of them are ready for the run to begin.
   Status start() {
     if (Status done = connect(); !done) return done;
     if (Status done = start_servers(); !done) return done;
@@ -47,7 +47,7 @@ class Domains {
 
  private:
   [[nodiscard]] bool is_chain() const { return terms_.situation.shape == Situation::Shape::chain; }
-  /// A socket pair between each client and each server that it calls, and between the servers of a chain.
+  /// Makes a socket pair for each client and each server that it calls, and one between the servers of a chain.
   Status connect() {
     const auto pair = [](UniqueFd& one, UniqueFd& other) -> Status {
       auto ends = shim::make_socket_pair();
@@ -117,12 +117,12 @@ class Domains {
   const RunSeats seats_;
   std::vector<std::vector<UniqueFd>> client_ends_;
   std::vector<std::vector<UniqueFd>> server_ends_;
-  UniqueFd front_end_, back_end_;  ///< Of a chain: between its servers.
+  UniqueFd front_end_, back_end_;  ///< Of a chain: the ends between its servers.
   std::vector<Child> servers_;
   std::vector<Child> clients_;
 };
 
-/// What the callers have written down.
+/// Adds what the callers have recorded to `run`.
 void read_books(const RunDesk& desk, unsigned callers, const TickClock& clock, FreshRun& run) {
   for (unsigned i = 0; i < callers; ++i) {
     const RunDesk::Caller& caller = desk.callers[i];

@@ -1,5 +1,5 @@
-// One run as a user has it: fresh server and client processes, private bindings, nothing but the gate chosen; and what
-// every 10 ms of it were like.
+// One run under a user's conditions: new server and client processes, private bindings, no option but the gate; and the
+// latency in each window of 10 ms.
 #pragma once
 
 #include <chrono>
@@ -13,20 +13,21 @@
 
 namespace lrpc::bench {
 
-/// What came of a run. Times in nanoseconds.
+/// The result of a run. Times in nanoseconds.
 struct FreshRun {
   static constexpr std::chrono::milliseconds kWindow{10};
 
-  std::vector<double> windows;  ///< Medians of the calls of each window, the worst thread's; NaN: no call in it.
+  std::vector<double> windows;  ///< The median of each window's calls, of the slowest thread; NaN if the window has no
+                                ///< call.
   Histogram calls;              ///< In ticks.
-  double processor = 0;         ///< Processor time of clients and servers, in seconds for each second.
-  Histogram third_party;        ///< Its pieces of work, or a build's.
-  double hogs = 0;              ///< Processor time of all hogs, in seconds for each second.
+  double processor = 0;         ///< Of clients and servers, in seconds for each second.
+  Histogram third_party;        ///< How long its pieces of work, or a build's, took.
+  double hogs = 0;              ///< Of all hogs, in seconds for each second.
 };
 
-/// Runs once, for `length`. Precondition: the bench has one thread, and nothing is an obstacle(). Blocks for `length`
+/// Runs once, for `length`. Precondition: the bench has one thread, and obstacle() returns nothing. Blocks for `length`
 /// and some 50 ms; a process that hangs is killed after half a minute. Errors: not_permitted, not_supported: this user
-/// or kernel cannot have that situation; others.
+/// or kernel cannot have that situation; and others.
 Result<FreshRun> run_fresh(const Situation& situation, shim::Gate gate, const Cores& cores, const TickClock& clock,
                            std::chrono::milliseconds length);
 

@@ -24,7 +24,7 @@ using std::chrono::nanoseconds;
 
 constexpr unsigned kMostStarted = 8;
 
-/// Null is the procedure that computes, Add the quick one.
+/// Null computes; Add is quick.
 struct TimedProcedures : Procedures {
   std::uint64_t ticks = 0;
   void Null(CallContext& /*context*/) noexcept {
@@ -44,7 +44,7 @@ struct NestedProcedures {
   void Null(CallContext& /*context*/) noexcept {}
 };
 
-/// A client that is called back.
+/// The procedures of a client that is called back.
 struct Answering {
   ::Nested::Client& client;
   Result<void> Answer(CallContext& /*context*/) { return client.Null(); }
@@ -55,7 +55,7 @@ struct Answering {
   for (;;) ::pause();
 }
 
-/// One thread's calls.
+/// The calls of one thread.
 class Caller {
  public:
   Caller(const RunTerms& terms, RunDesk::Caller& book)
@@ -68,7 +68,7 @@ class Caller {
         burst_(terms.clock.ticks(situation_.burst)),
         overhead_(terms.clock.overhead()) {}
 
-  /// As long as the run is to be, and once at least. False: `call` has returned false.
+  /// Calls for the length of the run, at least once. False: `call` has returned false.
   template <class Call>
   bool run(Call&& call) {
     desk_.callers_ready.fetch_add(1);
@@ -112,7 +112,7 @@ class Caller {
   std::unique_ptr<Histogram> of_window_ = std::make_unique<Histogram>();
 };
 
-/// As many threads as the situation wants, each with a `call` of its own.
+/// Starts as many threads as the situation has, each with its own copy of `call`.
 template <class Call>
 int call_from_threads(unsigned first, const RunTerms& terms, const Call& call) {
   std::atomic<bool> failed{false};
@@ -201,7 +201,7 @@ int serve_nested(std::vector<UniqueFd> ends, UniqueFd behind, const RunTerms& te
 
 int call_in_run(std::vector<UniqueFd> ends, unsigned first, const RunTerms& terms) {
   ImportOptions options{.timeout = kRunPatience, .gate = terms.gate};
-  // More calls than the interface has A-stacks.
+  // There are more calls in flight than the interface has A-stacks.
   if (terms.situation.started != 0) options.supply = AStackSupply::grow;
   if (terms.situation.shape == Situation::Shape::plain) return call_bench(std::move(ends), first, terms, options);
   return call_nested(std::move(ends.front()), first, terms, options);

@@ -1,4 +1,4 @@
-// What the processes of a run do: servers, those that pass calls on, and clients.
+// What the processes of a run do: servers, servers that pass calls on, and clients.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@
 
 namespace lrpc::bench {
 
-/// What the processes of a run share.
+/// The memory that the processes of a run share.
 struct RunDesk {
   static constexpr unsigned kMostCallers = 8;
   static constexpr std::size_t kMostWindows = 400;
   std::atomic<std::uint32_t> servers_ready;
   std::atomic<std::uint32_t> callers_ready;
-  std::atomic<std::uint64_t> begin;       ///< ticks; 0: not yet.
-  std::atomic<std::uint64_t> clients_ns;  ///< Processor time of all clients, while they called.
+  std::atomic<std::uint64_t> begin;       ///< Ticks at which the run begins; 0: it has not begun.
+  std::atomic<std::uint64_t> clients_ns;  ///< Processor time of all clients while they call.
   struct Caller {
     Histogram calls;
     double medians[kMostWindows];
   } callers[kMostCallers];
 };
 
-/// Of a run, for each of its processes.
+/// The conditions of a run, which all of its processes know.
 struct RunTerms {
   const Situation& situation;
   shim::Gate gate;
@@ -37,15 +37,15 @@ struct RunTerms {
   RunDesk& desk;
 };
 
-/// How long a process of a run may take for anything.
+/// The longest time that a process of a run may take for anything.
 inline constexpr std::chrono::seconds kRunPatience{30};
 
-/// Serves Bench over each of `ends`, for ever; only if that fails, it returns: 1.
+/// Serves Bench over each of `ends`, for ever. Returns only after a failure: 1.
 int serve_bench(std::vector<UniqueFd> ends, const RunTerms& terms);
-/// The same for Nested. `behind` leads to a server of Bench; no descriptor: there is none.
+/// The same for Nested. `behind` leads to a server of Bench; it is empty if there is none.
 int serve_nested(std::vector<UniqueFd> ends, UniqueFd behind, const RunTerms& terms);
-/// A client over `ends`, one for each server that it calls; its callers have the desk's places from `first` on.
-/// 0 once all of them have called for as long as the run is to be, 1: something failed.
+/// A client over `ends`, one for each server that it calls. Its callers use the desk's entries from `first` on. Returns
+/// 0 once all of them have called for the length of the run, 1 after a failure.
 int call_in_run(std::vector<UniqueFd> ends, unsigned first, const RunTerms& terms);
 
 }  // namespace lrpc::bench

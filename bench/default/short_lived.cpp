@@ -1,4 +1,4 @@
-// What a process pays that lives for one call.
+// What a process that lives for one call pays.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ constexpr double kImportBarUs = 80;
 constexpr double kFirstCallBarUs = 25;
 constexpr auto kLimit = std::chrono::seconds(30);
 
-/// Of the processes of one kind, one each turn.
+/// The times of the processes of one kind, one for each turn.
 struct Lives {
   std::vector<double> whole_ns;  ///< From before the fork to after the end.
   std::vector<double> import_ns;
   std::vector<double> call_ns;
 };
-/// The first does nothing, the others have the gates of kDefaultAndFixed.
+/// The first kind does nothing; the others use the gates of kDefaultAndFixed.
 using AllLives = std::array<Lives, 1 + kDefaultAndFixed.size()>;
 
 Status live_once(const std::vector<std::string>& command, Lives& lives) {

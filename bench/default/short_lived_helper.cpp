@@ -1,4 +1,4 @@
-// lrpc-bench-short-lived [NAMESERVER NAME GATE]: imports NAME, calls it once and ends; prints how many nanoseconds the
+// lrpc-bench-short-lived [NAMESERVER NAME GATE]: imports NAME, calls it once and ends. Prints how many nanoseconds the
 // import and the call took. Without arguments it does nothing.
 #include <chrono>
 #include <cstdio>

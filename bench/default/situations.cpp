@@ -45,13 +45,13 @@ std::vector<Situation> patterns() {
           {.name = "4 servers in turn", .servers = 4, .in_turn = true}};
 }
 
-/// What is different from a pattern as it is.
+/// How a situation differs from a pattern.
 struct Variant {
   std::string_view name;
   void (*make)(Situation&);
 };
 
-/// For a client with one thread.
+/// Only for patterns with one client and one thread.
 constexpr std::array<Variant, 2> kApart{{
     {"a processor each", [](Situation& s) { s.where = Where::apart; }},
     {"server confined", [](Situation& s) { s.where = Where::server_confined; }},
@@ -63,7 +63,7 @@ constexpr std::array<Variant, 4> kBeside{{
     {"a third party", [](Situation& s) { s.third_party = true; }},
     {"a build", [](Situation& s) { s.build = true; }},
 }};
-/// For few patterns.
+/// The patterns that have the variants of kSpecial.
 constexpr std::array<std::string_view, 3> kFew{"back to back", "think 10 us", "sleep 1 ms"};
 constexpr std::array<Variant, 6> kSpecial{{
     {"half a processor", [](Situation& s) { s.processors = 0.5; }},
@@ -77,7 +77,7 @@ constexpr std::array<Variant, 6> kSpecial{{
     {"a processor each, later", [](Situation& s) { s.where = Where::apart_later; }},
     {"a processor offline", [](Situation& s) { s.where = Where::one_offline; }},
 }};
-/// On parts of a larger machine.
+/// The patterns that also run on parts of a larger machine.
 constexpr std::array<std::string_view, 5> kScaled{"back to back", "think 10 us", "sleep 1 ms", "4 threads",
                                                   "4 clients"};
 constexpr std::array<Variant, 3> kParts{{

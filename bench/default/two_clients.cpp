@@ -1,4 +1,5 @@
-// Two clients of one server: do they make of two processors what one client makes of the processor time that it takes?
+// Whether two clients of one server make as much of two processors as one client makes of the processor time that it
+// uses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +17,13 @@ constexpr double kThroughputBar = 1.6;
 constexpr auto kLength = 300ms;
 constexpr std::array<unsigned, 2> kClients{1, 2};
 
-/// By the gates of kDefaultAndFixed.
+/// One for each gate of kDefaultAndFixed.
 using OfGates = std::array<Runs, kDefaultAndFixed.size()>;
 
 double calls_per_second(const FreshRun& run) {
   return static_cast<double>(run.calls.count()) / std::chrono::duration<double>(kLength).count();
 }
-/// For each second of processor time of clients and server.
+/// Per second of processor time of clients and server together.
 double calls_per_processor_second(const FreshRun& run) { return calls_per_second(run) / run.processor; }
 
 Result<std::array<OfGates, kClients.size()>> run_all(Session& session, int rounds) {
@@ -45,8 +46,8 @@ void show(Session& session, const std::array<OfGates, kClients.size()>& all) {
   const Table table(
       {{"gate", -8}, {"1: calls/s", 11}, {"a processor s", 13}, {"2: calls/s", 11}, {"a processor s", 13}});
   table.print_head();
-  std::vector<double> alone;     // of the fixed gates, calls a processor second
-  std::vector<double> together;  // calls a second
+  std::vector<double> alone;     // of the fixed gates: calls per processor second
+  std::vector<double> together;  // of the fixed gates: calls per second
   for (std::size_t gate = 0; gate < kDefaultAndFixed.size(); ++gate) {
     std::vector<std::string> cells{std::string(kDefaultAndFixed[gate].name)};
     for (std::size_t i = 0; i < kClients.size(); ++i) {
