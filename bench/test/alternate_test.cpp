@@ -33,7 +33,7 @@ TEST(Alternate, each_subject_has_a_block_a_round) {
 
 TEST(Alternate, times_are_of_one_of_the_operations_that_once_makes) {
   const Alternated measured = run({{"ten at once", [] { return burn(20us); }, 10}}, 50);
-  const double least = *std::ranges::min_element(measured.blocks[0]);  // others may disturb some of them
+  const double least = *std::ranges::min_element(measured.blocks[0]);  // other processes may disturb some of them
   EXPECT_GE(least, 1990);
   EXPECT_LT(least, 19'900);
 }
@@ -58,11 +58,11 @@ TEST(Alternate, a_subject_works_only_between_its_before_and_its_after) {
                                       ready = false;
                                     }},
                                    {"b", [&] {
-                                      worked_unprepared |= ready;  // while the other should be put away
+                                      worked_unprepared |= ready;  // while this subject should be put away
                                       return burn(1us);
                                     }}});
   EXPECT_FALSE(worked_unprepared);
-  EXPECT_EQ(prepared, kRounds + 1);  // and once to find out how long it takes
+  EXPECT_EQ(prepared, kRounds + 1);  // once more in the warm-up
   EXPECT_EQ(put_away, prepared);
 }
 
@@ -100,7 +100,7 @@ TEST(Alternate, the_order_changes_from_round_to_round) {
   };
   const Alternated measured = run({subject('a'), subject('b'), subject('c')}, 20);
   EXPECT_EQ(measured.blocks[0].size(), 20U);
-  const std::string rounds = order.substr(3);  // after those that found out how long each takes
+  const std::string rounds = order.substr(3);  // without the three of the warm-up
   std::size_t first = 0;
   for (std::size_t i = 0; i < rounds.size(); i += 3) first += rounds[i] == 'a' ? 1U : 0U;
   EXPECT_GT(first, 0U);

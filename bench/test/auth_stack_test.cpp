@@ -9,7 +9,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// What stands between the quotes of the graph: the file of keys.
+/// The path of the key file, which the graph has between quotation marks.
 std::string keys_of(const AuthStack& auth) {
   const std::string graph(auth.stack().graph);
   const std::size_t from = graph.find('"') + 1;

@@ -11,9 +11,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-const TickClock kNanoseconds;  // a tick is one
+const TickClock kNanoseconds;  // a tick is a nanosecond
 
-/// 99 calls that take `ns`, and a last one.
+/// 99 calls that take `ns`, and one that takes `last`.
 FreshRun run_of(std::uint64_t ns, std::vector<double> windows = {}, std::uint64_t last = 0) {
   FreshRun run;
   for (int i = 0; i < 99; ++i) run.calls.add(ns);

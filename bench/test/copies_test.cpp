@@ -1,4 +1,4 @@
-// Table III (LRPC §3.5), as a test: what the generated stubs copy, and not once more.
+// Table III (LRPC §3.5) as a test: the generated stubs copy what it says, and nothing else.
 #include "paper/copies.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How often a picture has something in it.
+// Counts how often a picture contains a text.
 #pragma once
 
 #include <cstddef>

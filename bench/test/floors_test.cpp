@@ -1,4 +1,4 @@
-// The floors and the naive ways really cross to another process and back, and a parked floor really costs nothing.
+// The floors and the naive round trips really cross to another process and back, and a parked floor uses no processor.
 #include "floors/floors.h"
 
 #include <gtest/gtest.h>

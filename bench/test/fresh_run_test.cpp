@@ -1,4 +1,4 @@
-// Runs of every shape end, have called, and have counted their calls.
+// Runs of every shape end, make calls, and count them.
 #include "default/fresh_run.h"
 
 #include <gtest/gtest.h>

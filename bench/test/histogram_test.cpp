@@ -26,7 +26,7 @@ TEST(Histogram, large_values_are_off_by_less_than_half_a_per_cent) {
   for (std::uint64_t value = 200; value < 1'000'000'000'000; value += value * 37 / 100) {
     Histogram histogram;
     histogram.add(value);
-    histogram.add(std::uint64_t{1} << 62);  // so that the largest value does not cap the quantile
+    histogram.add(std::uint64_t{1} << 62);  // so that the maximum does not cap the quantile
     EXPECT_NEAR(histogram.quantile(0.5) / static_cast<double>(value), 1, 0.005) << value;
   }
 }

@@ -10,7 +10,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// Burns a fixed number of ticks a call and writes down who was asked what, in order.
+/// Each call burns a fixed number of ticks. resume() is recorded in `journal`.
 class FakeContender final : public Contender {
  public:
   FakeContender(char letter, std::uint64_t ticks, std::string& journal)
@@ -90,7 +90,7 @@ TEST_F(PairedRunTest, the_ratio_of_a_contender_that_does_twice_the_work_is_about
   FakeContender call('c', 20'000, journal_);
   FakeContender floor('f', 10'000, journal_);
   double ratio = 0;
-  EXPECT_TRUE(testing_lrpc::eventually([&] {  // a run that others disturb too much says something else
+  EXPECT_TRUE(testing_lrpc::eventually([&] {  // a run that is disturbed too much has another result
     PairedRun run({call, own_seat()}, {floor, own_seat()}, TickClock::calibrate(), small());
     run.start();
     for (int i = 0; i < 21; ++i) run.step();

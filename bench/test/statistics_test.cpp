@@ -39,7 +39,7 @@ TEST(Statistics, a_call_block_is_paired_with_the_mean_of_the_floor_blocks_around
 }
 
 TEST(Statistics, the_paired_ratio_does_not_see_a_drift_that_both_share) {
-  // The machine gets three times slower half way through: the ratio of the medians would be off, the median of ratios
+  // The machine becomes three times slower half-way. The ratio of the medians would be wrong; the median of the ratios
   // is not.
   const std::vector<double> floor{10, 10, 10, 30, 30, 30};
   const std::vector<double> call{12, 12, 24, 36, 36};

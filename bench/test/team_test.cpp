@@ -1,4 +1,4 @@
-// The processes of the matrix and of the crowd: they call, count what they called, and leave nothing behind.
+// The processes of the matrix and of the crowd make calls, count them, and leave nothing behind.
 #include "calls/team.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@ namespace lrpc::bench {
 namespace {
 
 TEST(ThreadPair, each_round_trip_returns_once_the_other_thread_has_done_its_work) {
-  int done = 0;  // not atomic: the round trip orders it
+  int done = 0;  // not atomic, because the round trip orders the accesses
   std::thread::id worker;
   ThreadPair pair([&] {
     ++done;

@@ -14,7 +14,7 @@ struct Desk {
 
 class Turns : public ::testing::Test {
  protected:
-  /// Its turns count, and the one numbered `bad` fails.
+  /// Starts a process that counts its turns, and fails the one numbered `bad`.
   void start(const Status& ready, int bad) {
     auto desk = Shared<Desk>::create();
     ASSERT_TRUE(desk);
