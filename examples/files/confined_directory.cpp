@@ -10,7 +10,7 @@
 namespace files {
 namespace {
 
-/// What a client may ask for in permission bits: no set-user-id, no sticky.
+/// The permission bits that a client may set: no set-user-id, set-group-id or sticky bit.
 constexpr mode_t kPermissions = 0777;
 
 }  // namespace

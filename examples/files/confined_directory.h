@@ -26,7 +26,7 @@ class ConfinedDirectory {
 
   /// openat2 beneath the directory; `flags` and `permissions` as for open(2). An empty path is the directory itself.
   [[nodiscard]] Opened open_beneath(std::string_view path, int flags, mode_t permissions = 0) const;
-  /// 0 or an errno.
+  /// Both return 0 or an errno.
   [[nodiscard]] int make_directory(std::string_view path) const;
   [[nodiscard]] int stat(std::string_view path, struct stat& status) const;
 

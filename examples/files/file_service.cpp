@@ -34,10 +34,12 @@ lrpc::Result<Files::OpenResults, Files::Refused> FileService::Open(lrpc::CallCon
                                                                    std::uint32_t permissions) {
   const bool write = mode == Files::Mode::Write;
   if (write && read_only_) return refuse(EROFS);
-  // O_NONBLOCK: opening a FIFO must not hold the E-stack; emptying waits until we know that it is a regular file.
+  // O_NONBLOCK, because opening a FIFO must not block the E-stack. No O_TRUNC: truncate only what is known to be a
+  // regular file.
   const int flags = O_NONBLOCK | O_NOCTTY | (write ? O_WRONLY | O_CREAT : O_RDONLY);
   struct stat status {};
-  // Looked at first, because opening a device may already do something; and again afterwards, because names can change.
+  // Check before opening, because opening a device may already have effects; and again afterwards, because names can
+  // change.
   if (directory_.stat(path, status) == 0 && !S_ISREG(status.st_mode))
     return refuse(S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
   auto opened = directory_.open_beneath(path, flags, permissions);
@@ -102,7 +104,7 @@ lrpc::Result<Files::Listing, Files::Refused> FileService::List(lrpc::CallContext
   auto listing = std::make_shared<Listing>();
   listing->directory.reset(fdopendir(opened.fd.get()));
   if (listing->directory == nullptr) return refuse(errno);
-  (void)opened.fd.release();  // now the DIR's
+  (void)opened.fd.release();  // the DIR owns it now
   return call.grant<Files::Listing>(std::move(listing));
 }
 
@@ -119,7 +121,7 @@ lrpc::Result<Files::NextResults, Files::Refused> FileService::Next(lrpc::CallCon
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     struct stat status {};
-    // The entry itself, not what a link points to: a link out of the directory is listed as Other and cannot be opened.
+    // The entry itself, not a link's target: a link out of the directory is listed as Other and cannot be opened.
     if (fstatat(dirfd(listing.directory.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     found.entries[found.count++] = {.name = name, .stat = to_stat(status)};
   }

@@ -12,11 +12,11 @@
 
 namespace files {
 
-/// Thread-safe: calls of any number of clients at the same time. Every open file and listing lives in its client's
-/// handle table and is closed by rundown when the client goes.
+/// Thread-safe: any number of clients may call at the same time. Each client's handle table holds its open files and
+/// listings; rundown closes them when the client is gone.
 class FileService {
  public:
-  /// What the handle types of the interface stand for here.
+  /// What the interface's handle types refer to.
   struct File {
     lrpc::UniqueFd fd;
   };

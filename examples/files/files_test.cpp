@@ -1,5 +1,5 @@
-// A real tree of files of every size from 0 bytes to 8 MiB (in the long form 64 MiB), copied in and out by real
-// programs, twice at the same time.
+// A tree of files of every size from 0 bytes to 8 MiB (64 MiB in the long form), copied in and out by the real
+// programs, by two clients at the same time.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ std::string slurp(const fs::path& path) {
   return content;
 }
 
-/// A hostile server: all that its directories have is one name so many times.
+/// A hostile server: its directories contain only one name, many times.
 class RepetitiveService : public files::FileService {
  public:
   RepetitiveService(files::ConfinedDirectory directory, std::string_view name, std::size_t times)
@@ -101,7 +101,7 @@ class Files : public testing::Test {
   }
   void stop_server() {
     if (server_ <= 0) return;
-    EXPECT_EQ(client("ls").status, 0);  // it is up by now, so it stops by its own
+    EXPECT_EQ(client("ls").status, 0);  // the server is up by now, so SIGTERM ends it cleanly
     kill(server_, SIGTERM);
     int status = 0;
     waitpid(server_, &status, 0);
@@ -112,7 +112,7 @@ class Files : public testing::Test {
     return run(std::string(FILES_CLIENT) + " --wait 240000 --nameserver " + socket_ + " " + arguments);
   }
 
-  /// Runs the client with a server that names `name` so many times.
+  /// Runs the client with a server that lists `name` `times` times.
   Ran client_of_repetitive(const std::string& arguments, std::string_view name, std::size_t times) {
     auto directory = files::ConfinedDirectory::open((root_ / "exported").string());
     if (!directory) return {.status = -1, .output = directory.error().message()};
@@ -126,7 +126,7 @@ class Files : public testing::Test {
     return client("--name " + server_name + " " + arguments);
   }
 
-  /// Files of every size from nothing to the largest, some directories deep. Deterministic content.
+  /// Makes files of every size from 0 to the largest, some directories deep, with deterministic content.
   std::map<std::string, std::size_t> make_tree(const fs::path& top) const {
     std::map<std::string, std::size_t> made;
     std::mt19937_64 random(20'240'601);
@@ -166,7 +166,7 @@ class Files : public testing::Test {
   std::string socket_;
   std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
   pid_t server_ = 0;
-  int repetitive_ = 0;  ///< Servers of client_of_repetitive() so far: each has a name of its own.
+  int repetitive_ = 0;  ///< Number of client_of_repetitive()'s servers so far; gives each a unique name.
 };
 
 TEST_F(Files, a_tree_of_every_size_goes_in_and_out_unchanged_for_two_clients_at_once) {

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "lrpc-files-server: {}\n", confined.error().message());
     return 1;
   }
-  // Blocked before any thread exists, so that sigwait below is the only place where they arrive.
+  // Block them before any thread exists, so that only sigwait() below receives them.
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);

@@ -18,11 +18,11 @@ namespace files {
 namespace {
 
 constexpr std::size_t kChunk = 8 * 1024;
-// A server may name entries without end, and directories within directories. Together they take some 600 MB at most.
+// A server may list entries and nested directories without end. Within these limits a client needs some 600 MB at most.
 constexpr std::size_t kMostEntries = 64 * 1024;  // of one directory
-constexpr std::ptrdiff_t kDeepest = 32;          // directories within each other
+constexpr std::ptrdiff_t kDeepest = 32;          // directories inside one another
 
-/// The value, or a TransferError that says what the server refused or why the call failed.
+/// Returns the value, or throws a TransferError that says why the server refused or the call failed.
 template <class T>
 typename lrpc::Result<T, Files::Refused>::value_type need(lrpc::Result<T, Files::Refused> result,
                                                           const std::string& path) {
@@ -41,12 +41,12 @@ std::string join(const std::string& directory, std::string_view name) {
   return directory.empty() || directory == "." ? std::string(name) : fmt::format("{}/{}", directory, name);
 }
 
-/// A name that a server sent and that is to become part of a path, also of a local one: it must be a single component.
+/// Checks a name that a server sent before it becomes part of a path, even a local one: it must be a single component.
 bool safe_component(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
-/// Sorted by name. Each name is a safe component, so each directory adds a '/' to the path.
+/// The entries of a directory, sorted by name. Each name is a safe component, so each directory adds a '/' to the path.
 std::vector<Files::DirectoryEntry> entries_of(Files::Client& client, const std::string& remote) {
   if (std::ranges::count(remote, '/') >= kDeepest)
     throw TransferError(fmt::format("{}: more than {} directories within each other", remote, kDeepest));
@@ -54,7 +54,7 @@ std::vector<Files::DirectoryEntry> entries_of(Files::Client& client, const std::
   std::vector<Files::DirectoryEntry> all;
   for (;;) {
     const Files::NextResults some = need(client.Next(listing), remote);
-    const std::size_t count = std::min<std::size_t>(some.count, some.entries.size());  // the server's word, so: checked
+    const std::size_t count = std::min<std::size_t>(some.count, some.entries.size());  // the server sent it: check
     if (count == 0) break;
     if (all.size() + count > kMostEntries)
       throw TransferError(fmt::format("{}: more than {} entries", remote, kMostEntries));

@@ -1,5 +1,5 @@
-// What lrpc-files does with a Files server: list, copy in and out, checksum. Trees are walked depth first. The server
-// is not trusted: what it sends has limits, and does not control the terminal.
+// What lrpc-files does with a Files server: list, copy in and out, checksum. Walks trees depth first. It does not trust
+// the server: limits what it accepts, and keeps control characters from the terminal.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,20 @@
 
 namespace files {
 
-/// A transfer that failed: a line for the user, path first. Thrown to main, which prints what is printable() of it.
+/// A failed transfer; the text is one line for the user, path first. main catches it and prints its printable() form.
 class TransferError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// `text`, of which the server wrote a part, for a terminal: each control character, of ASCII or UTF-8, becomes '?'.
+/// Makes `text`, which is partly from the server, safe for a terminal: replaces each control character (ASCII, UTF-8)
+/// by '?'.
 std::string printable(std::string_view text);
 
-/// Copies `remote`, a file or a whole directory, to `local`. Existing files are replaced. Returns how many files.
+/// Copies `remote`, a file or a whole directory, to `local`, replacing existing files. Returns the number of files
+/// copied.
 std::size_t get(Files::Client& client, const std::string& remote, const std::filesystem::path& local);
-/// The other way round.
+/// Copies `local` to `remote`, likewise.
 std::size_t put(Files::Client& client, const std::filesystem::path& local, const std::string& remote);
 /// Prints the entries of a directory, or one line for a file.
 void list(Files::Client& client, const std::string& remote);

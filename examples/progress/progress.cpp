@@ -1,4 +1,4 @@
-// A callback: the server of a long call tells its client how far it is, and the client may cancel. Two processes.
+// A callback: the server of a long call reports its progress to the client, which may cancel. Two processes.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 #include "progress.client.h"
 #include "progress.server.h"
 
-/// In the server's process.
+/// Runs in the server's process.
 struct WordCounter {
   lrpc::Result<std::uint64_t, Counting::Cancelled> CountWords(lrpc::CallContext& context,
                                                               const lrpc::String<65535>& text) {
-    // A client that does not listen is no reason not to count.
+    // If the client serves no callbacks, count without reporting.
     auto client =
         Counting::callback(context, {.timeout = std::chrono::minutes(4), .call_timeout = std::chrono::minutes(4)});
     const std::string_view all = text.view();
@@ -36,7 +36,7 @@ struct WordCounter {
   }
 };
 
-/// In the client's process: called on a thread of its own domain while its call waits; hence the atomic.
+/// Runs in the client's process, on a thread of its own domain, while the client's call waits; hence the atomic.
 struct ProgressBar {
   std::atomic<std::uint64_t> most_percent{100};
   bool Progress(lrpc::CallContext&, std::uint64_t done, std::uint64_t total) {
@@ -70,7 +70,7 @@ int run_client(lrpc::UniqueFd socket) {
   auto counter = Counting::Client::import_over(std::move(socket));
   if (!counter) return report(counter.error());
   ProgressBar bar;
-  lrpc::Server own_domain;  // what serves the callbacks
+  lrpc::Server own_domain;  // serves the callbacks
   if (auto served = counter->serve_callbacks(own_domain, bar); !served) return report(served.error());
   if (const int failed = count(*counter); failed != 0) return failed;
   bar.most_percent = 30;

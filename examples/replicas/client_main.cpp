@@ -1,4 +1,4 @@
-// lrpc-replicas: puts and gets values, and counts, at a group of lrpc-replicas.
+// lrpc-replicas: stores and reads values, and counts, at a group of lrpc-replica servers.
 #include <fmt/format.h>
 
 #include <chrono>

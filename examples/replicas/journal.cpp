@@ -16,7 +16,7 @@
 namespace replicas {
 namespace {
 
-/// FNV-1a: finds what a crash has torn, not what somebody forges.
+/// FNV-1a: detects records that a crash has torn, not forged ones.
 std::uint64_t sum_of(std::string_view record) {
   std::uint64_t sum = 0xcbf29ce484222325;
   for (const char c : record) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -27,7 +27,7 @@ std::string framed(std::string_view record) {
   return std::to_string(record.size()) + " " + std::to_string(sum_of(record)) + "\n" + std::string(record) + "\n";
 }
 
-/// The record at the beginning of `text`; nullopt: there is no whole one.
+/// The record at the beginning of `text`; nullopt if there is no complete one.
 std::optional<std::string_view> first_record(std::string_view text) {
   std::size_t length = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
@@ -68,7 +68,7 @@ lrpc::Result<Journal> Journal::open(const std::string& path, const std::function
   // Only the last record can be torn.
   if (left.size() > framed(std::string(kMostRecord, ' ')).size()) return wrong(path, "it is damaged");
   if (!left.empty() && ::ftruncate(file.get(), static_cast<off_t>(text->size() - left.size())) != 0) return wrong(path);
-  // Nothing is told to anybody that a crash of the machine could take back, nor could it take the file's name.
+  // Sync both, so that a crash of the machine can lose neither a record that was reported nor the file's name.
   const std::string directory = std::filesystem::absolute(path).parent_path();
   const lrpc::UniqueFd names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!names || ::fsync(names.get()) != 0) return wrong(directory);
@@ -78,7 +78,7 @@ lrpc::Result<Journal> Journal::open(const std::string& path, const std::function
 
 lrpc::Status Journal::append(std::string_view record) {
   const std::string text = framed(record);
-  // A record behind a torn one would not be found again.
+  // After a torn record, replay would not find any later one: append no more.
   failed_ = failed_ || record.size() > kMostRecord ||
             ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
             ::fdatasync(file_.get()) != 0;

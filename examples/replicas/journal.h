@@ -1,4 +1,4 @@
-// A file of records that is only ever appended to: what was appended is there after a crash.
+// An append-only file of records that survive a crash.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ class Journal {
  public:
   static constexpr std::size_t kMostRecord = 4096;
 
-  /// Opens or makes the file, which nobody else may have open, and gives `replay` each record in the order in which
-  /// they were appended. What a crash has left of the last one is cut off. When it returns, all is on the disk.
-  /// Errors: system_error, with the file's name: also if the file is damaged, or somebody else has it.
+  /// Opens or creates the file and locks it, and passes each record to `replay`, in the order of the appends. Cuts off
+  /// a last record that a crash has torn. When it returns, everything is on the disk. Errors: system_error, with the
+  /// file's name; also if the file is damaged, or another process has it open.
   static lrpc::Result<Journal> open(const std::string& path, const std::function<void(std::string_view)>& replay);
 
-  /// Returns when the record, of at most kMostRecord bytes, is on the disk. Blocks for the disk. Errors: system_error:
-  /// it may be there or not, and nothing can be appended any more.
+  /// Returns when the record, of at most kMostRecord bytes, is on the disk; blocks for that. Errors: system_error: the
+  /// record may or may not be on the disk, and no more can be appended.
   [[nodiscard]] lrpc::Status append(std::string_view record);
 
  private:

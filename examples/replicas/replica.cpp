@@ -11,7 +11,7 @@ lrpc::Status StoreReplica::open(const std::string& path) {
   auto journal = Journal::open(path, [this](std::string_view record) {
     std::istringstream fields{std::string(record)};
     Kept one;
-    std::size_t length = 0;  // of the key, which may have any characters
+    std::size_t length = 0;  // length of the key, which may contain any characters
     fields >> one.version.number >> one.version.writer >> length;
     const std::string rest(std::istreambuf_iterator<char>(fields.ignore(1)), {});
     length = std::min(length, rest.size());
@@ -38,7 +38,7 @@ Store::ReadResults StoreReplica::Read(lrpc::CallContext& /*context*/, const lrpc
 lrpc::Status StoreReplica::Write(lrpc::CallContext& /*context*/, const lrpc::String<100>& key,
                                  const Store::Version& version, const lrpc::String<1000>& value) {
   const std::lock_guard lock(mutex_);
-  // There would be no newer one.
+  // No later version could be newer than this one.
   if (version.number == std::numeric_limits<std::uint64_t>::max())
     return lrpc::Error{lrpc::Errc::invalid_argument, "no version has this number"};
   const auto known = kept_.find(key.str());

@@ -1,4 +1,4 @@
-// What a member of the group keeps: its half of the replicated store and of the replicated counter.
+// What a member of the group keeps: its copy of the replicated store and of the replicated counter.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// lrpc-replica: a member of a replicated store and counter, until it is told to stop (SIGINT, SIGTERM).
+// lrpc-replica: a member of a replicated store and counter. Runs until SIGINT or SIGTERM.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
                  "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
   if (const auto status = program.parse(argc, argv)) return *status;
 
-  // Blocked before any thread exists, so that sigwait below is the only place where they arrive.
+  // Block them before any thread exists, so that only sigwait() below receives them.
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);

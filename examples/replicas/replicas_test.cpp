@@ -1,4 +1,4 @@
-// The replicas: their journals, and that the group loses nothing that was acknowledged.
+// The replicas: their journals, and that the group loses nothing that it has acknowledged.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace {
 class Journals : public ::testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return (directory_.path() / "journal").string(); }
-  /// What is replayed; the error, if it cannot be opened.
+  /// The replayed records, or the error if the journal cannot be opened.
   [[nodiscard]] std::vector<std::string> replayed() const {
     std::vector<std::string> records;
     const auto opened = Journal::open(path(), [&](std::string_view record) { records.emplace_back(record); });
@@ -100,13 +100,13 @@ TEST_F(Replicas, work_from_the_command_line) {
   EXPECT_EQ(replicas("add 40"), "40\n");
   EXPECT_EQ(replicas("add 2 --place 5"), "42\n");
   kill_member(1);
-  // Without one, each command needs both others within the time that its import has for them.
+  // Without this member, each command needs both others to answer within the timeout of its import.
   EXPECT_TRUE(eventually([&] { return replicas("get colour") == "blue\n"; }));
   EXPECT_TRUE(eventually([&] { return replicas("put colour green").empty(); }));
   EXPECT_TRUE(eventually([&] { return replicas("count") == "42\n"; }));
 }
 
-/// What one client has written, and what it has been told of that.
+/// What one client has written, and how much of that was acknowledged to it.
 struct Written {
   struct Numbers {
     int tried = -1;
@@ -117,8 +117,8 @@ struct Written {
   std::uint64_t count_acknowledged = 0;
 };
 
-/// A member is killed and begins again while clients write and count; in the long form one after the other. At the end
-/// all replicas begin again.
+/// While clients write and count, a member is killed and restarted; in the long form, one after another. At the end all
+/// replicas are restarted.
 TEST_F(Replicas, lose_nothing_that_was_acknowledged_when_members_are_killed) {
   auto imported = Store::Client::import("store@everyone", options());
   ASSERT_TRUE(imported) << imported.error().message() << logs();
@@ -129,7 +129,7 @@ TEST_F(Replicas, lose_nothing_that_was_acknowledged_when_members_are_killed) {
   for (std::size_t w = 0; w < all.size(); ++w) {
     writers.emplace_back([&, w, &mine = all[w]] {
       auto impatient = options();
-      impatient.call_timeout = std::chrono::seconds(1);  // some fail, of which some have been done
+      impatient.call_timeout = std::chrono::seconds(1);  // some calls fail, and some of these have taken effect
       auto store = replicas::ReplicatedStore::import("store@replicas", impatient);
       auto counter = replicas::ReplicatedCounter::import("counter@replicas", w, impatient);
       ASSERT_TRUE(store && counter) << logs();

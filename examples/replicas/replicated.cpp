@@ -11,7 +11,7 @@ namespace replicas {
 
 namespace {
 
-/// The members whose results are here; an error if they are no majority, whatever the group asks of a call.
+/// Fails unless a majority of the members has returned a result, whatever the group requires of a call.
 template <class Result>
 lrpc::Status check_majority(const lrpc::MemberReplies<Result>& replies) {
   const auto good = std::ranges::count_if(replies, [](const auto& one) { return one.result.has_value(); });
@@ -63,7 +63,7 @@ lrpc::Status ReplicatedStore::put(std::string_view key, std::string_view value) 
 lrpc::Result<std::optional<std::string>> ReplicatedStore::get(std::string_view key) {
   auto last = newest(key);
   if (!last) return last.error();
-  // Whoever reads next is to hear of it, too.
+  // Write it back, so that later readers see it, too.
   if (!last->agreed)
     if (lrpc::Status written = write(key, last->version, last->value); !written) return written.error();
   if (last->version.number == 0) return std::optional<std::string>();
@@ -105,7 +105,7 @@ lrpc::Result<std::uint64_t> ReplicatedCounter::add(std::uint64_t number) {
 lrpc::Result<std::uint64_t> ReplicatedCounter::value() {
   auto counts = merged({});
   if (!counts) return counts.error();
-  // Whoever reads next is to hear of all that this one has heard of.
+  // Merge it back, so that later readers see everything that this one has seen.
   counts = merged(*counts);
   if (!counts) return counts.error();
   return std::accumulate(counts->begin(), counts->end(), std::uint64_t{0});
