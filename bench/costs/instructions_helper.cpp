@@ -47,8 +47,7 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
   if (!call.taken()) [[unlikely]]
     return call.error();
   lrpc::shim::CallWord called = call.next_call(0);
-  std::uint16_t status = lrpc::shim::call_status::kFailed;  // for calls that take the slow path, which this bench does
-                                                            // not count
+  std::uint16_t status = lrpc::shim::call_status::kFailed;  // of the slow path, which this bench does not count
   if (call.limit(called) && call.ring_if_polled(called)) [[likely]] {
     server.serve(astack);
     status = call.wait(0);

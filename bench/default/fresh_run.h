@@ -20,9 +20,9 @@ struct FreshRun {
   std::vector<double> windows;  ///< The median of each window's calls, of the slowest thread; NaN if the window has no
                                 ///< call.
   Histogram calls;              ///< In ticks.
-  double processor = 0;         ///< Of clients and servers, in seconds for each second.
+  double processor = 0;         ///< Processor time of clients and servers, in seconds for each second.
   Histogram third_party;        ///< How long its pieces of work, or a build's, took.
-  double hogs = 0;              ///< Of all hogs, in seconds for each second.
+  double hogs = 0;              ///< Processor time of all hogs, in seconds for each second.
 };
 
 /// Runs once, for `length`. Precondition: the bench has one thread, and obstacle() returns nothing. Blocks for `length`

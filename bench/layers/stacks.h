@@ -13,8 +13,8 @@ namespace lrpc::bench {
 /// The paper's figures, from two Sun 3/75 on a 10 Mbit/s Ethernet.
 struct PaperStack {
   std::optional<double> latency_ms;
-  std::optional<double> throughput_kbytes;     ///< Per second, with messages of 16 kB.
-  std::optional<double> incremental_ms_per_k;  ///< For each further 1 kB of a message.
+  std::optional<double> throughput_kbytes;     ///< Per second, with messages of 16 k.
+  std::optional<double> incremental_ms_per_k;  ///< For each further 1 k of a message.
 };
 
 struct Stack {

@@ -90,8 +90,7 @@ ControlGroup& ControlGroup::operator=(ControlGroup&& other) noexcept {
 ControlGroup::~ControlGroup() {
   if (path_.empty()) return;
   for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a process that was reaped may not have left the group
-                                                                // yet
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a reaped process may still be in the group
   }
 }
 

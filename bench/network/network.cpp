@@ -33,7 +33,7 @@ std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
   return i;
 }
 
-/// Latency with null messages; throughput with 16 kB messages; the cost of each further 1 kB.
+/// Latency with null messages; throughput with 16,000 bytes; the cost of each further 1 KiB.
 Alternated measure(Session& session, const Field& field, Placement placement, std::string_view bench,
                    std::span<const NetworkRow> rows, bool throughput) {
   const std::size_t rounds = session.quick() ? 20 : 200;

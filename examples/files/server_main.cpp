@@ -1,4 +1,4 @@
-// lrpc-files-server: exports a directory until it is told to stop (SIGINT, SIGTERM).
+// lrpc-files-server: exports a directory until SIGINT or SIGTERM.
 #include <fmt/format.h>
 #include <signal.h>
 
