@@ -1,4 +1,4 @@
-// What must hold: while the storm goes on, when a round has drained, and at the end.
+// What must hold during the storm, when a round has drained, and at the end.
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,15 +24,16 @@ constexpr double kSlow = 4;
 constexpr double kSlow = 1;
 #endif
 
-/// Nothing but a fault takes so long, whatever dies and however busy the machine is; an export may wait 10 s for a
-/// nameserver. Seconds of the conductor's work.
+/// A longer wait is a fault, whatever dies and however busy the machine is. An export may wait 10 s for a nameserver.
+/// In seconds of the conductor's work.
 constexpr double kMostSeconds = 240 * kSlow;
 constexpr double kMostExportSeconds = 250 * kSlow;
-/// Where somebody hangs on purpose: whoever is late may be taken for it.
+/// For storms with a planted hang. It must be longer than slow processes take.
 constexpr std::uint64_t kHangsForLong = 3'000 * kMillisecond;
-/// What a survivor may grow by: memory that malloc keeps for threads, by their greatest number ever.
+/// By how much a survivor's memory may grow: malloc keeps memory for the greatest number of threads that there ever
+/// was.
 constexpr std::uint64_t kMostGrowthKib = 16 * 1024;
-/// Descriptors, threads or mappings that are made once, when they are first needed: the poller, its view of the load.
+/// Descriptors, threads or mappings that are made late, when first needed: the poller, its view of the load.
 constexpr std::uint64_t kMadeLate = 4;
 
 }  // namespace
@@ -52,15 +53,15 @@ void Conductor::print_complaints() {
   const std::uint32_t all = ledger().complained.load();
   for (; complaints_printed_ < std::min<std::uint32_t>(all, kMostComplaints); ++complaints_printed_) {
     Complaint& one = ledger().complaints[complaints_printed_];
-    // Whoever writes it may be killed at it.
+    // The process that writes it may be killed meanwhile.
     for (int i = 0; i < 1000 && !one.ready.load(std::memory_order_acquire); ++i) usleep(1000);
     wrong("%.*s", static_cast<int>(sizeof one.text), one.ready.load() ? one.text : "(its writer died)");
   }
 }
 
 void Conductor::watch_for_hangs(std::uint64_t now) {
-  // Only while the conductor is at work: what keeps it from that keeps everybody. Where there is a network, any process
-  // may wait for the other machine: then looks at which all daemons were up are counted, each as a millisecond.
+  // Counts only the conductor's own work: what stops the conductor stops all processes. With a network any process may
+  // wait for the other machine, so ticks at which all daemons were up are counted, each as a millisecond.
   const std::uint64_t clock = options_.network ? undisturbed_ * kMillisecond : worked_;
   const bool on_purpose = options_.fault == Fault::hang || options_.fault == Fault::netd_hang;
   for (auto& [pid, process] : processes_) {
@@ -88,12 +89,13 @@ void Conductor::watch_for_hangs(std::uint64_t now) {
   }
 }
 
-/// Ends the round: mortals end, survivors let go, then everything must be as it was.
+/// Ends the round: clients and mortal servers end, survivors release what they hold. Then checks that all is as at
+/// first.
 void Conductor::drain(bool last) {
   if (wrongs_ != 0) return;
   draining_ = true;
   ledger().draining.store(true);
-  // Clients end by themselves, servers because they are asked to: the ordinary ways out belong to the storm, too.
+  // Clients end by themselves, and most servers end on request: the storm covers the ordinary ends, too.
   for (auto& [pid, process] : processes_) {
     if (process.role != Role::server && process.role != Role::client && process.role != Role::sealed_client) continue;
     process.stop_at = 0;
@@ -119,7 +121,7 @@ void Conductor::drain(bool last) {
               static_cast<unsigned long long>(ledger().next_call.load()));
   if (options_.network) {
     if (!wait_until([&] { return all_up() || wrongs_ != 0; }, 2 * kMostSeconds)) wrong("not all daemons are up");
-    // A network domain keeps what belongs to an earlier life of the other one until it hears of the new one.
+    // A network domain keeps what belongs to the other one's earlier life until a call tells it of the new life.
     audit_newcomers();
     for (Machine& machine : machines_) audit_network(machine, last);
   }
@@ -154,8 +156,8 @@ void Conductor::audit_survivors(bool last) {
   audit_counts(client_, client->pid.load(), "surviving client", last, true);
 }
 
-/// Two bindings are left, the surviving client's, if that is of the same machine; their E-stacks are idle, their
-/// A-stacks no more than at first.
+/// Only the surviving client's two bindings are left, at the server of its machine. Their E-stacks are idle, and there
+/// are no grown A-stacks.
 void Conductor::audit_survivor(const Place& server, bool last) {
   const std::uint64_t bindings = server.machine.load() == 0 ? 2 : 0;
   const auto at_rest = [&] {
@@ -172,11 +174,12 @@ void Conductor::audit_survivor(const Place& server, bool last) {
       wide(server.trap_listeners.load()), wide(server.estacks.load()), wide(server.associated.load()));
 }
 
-/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; a daemon that was started
-/// again has no more than the first. E-stacks, which come and go by need, do not count; `may_stay`: other threads that
-/// stay once they were needed. `last`: E-stacks have gone, so that memory can be compared, too: with that after the
-/// second round, if this is a later one, for the first is short, and malloc has eight heaps a processor to begin with.
-/// What cannot be looked at is wrong; unless `looks`, descriptors and mappings may not be, and the report says so.
+/// After the first round: records the counts. Later: there must be no more than that plus kMadeLate, also in a daemon
+/// that was restarted. E-stacks do not count, since they come and go by need. `may_stay`: other threads that stay once
+/// they were needed. `last`: no E-stacks are left, so memory is compared, too. It is compared with that after the
+/// second round, if there was one: the first is short, and malloc makes up to eight heaps per processor at first. A
+/// process that cannot be inspected is an error. Without `looks` descriptors and mappings are not compared, and the
+/// report says so.
 void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, bool last, bool looks,
                              std::uint64_t may_stay) {
   ProcessCounts now;
@@ -225,7 +228,7 @@ std::vector<std::string> Conductor::names_at_rest() const {
 void Conductor::audit_nameserver(Machine& machine) {
   const char* const who = machine.lrpcd.name.c_str();
   std::vector<std::string> names;
-  // A nameserver that was killed is told again by whoever exports.
+  // After a nameserver was killed, the exporters export their names again.
   const auto known = [&] {
     auto answer = names_at(machine.nameserver);
     names = answer ? *std::move(answer) : std::vector<std::string>{"(no answer)"};
@@ -235,17 +238,17 @@ void Conductor::audit_nameserver(Machine& machine) {
     wrong("%s knows %zu names, the first is %s; those that live have %zu", who, names.size(),
           names.empty() ? "none" : names.front().c_str(), names_at_rest().size());
   }
-  // A socket each: the one that listens, and the connections of exporters and of importers that wait.
+  // One socket listens; each exporter and each importer that waits has a connection.
   std::uint64_t sockets = 0;
   if (round_ == 0) {
     const std::uint64_t least = options_.network ? 3 : 2;
-    // Connections of those that have gone may take it a moment.
+    // Connections of ended processes may stay for a moment.
     (void)wait_until([&] { return sockets_at(machine.nameserver) == least; }, kMostSeconds);
     machine.sockets = sockets_at(machine.nameserver);
     if (machine.sockets < least) wrong("cannot count %s's connections: it listens, and the survivor is connected", who);
   }
   if (ledger().fault.load() == static_cast<std::uint32_t>(Fault::lrpcd_kept_descriptor) && round_ != 0) {
-    // What it holds for whoever does not end: more than it had.
+    // Connections that this process keeps open: lrpcd then has more descriptors than at first.
     for (std::uint64_t i = 0; i < 3 * kMadeLate; ++i) {
       if (auto connected = shim::connect_nameserver(machine.nameserver))
         kept_connections_.push_back(*std::move(connected));
@@ -259,8 +262,7 @@ void Conductor::audit_nameserver(Machine& machine) {
   audit_counts(machine.lrpcd.counts, machine.lrpcd.pid, who, true, looks_into_daemons_);
 }
 
-/// Whoever has died has given back what was counted for it: somebody new finds room. It goes again before the counts
-/// are looked at next.
+/// A new process finds room: the quotas of dead processes were given back. It ends before the counts are compared next.
 void Conductor::audit_newcomers() {
   for (std::uint32_t i = 0; i < machines_.size(); ++i) {
     if (spawn(Role::newcomer, i) == 0) return wrong("no place for a newcomer");
@@ -268,7 +270,7 @@ void Conductor::audit_newcomers() {
   if (!wait_until([&] { return count(Role::newcomer) == 0; }, 2 * kMostSeconds)) wrong("a newcomer does not end");
 }
 
-/// Each call of the round: executed at most once, if it was answered just once, if it was not made never.
+/// Checks each call of the round: executed at most once; exactly once if answered; never if not made.
 void Conductor::audit_calls() {
   const std::uint64_t end = std::min(ledger().next_call.load(), kMostCalls);
   for (std::uint64_t call = calls_audited_; call < end; ++call) {
@@ -288,7 +290,7 @@ void Conductor::audit_calls() {
                                    : "does not know");
     if (wrongs_ > 20) break;
   }
-  // The pages that are wholly behind us go back to the system.
+  // Frees the whole pages of calls that were checked.
   const auto give_back = [&](void* from, void* to) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(from) + page - 1) / page * page;

@@ -1,4 +1,4 @@
-// What must hold of the network domains when a round has drained.
+// What must hold in the network domains when a round has drained.
 #include <cstdio>
 
 #include "conductor.h"
@@ -7,15 +7,14 @@ namespace lrpc::storm {
 namespace {
 
 constexpr double kMostUnbindSeconds = 240;
-/// E-stacks that lrpc-netd keeps, and never gives up: the others end when nobody has called for some seconds.
+/// E-stacks that lrpc-netd keeps. The others end after some seconds without calls.
 constexpr std::uint64_t kKeptEStacks = 60;
-/// Times that the conductor looks into the answer to one question, a millisecond each.
+/// How often the conductor looks for the answer to one question, once per millisecond.
 constexpr int kLooks = 50;
 
 }  // namespace
 
-/// No binding is left: neither of the clients that have gone, nor of those that have died, nor of those of a network
-/// domain that has died.
+/// Checks that no binding is left of clients, or of network domains, that have ended or died.
 void Conductor::audit_network(Machine& machine, bool last) {
   NetworkState state{~0ULL, ~0ULL};
   int looks = 0;
@@ -39,7 +38,7 @@ void Conductor::audit_network(Machine& machine, bool last) {
           static_cast<unsigned long long>(estacks), static_cast<unsigned long long>(kKeptEStacks), file.c_str());
     dump_process(machine.netd.pid, file);
   }
-  // Threads that serve the other machine: as many as it has callers, at most.
+  // At most as many threads serve the other machine as it has callers.
   const std::uint64_t workers = 3 * std::uint64_t{options_.clients};
   audit_counts(machine.netd.counts, machine.netd.pid, machine.netd.name.c_str(), last, looks_into_daemons_, workers);
 }

@@ -12,13 +12,13 @@
 namespace lrpc::storm {
 
 #if defined(__x86_64__)
-/// int3; the program counter is behind it when the kernel reports it.
+/// int3. When the kernel reports it, the program counter is behind it.
 inline constexpr std::uint8_t kBreakpoint[] = {0xcc};
 inline constexpr std::uintptr_t kAfterBreakpoint = 1;
 using Registers = user_regs_struct;
 inline decltype(Registers::rip)& program_counter(Registers& registers) noexcept { return registers.rip; }
 #elif defined(__aarch64__)
-/// brk #0; the program counter is still on it.
+/// brk #0. When the kernel reports it, the program counter is still on it.
 inline constexpr std::uint8_t kBreakpoint[] = {0x00, 0x00, 0x20, 0xd4};
 inline constexpr std::uintptr_t kAfterBreakpoint = 0;
 using Registers = user_regs_struct;
@@ -26,7 +26,7 @@ inline decltype(Registers::pc)& program_counter(Registers& registers) noexcept {
 #endif
 inline constexpr std::size_t kBreakpointSize = sizeof kBreakpoint;
 
-/// Of a thread in a ptrace stop. False: it is gone.
+/// The registers of a thread in a ptrace stop. False: the thread is gone.
 inline bool get_registers(pid_t thread, Registers& registers) noexcept {
   iovec all{&registers, sizeof registers};
   return ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all) == 0;

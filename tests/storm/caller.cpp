@@ -28,7 +28,7 @@ std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptio
   switch (imported.code()) {
     case Errc::name_unknown:
     case Errc::limit_reached:
-      // While lrpcd is left alone, the survivor has its name, and there is room.
+      // In a round without daemon deaths, the survivor is exported, and there is room.
       if (name == kSurvivorName && round % 2 == 0 && round == ledger().round.load())
         complain("import of %s, which is there: %s", name.c_str(), imported.error().message().c_str());
       break;
@@ -55,7 +55,7 @@ std::shared_ptr<Client> import_privately_or_not(const std::string& name, const I
     }
     why = imported.error();
   }
-  // Nobody listens there, or no longer; or who does is stopped.
+  // Nobody listens there, or not any more, or the server is stopped.
   const bool fits = why.code == Errc::no_nameserver || why.code == Errc::peer_gone || why.code == Errc::timed_out;
   if (survivor) complain("private import of %s, which is there: %s", name.c_str(), why.message().c_str());
   if (!survivor && !fits) complain("private import of %s: %s", name.c_str(), why.message().c_str());
@@ -179,13 +179,14 @@ class StartedAdd {
  private:
   std::int32_t expected_ = 0;
   std::optional<MadeCall> made_;
-  std::optional<Pending<Storm::Add_outcome>> pending_;  ///< Goes before the call that was made.
+  std::optional<Pending<Storm::Add_outcome>> pending_;  ///< Destroyed before made_.
 };
 
 }  // namespace
 
 bool Caller::burst(Client& client, const Terms& terms, std::uint32_t count) {
-  // Who waits for an A-stack holds others meanwhile: a server that gives no more would be waited for for ever.
+  // A call that waits for an A-stack keeps its other A-stacks meanwhile. If the server grants no more, only a limit
+  // ends it.
   const CallScope scope(std::chrono::seconds(3));
   Terms in_scope = terms;
   in_scope.may_abort = true;
@@ -208,12 +209,12 @@ bool Caller::cancelled(Client& client, const Terms& terms) {
   }
   Terms in_scope = terms;
   in_scope.may_cancel = true;
-  in_scope.lasting = false;  // one-way calls: nobody counts on them
+  in_scope.lasting = false;  // a cancelled one-way call need not be executed
   bool good = true;
   {
     const CallScope scope(cancellation);
     for (std::uint32_t i = random_.between(1, 8); good && i > 0; --i) {
-      // No handles: one whose opening was given up stays open as long as the binding.
+      // No handles: if its opening is abandoned, a handle stays open as long as the binding.
       const std::uint32_t kind = random_.below(4);
       good = kind == 0 ? simple(client, in_scope) : kind == 1 ? large(client, in_scope) : uncommon(client, in_scope);
     }
@@ -224,7 +225,7 @@ bool Caller::cancelled(Client& client, const Terms& terms) {
 
 bool Caller::call_several(Client& client, const Terms& terms) {
   if (terms.grows && random_.chance(60)) return burst(client, terms, random_.between(5, 20));
-  // At most as many as there are A-stacks: the next would wait for one that only this thread gives back.
+  // At most as many as there are A-stacks: one more call would wait for an A-stack that only this thread gives back.
   std::vector<StartedAdd> all(terms.shared ? 1 : random_.between(1, 3));
   auto queue = random_.chance(50) ? CompletionQueue::create() : Result<std::unique_ptr<CompletionQueue>>(nullptr);
   std::uint32_t told = 0;

@@ -1,4 +1,4 @@
-// One thread's calls: what it passes, what must come back, what may go wrong.
+// One thread's calls: what it passes, which results must come back, which errors may.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,17 @@ namespace lrpc::storm {
 
 using Client = Storm::Client;
 
-/// The names that servers export: those of mortal ones, and that of the survivor.
+/// The names that servers export: kNames of mortal servers, and the survivor's.
 inline constexpr std::uint32_t kNames = 10;
 inline constexpr const char* kSurvivorName = "survivor";
 [[nodiscard]] std::string mortal_name(std::uint32_t number);
-/// One of all names; the survivor's now and then.
+/// A random name; sometimes the survivor's.
 [[nodiscard]] std::string some_name(Random& random);
 
-/// An import that the storm may refuse: null, with a complaint if the error does not fit.
+/// Imports. The storm may make that fail: then null, and a complaint if the error does not fit.
 [[nodiscard]] std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptions& options);
-/// The same without lrpcd: over a socket of its own to a server that listens for them beside that name.
+/// The same without lrpcd: over its own socket, to a server that listens at private_socket() for that name.
 [[nodiscard]] std::shared_ptr<Client> import_privately_or_not(const std::string& name, const ImportOptions& options);
-/// Where such a server listens.
 [[nodiscard]] std::string private_socket(const std::string& nameserver, const std::string& name);
 
 /// Makes calls at random and judges what comes back. One a thread.
@@ -35,15 +34,15 @@ class Caller {
   explicit Caller(std::uint64_t seed) : random_(seed) {}
   [[nodiscard]] Random& random() noexcept { return random_; }
 
-  /// One call, or several that belong together. False: the binding is of no use any more.
+  /// Makes one call, or several that belong together. False: the binding is of no further use.
   bool call(Client& client, const Terms& terms);
-  /// Some calls in a scope that another thread cancels meanwhile.
+  /// Makes some calls in a scope that another thread cancels at the same time.
   bool cancelled(Client& client, const Terms& terms);
   /// Starts some calls, finishes most of them, abandons the others.
   bool call_several(Client& client, const Terms& terms);
   /// Starts many calls at once, more than there are A-stacks at first, and finishes them. The binding may grow.
   bool burst(Client& client, const Terms& terms, std::uint32_t count);
-  /// For procedures that call on: what `Through` asks of the next server.
+  /// For procedures that make calls themselves: the calls that `Through` makes to the next server.
   Result<std::int32_t> add(Client& client, std::int32_t a, std::int32_t b);
   Result<std::int32_t, Storm::Refused> through(Client& client, const std::string& name, std::uint32_t depth,
                                                std::int32_t a, std::int32_t b);

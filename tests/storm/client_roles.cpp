@@ -21,10 +21,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Short, so that a rest shows what was not given back.
+/// Short, so that grown A-stacks which are not given back show at the end of a round.
 constexpr auto kGrownIdle = 100ms;
 
-/// What a client answers when it is asked back.
+/// The callback interface of a client.
 struct Listener {
   std::uint32_t Answer(CallContext&, std::uint64_t call, std::uint32_t question) {
     execute(call);
@@ -32,7 +32,7 @@ struct Listener {
   }
 };
 
-/// A binding with all that belongs to it.
+/// A binding, and what its caller knows about it.
 struct Bound {
   std::shared_ptr<Client> client;
   Terms terms;
@@ -51,7 +51,7 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   Bound bound;
   if (random.chance(20)) options.supply = random.chance(50) ? AStackSupply::fail : AStackSupply::grow;
   options.grown_idle = kGrownIdle;
-  // Several threads with started calls would wait for one another's A-stacks for ever.
+  // Otherwise threads with started calls may wait for each other's A-stacks for ever.
   if (random.chance(30)) options.call_timeout = std::chrono::milliseconds(random.between(1, 30));
   bound.terms.survivor = name == kSurvivorName;
   bound.terms.may_refuse = options.supply == AStackSupply::fail;
@@ -77,7 +77,7 @@ class Crowd {
     end_kind_ = random.below(4);
     try {
       for (std::uint32_t i = 0; i < count; ++i) threads_.emplace_back([this, seed = random.seed()] { run(seed); });
-    } catch (const std::system_error&) {  // EAGAIN: those that there are will do
+    } catch (const std::system_error&) {  // EAGAIN: go on with fewer threads
     }
   }
   Crowd(const Crowd&) = delete;
@@ -122,7 +122,7 @@ class Crowd {
 
   void call_for_a_while(Caller& caller, const Bound& bound) {
     Random& random = caller.random();
-    const bool hurries = random.chance(40);  // back to back, so that pollers take it up
+    const bool hurries = random.chance(40);  // calls back to back, so that pollers execute them
     for (std::uint32_t i = random.between(1, hurries ? 600 : 60); i > 0 && !ended(); --i) {
       if (calls_left_.fetch_sub(1) == 1) end_here();
       if (!caller.call(*bound.client, bound.terms)) return;
@@ -143,7 +143,7 @@ class Crowd {
     if (end_kind_ == 0) _exit(0);
     if (end_kind_ == 1) abort();
     if (end_kind_ == 2) exit(0);
-    std::terminate();  // what an exception that nobody catches comes to
+    std::terminate();  // as an uncaught exception ends the process
   }
 
   const Orders& orders_;
@@ -154,7 +154,7 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
-/// A binding that rests has all its A-stacks: takes each of them, and puts them back.
+/// Checks that a binding without calls has all its A-stacks: takes each of them, and puts them back.
 void take_all_astacks(Client& client) {
   client::BindingObject& object = lrpc::detail::StubAccess::object(client.binding());
   const auto classes = Storm::kPdl.classes;
@@ -217,7 +217,7 @@ int run_sealed_client(const Orders& orders) {
 int run_survivor_client(const Orders& orders) {
   block_sigterm();
   Random random(orders.seed);
-  // It may come before its server.
+  // The client may start before its server has exported.
   const auto import_patiently = [&](ImportOptions options) {
     options.nameserver = orders.nameserver;
     options.timeout = 5s;
@@ -226,7 +226,7 @@ int run_survivor_client(const Orders& orders) {
     return client;
   };
   const auto steady = import_patiently({});
-  // Grows in each round, and is as it was when it rests.
+  // Grows in each round, and shrinks to its first size when it has no calls.
   const auto growing =
       import_patiently({.supply = AStackSupply::grow, .grown_idle = fault_is(Fault::kept_growth) ? 1h : kGrownIdle});
   if (steady == nullptr || growing == nullptr) return 0;
@@ -260,7 +260,7 @@ int run_survivor_client(const Orders& orders) {
 
 namespace {
 
-/// Imports what must be there and calls it once, however often the first import must be tried again.
+/// Imports a name that must be there, and calls it once. Retries the import every 50 ms, up to 160 times.
 template <class Interface>
 void be_let_in(const std::string& name, const Orders& orders, const Terms& terms) {
   for (int tries = 0;; ++tries) {

@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::uint64_t kClientLife = 260 * kMillisecond;  ///< On average.
 constexpr std::uint64_t kServerLife = 600 * kMillisecond;
-/// A tick takes 1 ms, or some where the processors are shared. What is beyond this was no work.
+/// A tick takes 1 ms, or a few if the processors are shared. Time beyond this does not count as work.
 constexpr std::uint64_t kMostOfTick = 10 * kMillisecond;
-/// Of the patience that a storm has, so much has one that looks for a fault.
+/// If a fault is planted, waits are limited to this part of their ordinary bounds.
 constexpr double kHaste = 0.07;
 
 bool is_client(Role role) { return role == Role::client || role == Role::sealed_client; }
@@ -41,7 +41,7 @@ Column column_of(Gate gate) {
   }
 }
 
-/// The life of a process of the storm.
+/// Runs a process of the storm from start to exit.
 [[noreturn]] void live(Role role, const Orders& orders) {
   while (place().go.load() == 0) syscall(SYS_futex, &place().go, FUTEX_WAIT, 0, nullptr, nullptr, 0);
   int status = 2;
@@ -54,7 +54,7 @@ Column column_of(Gate gate) {
     case Role::newcomer: status = run_newcomer(orders); break;
     default: break;
   }
-  // A sealed process may do little more than end.
+  // A sealed process may make few system calls: no exit handlers.
   role == Role::sealed_client ? _exit(status) : exit(status);
 }
 
@@ -136,7 +136,7 @@ pid_t Conductor::spawn(Role role, std::uint32_t machine) {
   return pid;
 }
 
-/// When and how a process is to end, unless a debugger or its own hand comes first.
+/// Draws when and how a process shall end, unless the debugger kills it or it ends itself before.
 void Conductor::draw_fate(Process& process, pid_t, bool ends_itself) {
   const std::uint64_t life = is_client(process.role) ? kClientLife : kServerLife;
   process.end_at = process.born + kMillisecond + random_.time_to_next(ends_itself ? 3 * life : life);
@@ -153,7 +153,7 @@ std::size_t Conductor::count(Role role) const {
 void Conductor::fill_up() {
   const std::size_t sealed = options_.clients / 6;
   const auto somewhere = [&] { return random_.below(static_cast<std::uint32_t>(machines_.size())); };
-  // A few at a time: a process that is born must also get to run.
+  // Few at a time, so that new processes also get to run.
   for (int i = 0; i < 4; ++i) {
     if (count(Role::server) < options_.servers) (void)spawn(Role::server, somewhere());
     if (count(Role::client) < options_.clients - sealed) (void)spawn(Role::client, somewhere());
@@ -193,7 +193,7 @@ void Conductor::tick(bool storming) {
     }
     if (process.end_at != 0 && now >= process.end_at) {
       send(pid, process, process.end_signal);
-      // Who is asked to end must do so by itself, but not for ever: watch_for_hangs() sees to that.
+      // After SIGTERM the process must end by itself; watch_for_hangs() reports it if it does not.
       process.end_at = process.end_signal == SIGTERM ? 0 : now + 1000 * kMillisecond;
     }
   }
@@ -216,7 +216,7 @@ void Conductor::reap() {
     if (pid <= 0) return;
     if (debugger_.handle(pid, status)) continue;
     const auto found = processes_.find(pid);
-    if (found == processes_.end()) continue;  // a thread of one that is traced
+    if (found == processes_.end()) continue;  // a thread of a traced process
     const Process process = found->second;
     processes_.erase(found);
     ended(pid, process, status);
@@ -243,7 +243,7 @@ void Conductor::ended(pid_t pid, Process process, int status) {
       if (!process.sent_kill) wrong("a %s (%d) was killed, but not by the storm", name_of(process.role), pid);
       ++kills_.killed;
       break;
-    case SIGTERM: ++kills_.terminated; break;  // sealed, or not come to block it yet
+    case SIGTERM: ++kills_.terminated; break;  // a sealed process, or one that has not blocked SIGTERM yet
     case SIGABRT:
       if (!process.may_abort) wrong("a %s (%d) has aborted", name_of(process.role), pid);
       ++(process.end_signal == SIGABRT ? kills_.aborted : kills_.own_end);
@@ -253,7 +253,7 @@ void Conductor::ended(pid_t pid, Process process, int status) {
 }
 
 bool Conductor::wait_until(const std::function<bool()>& done, double seconds) {
-  // The storm has failed once something was wrong: what else is wrong is worth less of a wait.
+  // After an error the storm has failed already, so further checks wait less.
   const std::uint64_t until = worked_ + patience(seconds) / (wrongs_ == 0 ? 1 : 10);
   while (!done()) {
     if (worked_ > until) return false;
@@ -266,7 +266,7 @@ std::uint64_t Conductor::patience(double seconds) const {
   return static_cast<std::uint64_t>(seconds * (options_.fault == Fault::none ? 1 : kHaste) * 1e9);
 }
 
-/// The storm may end.
+/// Whether the storm may end.
 bool Conductor::enough(std::uint64_t began) const {
   const double minutes = static_cast<double>(monotonic_ns() - began) / 60e9;
   if (static_cast<double>(worked_) / 60e9 > kMostPatience * options_.minutes) return true;
@@ -303,7 +303,7 @@ std::optional<bool> Conductor::run() {
   const std::uint64_t began = monotonic_ns();
   if (!wait_until([&] { return all_up(); }, 240)) wrong("the daemons do not start; see %s", options_.directory.c_str());
   for (std::uint32_t i = 0; i < machines_.size(); ++i) (void)spawn(Role::survivor_server, i);
-  // From here on the survivors have their names, but while lrpcd is away.
+  // From here on the survivors are exported, except while lrpcd is away.
   const auto there = [&](const Machine& machine) {
     const auto names = names_at(machine.nameserver);
     return names && *names == names_at_rest();
@@ -313,7 +313,7 @@ std::optional<bool> Conductor::run() {
   for (bool last = false; !last && wrongs_ == 0; ++round_) {
     ledger().round.store(round_);
     ledger().draining.store(draining_ = false);
-    // The first round is short: it warms up, and says what everybody has who holds nothing.
+    // The first round is short. It warms up, and shows how much each process holds when it is idle.
     const double length = round_ == 0 ? std::min(1.5, options_.round_seconds) : options_.round_seconds;
     const std::uint64_t until = worked_ + static_cast<std::uint64_t>(length * 1e9);
     while (worked_ < until && !enough(began) && wrongs_ == 0) tick(true);

@@ -1,4 +1,4 @@
-// The conductor: starts the storm's processes, kills them, and looks after what is left.
+// The conductor: starts the storm's processes, kills them, and checks what they leave behind.
 #pragma once
 
 #include <sys/types.h>
@@ -22,39 +22,39 @@ namespace lrpc::storm {
 
 struct StormOptions {
   double minutes = 1;
-  std::uint64_t kills = 0;        ///< Ends earlier once so many have been killed; 0: by time alone.
-  std::uint64_t least_kills = 0;  ///< Goes on until so many have been killed, up to kMostPatience times as long.
+  std::uint64_t kills = 0;        ///< Ends earlier, after this many kills. 0: by time alone.
+  std::uint64_t least_kills = 0;  ///< Continues until this many kills, for up to kMostPatience times `minutes`.
   std::uint64_t seed = 1;
   double round_seconds = 10;
   std::uint32_t clients = 16;
   std::uint32_t servers = 12;
   bool debugger = true;
-  bool must_hit = false;  ///< Every step, also in a storm under a minute.
-  bool network = false;   ///< Two machines, joined by lrpc-netds, which are killed, too.
+  bool must_hit = false;  ///< Every step must be hit, also in a storm under a minute.
+  bool network = false;   ///< Two machines, joined by lrpc-netds, which the storm kills, too.
   Fault fault = Fault::none;
-  std::string lrpcd;  ///< The programs.
+  std::string lrpcd;  ///< The programs to run: this and `netd`.
   std::string netd;
-  std::string directory;  ///< Logs, sockets, and what else belongs to the daemons.
+  std::string directory;  ///< For logs, sockets, and the other files of the daemons.
   std::string repeat;     ///< The command that repeats this storm.
 };
 
-/// For how many times its minutes a storm goes on for StormOptions::least_kills.
+/// A storm continues for at most this many times its minutes to reach StormOptions::least_kills.
 inline constexpr double kMostPatience = 6;
 
-/// In a child, after fork: logs to that file, keeps no descriptor but `keep`, as kKeptDescriptor, and ends with the
-/// storm.
+/// In a child, after fork: redirects output to that file, closes all descriptors but `keep`, which becomes
+/// kKeptDescriptor, and makes the child end with the storm.
 void become_child(const std::string& log, int keep = -1);
 inline constexpr int kKeptDescriptor = 3;
 
-/// One storm. Single-threaded: it forks.
+/// One storm. Single-threaded, because it forks.
 class Conductor {
  public:
   explicit Conductor(StormOptions options);
-  /// True: nothing was wrong. Nothing: it cannot be done here, and has said why.
+  /// True: nothing was wrong. Nothing: the storm cannot run here, and has printed why.
   [[nodiscard]] std::optional<bool> run();
 
  private:
-  /// One thread's wait: when it began, and what the conductor had worked when it was first seen.
+  /// One thread's wait: when it began, and the conductor's clock (watch_for_hangs()) when it was first seen.
   struct Wait {
     std::uint64_t since = 0;
     std::uint64_t seen = 0;
@@ -67,14 +67,14 @@ class Conductor {
     int end_signal = 0;
     std::uint64_t stop_at = 0;
     std::uint64_t continue_at = 0;
-    bool may_abort = false;  ///< By its own choice, or because it was sent the signal.
+    bool may_abort = false;  ///< By its own choice, or because SIGABRT was sent to it.
     bool sent_kill = false;
     bool hang_reported = false;
-    std::vector<Wait> waits{};  ///< Of its threads, as they were when last looked at.
+    std::vector<Wait> waits{};  ///< Of its threads, at the last check.
   };
   struct Kills {
     std::uint64_t killed = 0, aborted = 0, terminated = 0, daemons = 0;
-    std::uint64_t stopped = 0, own_end = 0, orderly = 0;  ///< No kills.
+    std::uint64_t stopped = 0, own_end = 0, orderly = 0;  ///< These are no kills.
     [[nodiscard]] std::uint64_t all() const { return killed + aborted + terminated + daemons; }
   };
 
@@ -86,7 +86,7 @@ class Conductor {
   void reap();
   void ended(pid_t pid, Process process, int status);
   void send(pid_t pid, Process& process, int signal);
-  /// Seconds of work, fewer if there is a fault to be found: what it leads to is said sooner.
+  /// `seconds` of work. Fewer if a fault is planted, so that its effect is reported sooner.
   [[nodiscard]] bool wait_until(const std::function<bool()>& done, double seconds);
   [[nodiscard]] std::uint64_t patience(double seconds) const;
   [[nodiscard]] std::size_t count(Role role) const;
@@ -100,7 +100,7 @@ class Conductor {
   void start(Daemon& daemon);
   void disturb(Daemon& daemon, std::uint64_t now);
   void daemon_ended(Daemon& daemon, const Process& process, int status);
-  /// A daemon's end, which the storm is about to bring about.
+  /// The storm is about to end the daemon: notes that.
   void note_end(Daemon& daemon);
 
   // audit.cpp
@@ -132,18 +132,18 @@ class Conductor {
   bool draining_ = false;
   std::uint32_t round_ = 0;
   std::uint64_t last_tick_ = 0;
-  /// ns that the conductor has been at work: what it is kept from its work, others are kept from theirs. All patience
-  /// is counted in it.
+  /// ns that the conductor has worked. While the machine does not let it run, the other processes do not run either. So
+  /// all patience is counted in this time.
   std::uint64_t worked_ = 0;
-  /// Looks of the conductor, one in each tick, at which all daemons were up. In these a wait for the other machine is
-  /// counted: as long as a daemon is away, it may go on.
+  /// Ticks of the conductor at which all daemons were up. Waits for the other machine are counted in these, because
+  /// such a wait may last as long as a daemon is away.
   std::uint64_t undisturbed_ = 0;
   std::uint64_t looked_for_hangs_ = 0;
 
   std::vector<Machine> machines_;
-  ProcessCounts client_;  ///< When it held nothing but what it always holds: after round 0.
-  const bool looks_into_daemons_ = may_look_into_all();  ///< They let nobody else see their descriptors and mappings.
-  std::vector<UniqueFd> kept_connections_;               ///< Fault::lrpcd_kept_descriptor's.
+  ProcessCounts client_;                                 ///< After round 0, when it held only what it always holds.
+  const bool looks_into_daemons_ = may_look_into_all();  ///< Daemons hide their descriptors and mappings from others.
+  std::vector<UniqueFd> kept_connections_;               ///< For Fault::lrpcd_kept_descriptor.
   std::uint32_t complaints_printed_ = 0;
   std::uint64_t wrongs_ = 0;
   std::uint64_t calls_audited_ = 0, executed_ = 0;

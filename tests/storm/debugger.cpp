@@ -25,7 +25,7 @@ bool is_clients(const std::string& name) {
   return false;
 }
 
-/// The step belongs to the trap gate alone.
+/// The step occurs only with the trap gate.
 bool is_traps(const std::string& name) { return name == "client 5 trap"; }
 
 /// The process that a thread belongs to; 0 if it is gone.
@@ -81,7 +81,7 @@ Status Debugger::may_trace() {
 }
 
 Status Debugger::trace(pid_t pid, Column column) {
-  // PTRACE_O_EXITKILL: nobody of the storm outlives it.
+  // PTRACE_O_EXITKILL: no traced process outlives the storm.
   if (ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) != 0)
     return system_error("ptrace", errno);
   Traced traced;
@@ -96,7 +96,7 @@ Status Debugger::trace(pid_t pid, Column column) {
   return {};
 }
 
-/// The next step to stop the process at: of those that its role comes by, more often one that was hit less.
+/// Chooses the next step to stop the process at, among those that its role reaches; prefers steps with fewer hits.
 void Debugger::choose(Traced& traced) {
   const auto fits = [&](std::size_t step) {
     const bool client = is_clients(steps_[step].name);
@@ -104,7 +104,7 @@ void Debugger::choose(Traced& traced) {
     return traced.column == Column::server ? !client || random_.chance(15) : client;
   };
   const auto hits = [&](std::size_t step) { return counts_[step].hits[static_cast<std::size_t>(traced.column)]; };
-  // Steps that are seldom come by take many a try, so that those that nobody has hit yet get half of them.
+  // Rarely reached steps need many attempts. So half of the choices go to steps that were not hit yet.
   const bool seldom = random_.chance(50);
   std::size_t chosen = steps_.size();
   for (int tries = 0; tries < (seldom ? 64 : 8); ++tries) {
@@ -181,10 +181,10 @@ bool Debugger::handle(pid_t thread, int status) {
   return true;
 }
 
-/// True: the thread is to go on.
+/// True: the thread shall continue.
 bool Debugger::hit(pid_t pid, Traced& traced, pid_t thread, std::uintptr_t pc) {
   const auto& places = steps_[traced.step].places;
-  // Another thread may have run into a breakpoint that has been taken away since.
+  // Another thread may have hit a breakpoint that was removed since.
   if (!traced.planted || !std::ranges::binary_search(places, pc)) {
     ++counts_[step_at_.at(pc)].hits[static_cast<std::size_t>(traced.column)];
     return true;

@@ -1,5 +1,5 @@
 // The storm's debugger: stops processes at marked steps of the call path, and kills them there, holds them or lets them
-// go on.
+// continue.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@
 
 namespace lrpc::storm {
 
-/// In whose life a step was hit: columns of the table.
+/// By whom a step was hit: a client, by its gate, or a server. These are the columns of the table.
 enum class Column : std::uint8_t { adaptive, exchange, handoff, sleep, trap, server };
 inline constexpr std::size_t kColumns = 6;
 
-/// Traces processes (ptrace(2)) that this thread has forked. All functions on one thread, which is also the one that
-/// waits for its children.
+/// Traces processes (ptrace(2)) that this thread has forked. Call all functions on one thread, the one that waits for
+/// its children.
 class Debugger {
  public:
   struct Counts {
@@ -37,20 +37,21 @@ class Debugger {
   Debugger(const Debugger&) = delete;
   Debugger& operator=(const Debugger&) = delete;
 
-  /// Whether we may trace and write breakpoints at all: tries it on a process of its own. Otherwise why not.
+  /// Whether this process may trace and write breakpoints: tries it on a child. Otherwise the error says why not.
   [[nodiscard]] static Status may_trace();
-  /// Traces a process that has one thread yet and waits for its go. Fails if the kernel does not let us.
+  /// Traces a process that has only one thread and has not been told to start. Fails if the kernel refuses.
   [[nodiscard]] Status trace(pid_t pid, Column column);
   /// Whether the process was killed at a step.
   [[nodiscard]] bool has_killed(pid_t pid) const {
     const auto traced = traced_.find(pid);
     return traced != traced_.end() && traced->second.killed;
   }
-  /// What waitpid(2) said about a thread, which goes on, or not. False if it has ended.
+  /// Handles what waitpid(2) reported about a thread: continues it, or not. False if the thread has ended.
   bool handle(pid_t thread, int status);
-  /// The process has ended: it was waited for.
+  /// The process has ended, and was waited for.
   void forget(pid_t pid);
-  /// Lets go on who was held long enough, plants again what was passed. Every few milliseconds.
+  /// Continues threads that were held long enough, and plants removed breakpoints again. Call it every few
+  /// milliseconds.
   void tick(std::uint64_t now);
   /// Processes that were killed at a step.
   [[nodiscard]] std::uint64_t kills() const noexcept { return kills_; }
@@ -64,7 +65,7 @@ class Debugger {
     Column column = Column::server;
     int memory = -1;  ///< /proc/PID/mem
     std::size_t step = 0;
-    std::uint32_t passes = 0;  ///< Hits to let go before the action.
+    std::uint32_t passes = 0;  ///< Hits to let pass before the action.
     Action action = Action::kill;
     bool planted = false;
     bool killed = false;
@@ -81,7 +82,7 @@ class Debugger {
 
   const std::vector<Step> steps_;
   std::map<std::uintptr_t, std::size_t> step_at_;
-  std::map<std::uintptr_t, std::uint32_t> code_at_;  ///< What a breakpoint overwrites.
+  std::map<std::uintptr_t, std::uint32_t> code_at_;  ///< The code that a breakpoint overwrites.
   std::vector<Counts> counts_;
   std::map<pid_t, Traced> traced_;
   std::map<pid_t, pid_t> process_of_;

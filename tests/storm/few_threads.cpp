@@ -1,6 +1,5 @@
-// Loaded in front of a program (LD_PRELOAD): every third thread that the program makes by std::thread is refused with
-// EAGAIN, as on a machine that has no thread to spare. Threads that lrpc's libraries ask for, without std::thread, are
-// not refused.
+// For LD_PRELOAD: every third thread that a program makes by std::thread fails with EAGAIN, as on a machine that has no
+// thread left. Threads that lrpc's libraries make, without std::thread, do not fail.
 #include <dlfcn.h>
 #include <pthread.h>
 

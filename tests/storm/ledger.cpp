@@ -16,7 +16,7 @@ namespace {
 Ledger* the_ledger = nullptr;
 Place* own_place = nullptr;
 
-/// A thread's entry among those of its process; given back when the thread ends.
+/// A thread's entry in its process's Place; freed when the thread ends.
 struct Entry {
   Entry() noexcept {
     if (own_place == nullptr) return;
@@ -126,7 +126,7 @@ InCall::InCall(const char* what, std::uint64_t call, const void* binding) noexce
   waiting_ = entry.waiting;
   if (waiting_ == nullptr) return;
   outer_since_ = waiting_->since.load(std::memory_order_relaxed);
-  if (outer_since_ != 0) return;  // the outer one is what must end
+  if (outer_since_ != 0) return;  // only the outer wait is watched
   waiting_->call.store(call, std::memory_order_relaxed);
   waiting_->what.store(what, std::memory_order_relaxed);
   waiting_->binding.store(binding, std::memory_order_relaxed);

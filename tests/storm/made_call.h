@@ -11,7 +11,7 @@
 
 namespace lrpc::storm {
 
-/// What the caller knows about a binding that says which errors fit.
+/// What the caller knows about a binding; it decides which errors fit.
 struct Terms {
   bool survivor = false;    ///< Its server never dies: a call to it never fails.
   bool may_abort = false;   ///< It has a call_timeout.
@@ -21,16 +21,17 @@ struct Terms {
   bool shared = false;      ///< Other threads call through it, too.
   bool grows = false;       ///< AStackSupply::grow.
   bool sealed = false;      ///< The process is sealed.
-  bool lasting = false;     ///< It outlives rounds: nothing is left for its rundown.
-  bool remote = false;      ///< Its server is on the other machine.
-  /// Of a remote binding: Ledger::network_ends before it was made. Whenever a network domain ends, so may the binding.
+  bool lasting = false;  ///< It lasts through many rounds: the caller closes every handle, as no rundown follows soon.
+  bool remote = false;   ///< Its server is on the other machine.
+  /// Of a remote binding: Ledger::network_ends before it was made. When a network domain ends, the binding may end,
+  /// too.
   std::uint64_t network_ends = 0;
 };
 
 /// Added to complaints about remote bindings.
 inline constexpr const char* kNoNetworkEnd = ", though no network domain has ended";
 
-/// One call in the ledger, from its being made to the judgement of what came back.
+/// One call in the ledger, from its start until its outcome is judged.
 class MadeCall {
  public:
   MadeCall(const char* what, const Binding& binding)
@@ -39,23 +40,24 @@ class MadeCall {
         waiting_(std::in_place, what, number_, &lrpc::detail::StubAccess::object(binding)) {
     if (number_ < kMostCalls) ledger().fates[number_].store(Fate::made);
   }
-  /// What is passed as the call's number.
+  /// The call's number, to be passed as an argument.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-  /// The thread does not wait any more: started calls.
+  /// For started calls: the thread does not wait any more.
   void under_way() { waiting_.reset(); }
   void awaited(const Binding& binding) { waiting_.emplace(what_, number_, &lrpc::detail::StubAccess::object(binding)); }
   void fate(Fate fate) const {
     if (number_ < kMostCalls) ledger().fates[number_].store(fate);
   }
 
-  /// The call returned its results, or an error that it declares: `right` or not. True.
+  /// The call returned its results, or an error that it declares; `right`: they are correct. Returns true.
   bool answered(bool right) const {
     fate(Fate::answered);
     ledger().answered.fetch_add(1, std::memory_order_relaxed);
     if (!right) complain("call %llu, %s: a wrong answer", static_cast<unsigned long long>(number_), what_);
     return true;
   }
-  /// It did not. `nested`: an error of a call behind it may come through. False if the binding is of no use any more.
+  /// It failed. `nested`: the error may be that of a call that the procedure made. False: the binding is of no further
+  /// use.
   bool failed(Errc code, const Terms& terms, bool nested = false) const {
     ledger().failed.fetch_add(1, std::memory_order_relaxed);
     switch (code) {
@@ -68,7 +70,7 @@ class MadeCall {
         fate(Fate::unknown);
         (void)fits(code, may_end(terms) || nested, terms.remote);
         return nested;
-      case Errc::limit_reached:  // said before the server is called
+      case Errc::limit_reached:  // returned before the server is called
         fate(nested ? Fate::unknown : Fate::not_made);
         return fits(code, terms.remote || nested);
       case Errc::call_aborted: fate(Fate::unknown); return fits(code, terms.may_abort || nested);

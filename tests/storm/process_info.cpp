@@ -28,7 +28,7 @@ std::optional<std::uint64_t> entries(const std::string& directory) {
   return error ? std::nullopt : std::optional(count);
 }
 
-/// Threads that are E-stacks, by their name.
+/// Threads that are E-stacks, recognised by their name.
 std::uint64_t estacks_of(pid_t pid) {
   std::error_code error;
   std::uint64_t count = 0;
@@ -103,7 +103,7 @@ std::uint64_t sockets_at(const std::string& path) {
 std::uint64_t udp_sockets_at(const std::string& address) {
   in_addr binary{};
   if (inet_pton(AF_INET, address.c_str(), &binary) != 1) return 0;
-  char bound[16];  // as the kernel writes it: the word that lies in memory
+  char bound[16];  // as the kernel prints it: the address's bytes in memory, read as one word
   std::snprintf(bound, sizeof bound, ": %08X:", static_cast<unsigned>(binary.s_addr));
   std::ifstream file("/proc/net/udp");
   std::uint64_t count = 0;

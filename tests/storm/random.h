@@ -1,4 +1,4 @@
-// The storm's choices: one seed, one schedule, as far as processes can.
+// The storm's random choices. One seed gives one schedule, as far as the kernel's scheduling allows.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ RemoteBound RemoteCaller::import(const std::string& name, const ImportOptions& o
     case Errc::name_unknown:
     case Errc::limit_reached:
     case Errc::remote_unavailable:
-      // While the daemons are left alone, both network domains are there, and so is the survivor.
+      // In a round without daemon deaths, both network domains are up and the survivor is exported.
       if (survivor && round % 2 == 0 && round == ledger().round.load())
         complain("import of %s, which is there: %s%s", name.c_str(), imported.error().message().c_str(), kNoNetworkEnd);
       break;
@@ -70,7 +70,7 @@ bool RemoteCaller::call(const RemoteBound& bound) {
   return uncommon(*bound.client, bound.terms);
 }
 
-/// Often too short for an answer to come back in time.
+/// A scope that is often too short for the answer.
 bool RemoteCaller::add_in_scope(Remote::Client& client, const Terms& terms) {
   const CallScope scope(std::chrono::microseconds(random_.between(20, 5000)));
   Terms in_scope = terms;
@@ -78,7 +78,7 @@ bool RemoteCaller::add_in_scope(Remote::Client& client, const Terms& terms) {
   return Calls::add(client, in_scope, random_);
 }
 
-/// Starts a call, and finishes it or abandons it.
+/// Starts a call, then finishes or abandons it.
 bool RemoteCaller::started(Remote::Client& client, const Terms& terms) {
   MadeCall made("started remote Add", client.binding());
   const bool abandoned = random_.chance(25);

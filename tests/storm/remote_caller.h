@@ -1,4 +1,4 @@
-// One thread's calls to the other machine: what Caller is for those to its own.
+// One thread's calls to the other machine, as Caller makes calls to its own.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@
 
 namespace lrpc::storm {
 
-/// What servers of each machine export for the other one.
+/// The names that servers of each machine export to the other one.
 inline constexpr std::uint32_t kRemoteNames = 4;
 inline constexpr const char* kRemoteSurvivorName = "remote-survivor";
-/// Those names, and no others, as of fnmatch(3).
+/// An fnmatch(3) pattern for exactly those names.
 inline constexpr const char* kRemotePattern = "remote-*";
 [[nodiscard]] std::string remote_name(std::uint32_t number);
-/// That name of the other machine.
+/// That name as the other machine's: with its address.
 [[nodiscard]] std::string over_there(const std::string& name);
 
 /// A binding to a server of the other machine, and what may happen to it.
 struct RemoteBound {
-  std::shared_ptr<Remote::Client> client;  ///< Null: the storm has prevented it.
+  std::shared_ptr<Remote::Client> client;  ///< Null: the import failed because of the storm.
   Terms terms;
 };
 
-/// Makes calls at random and judges what comes back. One a thread.
+/// Makes calls at random and judges their outcomes. One per thread.
 class RemoteCaller {
  public:
   explicit RemoteCaller(std::uint64_t seed) : random_(seed) {}
   [[nodiscard]] Random& random() noexcept { return random_; }
 
-  /// Imports some name, the survivor's now and then. Complains if an error does not fit.
+  /// Imports a random name, sometimes the survivor's. Complains if an error does not fit.
   [[nodiscard]] RemoteBound import(const std::string& nameserver);
   /// Imports the survivor's name.
   [[nodiscard]] static RemoteBound import_survivor(const ImportOptions& options);
-  /// One call, or several that belong together. False: the binding is of no use any more.
+  /// Makes one call, or several that belong together. False: the binding is of no further use.
   bool call(const RemoteBound& bound);
 
  private:

@@ -3,7 +3,7 @@
 namespace lrpc::storm {
 namespace {
 
-/// Every call comes through lrpc-netd, and says so.
+/// Complains if the call does not say which host it comes from: every call comes through lrpc-netd.
 void expect_remote(const CallContext& context) {
   if (context.remote() == nullptr) complain("serves a remote call that does not say from which host");
 }

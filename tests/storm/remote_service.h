@@ -1,4 +1,4 @@
-// The procedures that the storm's servers have for the other machine.
+// The procedures that the storm's servers export to the other machine.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lrpc::storm {
 
-/// Thread-safe. What local and remote calls have in common is the Service's, which must outlive it.
+/// Thread-safe. State that local and remote calls share is in the Service, which must outlive this object.
 class RemoteService {
  public:
   using Counter = Service::Counter;

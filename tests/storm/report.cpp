@@ -1,4 +1,4 @@
-// What the storm says at its end.
+// The report at the storm's end.
 #include <cinttypes>
 #include <cstdio>
 
@@ -9,10 +9,10 @@ namespace {
 
 unsigned long long wide(std::uint64_t number) { return number; }
 
-/// Calls that pollers took up, of the surviving server's, from which on their steps must have been come by.
+/// If the surviving server's pollers executed this many calls, every step of the pollers must have been hit.
 constexpr std::uint64_t kManyPolled = 20'000;
 
-/// Why nobody may have come by a step, which is no fault; null: there is no reason.
+/// Why a step may not have been hit although nothing is wrong. Null: there is no reason.
 const char* excuse_for(const std::string& step) {
   const bool pollers = step == "client 5" || step == "client 6" || step == "T6 T7" || step == "poller last look";
   if (pollers && ledger().polled.load() < kManyPolled) return "hardly a processor was idle, which pollers need";
@@ -23,7 +23,7 @@ const char* excuse_for(const std::string& step) {
 
 }  // namespace
 
-/// Also judges what only the whole storm shows: whether it was one.
+/// Also checks what only the whole storm shows: enough kills, and every step hit.
 void Conductor::report(std::uint64_t began) {
   const double seconds = static_cast<double>(monotonic_ns() - began) / 1e9;
   if (wrongs_ == 0 && kills_.all() < options_.least_kills) {
@@ -31,7 +31,7 @@ void Conductor::report(std::uint64_t began) {
   }
   std::printf("\n%-18s %9s %9s %9s %9s %9s %9s %9s %9s\n", "step", "adaptive", "exchange", "handoff", "sleep", "trap",
               "servers", "killed", "held");
-  // In a minute all steps are come by. What ended before its time because something was wrong says that alone.
+  // In a minute all steps are hit. A storm that ended early because something was wrong reports only that.
   const bool must_hit = options_.debugger && wrongs_ == 0 && (options_.minutes >= 1 || options_.must_hit);
   std::size_t missed = 0;
   std::uint64_t hits = 0;

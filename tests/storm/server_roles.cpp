@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What another server, or a nameserver that is away, may prevent.
+/// Whether the export was made. Another server, or a nameserver that is away, may prevent it.
 bool exported_or_not(const Result<ExportId>& done, const std::string& name, std::vector<ExportId>& exported) {
   if (done) {
     exported.push_back(*done);
@@ -42,14 +42,14 @@ bool export_or_not(Server& server, const std::string& name, Service& service, st
   return exported_or_not(Storm::export_to(server, name, service, std::move(options)), name, exported);
 }
 
-/// Nothing to do where there is no other machine.
+/// True, without an export, if there is no other machine.
 bool export_or_not(Server& server, const std::string& name, RemoteService& service, std::vector<ExportId>& exported) {
   if (ledger().machines.load() == 1) return true;
   const InCall waiting("export", 0, nullptr);
   return exported_or_not(Remote::export_to(server, name, service), name, exported);
 }
 
-/// Some withdraw at random, often while a client is binding.
+/// Withdraws a random name, often while a client is binding.
 void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& random) {
   const std::size_t at = random.below(static_cast<std::uint32_t>(exported.size()));
   const InCall waiting("withdraw", 0, nullptr);
@@ -57,7 +57,8 @@ void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& rando
   exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-/// Where clients connect that import privately; one of those servers that have listened there gets them.
+/// A socket for clients that import privately. If several servers listen at the same path, one of them gets the
+/// clients.
 class PrivateDoor {
  public:
   PrivateDoor(const std::string& nameserver, const std::string& name) {
@@ -71,7 +72,7 @@ class PrivateDoor {
                          ::listen(listener_.get(), 64) == 0;
     if (!listens && errno != EADDRINUSE) complain("cannot listen at %s: %s", path.c_str(), std::strerror(errno));
   }
-  /// Lets in who has come.
+  /// Serves all clients that have connected.
   void open(Server& server, Service& service, const ExportOptions& options = {}) {
     for (;;) {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -121,7 +122,7 @@ int run_server(const Orders& orders) {
   Service service(orders.nameserver, random.seed());
   RemoteService remote_service(service);
   ServerOptions options{.nameserver = orders.nameserver};
-  // Small supplies, so that E-stacks are taken away from A-stacks, and left alone.
+  // In half of the servers few E-stacks or short idle times, so that A-stacks lose their E-stacks.
   options.max_estacks = random.chance(50) ? random.between(4, 8) : 64;
   options.estack_idle = std::chrono::milliseconds(random.chance(50) ? random.between(5, 60) : 1000);
   Server server(options);

@@ -12,10 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a procedure that calls on waits for at most: calls that go in circles must come to an end.
+/// Bounds the wait of a procedure that makes calls itself: circles of calls must come to an end.
 constexpr auto kNestedTimeout = 300ms;
 
-/// This E-stack's (or poller's).
+/// The Caller of this E-stack's (or poller's) thread.
 Caller& own_caller(std::uint64_t seed) {
   thread_local Caller caller(seed ^ static_cast<std::uint64_t>(gettid()));
   return caller;
@@ -121,7 +121,7 @@ std::shared_ptr<Client> Service::behind(const std::string& name) {
     const auto found = behind_.find(name);
     if (found != behind_.end() && !found->second->binding().revoked()) return found->second;
   }
-  // Whoever dies while it is asked takes its time: the lock is not held.
+  // Without the lock: the import may wait for a server that dies.
   auto bound = import_or_not(name, {.nameserver = nameserver_, .timeout = 20ms, .call_timeout = kNestedTimeout});
   if (bound == nullptr) return nullptr;
   std::lock_guard lock(mutex_);

@@ -14,7 +14,7 @@
 
 namespace lrpc::storm {
 
-/// Thread-safe. Each procedure enters its call in the ledger first.
+/// Thread-safe. Each procedure first records its call in the ledger.
 class Service {
  public:
   struct Counter {
@@ -26,7 +26,7 @@ class Service {
     std::atomic<std::uint64_t>& alive;
   };
 
-  /// `nameserver`: where Through looks for the next server.
+  /// `nameserver`: where Through imports the next server.
   Service(std::string nameserver, std::uint64_t seed) : nameserver_(std::move(nameserver)), seed_(seed) {}
 
   std::int32_t Add(CallContext& context, std::uint64_t call, std::int32_t a, std::int32_t b);
@@ -49,11 +49,11 @@ class Service {
                                                std::uint32_t depth, std::int32_t a, std::int32_t b);
   Result<std::uint32_t, Storm::Refused> Ask(CallContext& context, std::uint64_t call, std::uint32_t question);
 
-  /// Call `call` is executed: it opens a Counter.
+  /// Records that call `call` is executed, and opens a Counter.
   [[nodiscard]] std::shared_ptr<Counter> open(std::uint64_t call, std::int64_t start);
-  /// Drops the bindings that Through has made; the next one makes them anew.
+  /// Drops the bindings that Through has made; later calls of Through make new ones.
   void let_go();
-  /// Objects behind handles.
+  /// The number of objects behind handles.
   [[nodiscard]] std::uint64_t handles() const noexcept { return handles_.load(); }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace lrpc::storm {
 
-/// Each function makes one call, or several that belong together. False: the binding is of no use any more.
+/// Each function makes one call, or several that belong together. False: the binding is of no further use.
 template <class Client, class Refused>
 struct SharedCalls {
   static bool add(Client& client, const Terms& terms, Random& random) {
@@ -61,7 +61,7 @@ struct SharedCalls {
     return made.judge(slept, terms, slept && *slept == microseconds);
   }
 
-  /// A handle, opened, used up to `most` - 1 times, and mostly closed.
+  /// Opens a handle, uses it up to `most` - 1 times, and mostly closes it.
   static bool handles(Client& client, const Terms& terms, Random& random, std::uint32_t most) {
     const std::int64_t start = random.below(1000);
     bool usable = true;
@@ -73,7 +73,7 @@ struct SharedCalls {
     }();
     if (!counter) return usable;
     std::int64_t value = start;
-    bool sure = true;  // whether an aborted call was executed nobody knows
+    bool sure = true;  // an aborted call may or may not have been executed
     for (std::uint32_t i = random.below(most); i > 0; --i) {
       const std::int64_t by = random.below(1000);
       const MadeCall made("Advance", client.binding());

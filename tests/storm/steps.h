@@ -14,7 +14,7 @@ struct Step {
   std::vector<std::uintptr_t> places;
 };
 
-/// All steps of this program, by name. Processes that are forked from it have them at the same places.
+/// All steps of this program, by name. In processes that are forked from it they are at the same addresses.
 [[nodiscard]] std::vector<Step> find_steps();
 
 }  // namespace lrpc::storm

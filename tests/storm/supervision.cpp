@@ -1,4 +1,4 @@
-// The conductor and the daemons: it starts them, ends them, stops them, and starts them again.
+// How the conductor starts, ends, stops and restarts the daemons.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,13 +14,13 @@
 namespace lrpc::storm {
 namespace {
 
-/// Between two ends, or stops, of one daemon, on average.
+/// Average time between two ends, or stops, of one daemon.
 constexpr std::uint64_t kLrpcdLife = 2000 * kMillisecond;
 constexpr std::uint64_t kNetdLife = 1000 * kMillisecond;
-/// Until an lrpc-netd is started again that could not begin: lrpcd was away, or had not noticed yet that the one before
-/// is dead, whose name it still knew.
+/// Delay before an lrpc-netd is restarted that failed to start: lrpcd was away, or still had the name of the previous
+/// lrpc-netd because it had not noticed its death.
 constexpr std::uint64_t kStartAgain = 50 * kMillisecond;
-/// With a dead one's sockets, with one that starts, with one that is asked to end: work of the conductor's.
+/// Patience, as work of the conductor, for the sockets of a dead daemon, for its start, and for its end on request.
 constexpr std::uint64_t kPatience = 20'000 * kMillisecond;
 
 }  // namespace
@@ -87,10 +87,10 @@ void Conductor::note_end(Daemon& daemon) {
   ++daemon.ends;
 }
 
-/// Every other round the daemons are killed, stopped, or asked to end, now and then; in the rounds between they must
-/// live on.
+/// In every other round, kills, stops or ends the daemons at random times. In the rounds between nothing happens to
+/// them.
 void Conductor::disturb(Daemon& daemon, std::uint64_t now) {
-  // Stopped for good, and nobody knows.
+  // Stopped for good, and not recorded as stopped.
   if (options_.fault == Fault::netd_hang && &daemon == &machines_.back().netd && daemon.up) ::kill(daemon.pid, SIGSTOP);
   if (round_ % 2 == 0 || daemon.pid == 0 || daemon.asked) return;
   const bool netd = daemon.role == Role::network_domain;
@@ -99,7 +99,7 @@ void Conductor::disturb(Daemon& daemon, std::uint64_t now) {
   daemon.disturb_at = 0;
   Process& process = processes_.at(daemon.pid);
   const std::uint32_t what = random_.below(100);
-  // One that has not come to be ready may end by itself.
+  // Only if it is up: before, it may end by itself.
   const bool asked = netd && daemon.up && what >= 85;
   if (what < 70 || asked) {
     note_end(daemon);
@@ -121,7 +121,7 @@ void Conductor::daemon_ended(Daemon& daemon, const Process& process, int status)
     return;
   }
   if (std::exchange(daemon.asked, false)) {
-    // In order; or before it has come to wait for signals.
+    // It ended in order, or SIGTERM came before it was ready for signals.
     const bool good = WIFEXITED(status) ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGTERM;
     if (!good) wrong("%s was asked to end, and has ended with status %#x", daemon.name.c_str(), status);
     ++kills_.orderly;
