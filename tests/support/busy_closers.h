@@ -1,4 +1,5 @@
-// What is to be closed aside stays open while this lives: so a test sees, without a clock, that nobody else closes it.
+// While a BusyClosers exists, descriptors that are to be closed aside stay open. So a test sees, without a clock, that
+// no other thread closes them.
 #pragma once
 
 #include <fcntl.h>
@@ -30,8 +31,8 @@ inline std::size_t threads_in_close() {
   return count;
 }
 
-/// Occupies the threads of this process that close for one user: all of them, once this is made. One at a time. Do not
-/// fork before it is made: close(2) waits only for the last copy.
+/// Occupies all threads of this process that close descriptors for one user, once the constructor has returned. Only
+/// one at a time. Do not fork before it is made: close(2) waits only for the last copy.
 class BusyClosers {
  public:
   explicit BusyClosers(uid_t user = ::geteuid()) {
@@ -42,7 +43,7 @@ class BusyClosers {
     }
     EXPECT_TRUE(eventually(still));
   }
-  /// False: they have been let go. A signal, a stop or a freezer ends what close(2) waits for.
+  /// False: the threads were released. A signal, a stop or a freezer interrupts what close(2) waits for.
   [[nodiscard]] static bool still() { return threads_in_close() >= kClosedAtOnce; }
 
  private:
@@ -51,7 +52,7 @@ class BusyClosers {
   std::array<LingeringConnection, kMoreThanAreClosedAtOnce> slow_;
 };
 
-/// How many descriptors this process has of memfds of that name.
+/// How many descriptors of memfds of that name this process has.
 inline std::size_t copies_of_memory(const std::string& name) {
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -61,13 +62,13 @@ inline std::size_t copies_of_memory(const std::string& name) {
   return count;
 }
 
-/// In `round`, which begins and ends with busy closers, memory of that name comes from a stranger. It must still be
-/// open afterwards, left to the closers. Again if these were let go meanwhile.
+/// `round`, which begins and ends with busy closers, receives memory of that name from a stranger. That memory must
+/// still be open afterwards, since only the closers may close it. Repeats the round if the closers were released.
 template <class Round>
 void expect_left_to_closers(const std::string& name, Round&& round) {
   std::size_t copies = 0;
   EXPECT_TRUE(eventually([&] {
-    if (copies_of_memory(name) != 0) return false;  // of the round before
+    if (copies_of_memory(name) != 0) return false;  // from the round before
     const BusyClosers closers;
     round();
     copies = copies_of_memory(name);

@@ -1,4 +1,4 @@
-// What a process closes on other threads because a stranger may have sent it.
+// Descriptors that a process closes on other threads because a stranger may have sent them.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace testing_lrpc {
 
-/// Waits until a process ("self", or its number) closes nothing in that way: only then it can be counted.
+/// Waits until a process ("self", or its number) has no such thread: only then can its descriptors be counted.
 inline void wait_for_what_is_closed_aside(const std::string& process = "self") {
   (void)eventually([&] {
     std::error_code gone;

@@ -5,7 +5,7 @@
 
 namespace testing_lrpc {
 
-/// Without reaping it.
+/// Does not reap it.
 [[nodiscard]] inline bool has_ended(pid_t pid) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;

@@ -1,9 +1,9 @@
-// AddressSanitizer, as GCC 12 has it, does not know of forks: a child that comes to be while another thread allocates
-// inherits locks of the allocator that nobody will open, and waits for ever; so it is with the list of threads, where
-// another thread begins or ends. A test's forks wait until nobody does, as they do for the C library's own allocator.
-// The functions are in the sanitizer's static library, which has them for its check of leaks, and takes the locks in
-// this order. (The lock of the quarantine has none; it is held rarely. A child that is made before its parent has
-// threads needs none of this.)
+// AddressSanitizer, as in GCC 12, does not handle forks. If a child is forked while another thread allocates, the child
+// inherits a locked allocator lock that nobody unlocks, and waits for ever. The same holds for the list of threads, if
+// another thread starts or ends. So this file takes these locks around each fork of a test, as the C library does for
+// its own allocator. The functions are in the sanitizer's static library. Its leak check uses them, and takes the locks
+// in this order. (There is no function for the quarantine's lock, which is held rarely. A child that is forked before
+// its parent has threads needs none of this.)
 #include <pthread.h>
 
 namespace __lsan {
@@ -30,7 +30,7 @@ void unlock() {
   __lsan::UnlockThreadRegistry();
 }
 
-/// Before other handlers are registered: so this one is the last before the fork, and the first behind it.
+/// Registered before other handlers: so lock() runs last before the fork, and unlock() first after it.
 [[gnu::constructor(101)]] void guard_forks() { pthread_atfork(&lock, &unlock, &unlock); }
 
 }  // namespace

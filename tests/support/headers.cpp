@@ -1,2 +1,2 @@
-// The precompiled headers of all tests (lrpc_test_headers) need a program to be compiled for.
+// An empty program, because the precompiled headers of all tests (lrpc_test_headers) must be compiled for some program.
 int main() {}

@@ -15,28 +15,28 @@
 
 namespace testing_lrpc {
 
-/// Runs the server's half of one binding's calls in the thread that makes them. For a client with Gate::none, whose
-/// calls nobody else serves. One thread at a time; a procedure may call the binding again. The calling thread's stack
-/// must have room for what runs on an E-stack otherwise. Goes after the last call, before the client and the Server.
+/// Runs the server's half of one binding's calls in the thread that makes the calls. For a client with Gate::none,
+/// whose calls nobody else serves. One thread at a time; a procedure may call the binding again. The calling thread's
+/// stack must have room for what an E-stack runs. Destroy it after the last call, before the client and the Server.
 class InlineServer {
  public:
-  /// For who rings by itself. Precondition: the server has the binding.
+  /// For a test that rings by itself. Precondition: the server has the binding.
   InlineServer(lrpc::Server& server, std::uint64_t binding)
       : served_(lrpc::detail::StubAccess::domain(server).bindings().find(binding)) {}
-  /// From now on the calls of `client`, too, are served so.
+  /// From now on the calls of `client` are served in this way, too.
   InlineServer(lrpc::Server& server, const lrpc::Binding& client)
       : InlineServer(server, lrpc::detail::StubAccess::object(client).id()) {
     lrpc::detail::StubAccess::object(client).set_inline_server({&serve_here, this});
   }
   InlineServer(const InlineServer&) = delete;
   InlineServer& operator=(const InlineServer&) = delete;
-  /// Takes the lock that revoke() takes: what the procedures did comes before the rundown, although the server hears of
-  /// the client's end through the kernel alone.
+  /// Takes the lock that revoke() takes, so that the procedures' effects come before the rundown. Otherwise nothing
+  /// orders them: the server hears of the client's end only through the kernel.
   ~InlineServer() { (void)served_->secondary(); }
 
-  /// The call that has been rung on this A-stack, if one has.
+  /// Serves the call on this A-stack, if one was rung.
   void serve(std::uint32_t astack) {
-    if (busy_) {  // the procedure of an outer call still wants its context
+    if (busy_) {  // the procedure of an outer call still uses context_
       lrpc::server::PrimedContext context;
       return serve(astack, context);
     }

@@ -1,4 +1,4 @@
-// How long random tests run, and what they draw from.
+// How long random tests run, and their seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,13 +13,13 @@
 
 namespace testing_lrpc {
 
-/// LRPC_LONG_TESTS=1 asks for the long form of tests that are as good as the number of their rounds.
+/// LRPC_LONG_TESTS=1 selects the long form of tests that find more in more rounds.
 [[nodiscard]] inline bool long_tests() {
   const char* const wanted = std::getenv("LRPC_LONG_TESTS");
   return wanted != nullptr && *wanted != '\0' && std::string_view(wanted) != "0";
 }
 
-/// Whether a sanitizer watches: then all takes three to ten times as long.
+/// Whether a sanitizer is on: then everything takes three to ten times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
@@ -32,7 +32,7 @@ inline constexpr bool kSanitized = false;
   return kSanitized ? std::max(few / 3, 1) : few;
 }
 
-/// The seed of this run: $LRPC_TEST_SEED, else another one each time. A failed test is repeated with the printed seed.
+/// The seed of this run: $LRPC_TEST_SEED, or a random one. To repeat a failed test, set the printed seed.
 [[nodiscard]] inline std::uint64_t test_seed() {
   static const std::uint64_t seed = [] {
     const char* const wanted = std::getenv("LRPC_TEST_SEED");

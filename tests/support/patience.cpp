@@ -1,4 +1,5 @@
-// Linked into test programs: on a machine that is loaded or frozen, answers take as long as they take (docs/TESTS.md).
+// Linked into test programs: lengthens the libraries' time limits for answers, since answers take long on a loaded or
+// frozen machine (docs/TESTS.md).
 #include "eventually.h"
 #include "libclient/src/import/answer_slack.h"
 #include "libserver/src/clerk/answer_time.h"

@@ -1,4 +1,4 @@
-// A private server that is the test itself: its answer is there before the client asks.
+// The test itself is a private server: it sends its answer before the client asks.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ inline Packet encoded(const lrpc::shim::BinderMessage& message) {
   return *std::move(bytes);
 }
 
-/// The right answer to an import, without its descriptors: the region and the bell.
+/// The correct answer to an import, without its descriptors: the region and the bell.
 inline lrpc::shim::BinderMessage bound_answer(std::span<const lrpc::AStackClass> classes, std::uint32_t request = 1) {
   lrpc::shim::BinderMessage message;
   message.request = request;
@@ -32,7 +32,7 @@ inline lrpc::shim::BinderMessage bound_answer(std::span<const lrpc::AStackClass>
   return message;
 }
 
-/// A socket pair. `packet`, with copies of `fds`, already waits in the first end, which a client imports over.
+/// A socket pair. `packet`, with copies of `fds`, already waits in the first end, over which a client imports.
 inline lrpc::Result<std::pair<lrpc::UniqueFd, lrpc::UniqueFd>> answered_pair(std::span<const std::byte> packet,
                                                                              std::span<const int> fds = {}) {
   auto ends = lrpc::shim::make_socket_pair();

@@ -1,4 +1,4 @@
-// What has been computed: other than the time that has passed, what others do hardly adds to it.
+// Processor time. Unlike elapsed time, it hardly depends on what other processes do.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// Waiting for what a socket brings.
+// Waits for data on a socket.
 #pragma once
 
 #include <sys/socket.h>

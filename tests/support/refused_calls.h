@@ -1,4 +1,4 @@
-// System calls that the kernel refuses to one thread, and to those that it starts, from here on.
+// Makes system calls fail in one thread, and in threads and processes that it starts later.
 #pragma once
 
 #include <linux/filter.h>
@@ -22,7 +22,7 @@ namespace testing_lrpc {
 inline constexpr auto kNoSuchKernel =
     "no filters of seccomp can be set: no kernel without SO_PASSRIGHTS to be had here";
 
-/// What this thread starts, processes too, has it as well. Negative: no filter can be had here.
+/// Threads and processes that this thread starts inherit the filter. Negative: no filter can be set here.
 template <std::size_t N>
 [[nodiscard]] int set_filter(std::array<sock_filter, N> code, unsigned long flags) {
   const sock_fprog program{static_cast<unsigned short>(N), code.data()};
@@ -34,7 +34,7 @@ template <std::size_t N>
   return set_filter(code, 0) == 0;
 }
 
-/// A kernel without SO_PASSRIGHTS (Linux 6.16), whatever this one can.
+/// Makes this look like a kernel without SO_PASSRIGHTS (Linux 6.16).
 [[nodiscard]] inline bool forget_pass_rights() {
   constexpr std::uint32_t kPassRights = 83;
   const auto argument = [](unsigned n) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + n * 8); };
@@ -45,18 +45,18 @@ template <std::size_t N>
        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
 }
 
-/// What becomes of each start of a thread.
+/// The filter's action for each start of a thread.
 constexpr std::array<sock_filter, 5> at_each_thread(std::uint32_t action) {
   return {{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
            BPF_STMT(BPF_RET | BPF_K, action), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
 }
 
-/// No thread can be started.
+/// From now on no thread can be started.
 [[nodiscard]] inline bool refuse_threads() { return filter_this_thread(at_each_thread(SECCOMP_RET_ERRNO | EAGAIN)); }
 
-/// This thread can start others, which can start none: from here on, and for ever. It starts none itself once this is
-/// gone.
+/// From now on, and for ever, this thread can start threads, but they can start none. After this object is destroyed,
+/// this thread cannot start any either.
 class NoThreadsOfThreads {
  public:
   NoThreadsOfThreads()
@@ -72,7 +72,7 @@ class NoThreadsOfThreads {
     if (can_be_had()) ::close(listener_);
   }
   [[nodiscard]] bool can_be_had() const noexcept { return listener_ >= 0; }
-  /// Threads that have been refused.
+  /// How many threads were refused.
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
  private:
@@ -97,7 +97,7 @@ class NoThreadsOfThreads {
   std::promise<void> begun_;
   std::atomic<bool> over_ = false;
   std::atomic<std::size_t> count_ = 0;
-  std::thread answers_;  ///< Started before the filter is there.
+  std::thread answers_;  ///< Started before the filter is installed.
   const int listener_;
 };
 

@@ -1,4 +1,4 @@
-// Descriptors whose close(2) waits: for a test to let go of them, or for ever.
+// Descriptors whose close(2) blocks: until a test releases them, or for ever.
 #pragma once
 
 #include <fcntl.h>
@@ -30,8 +30,8 @@
 
 namespace testing_lrpc {
 
-/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own. Each kind
-/// fails the test if something has ended the wait before: whatever was done until then, nobody did it who had waited.
+/// A descriptor whose close(2) blocks while this object exists. The test gives copies away, then closes its own. Each
+/// kind fails the test if the wait ended too early: then the test has not shown that nobody waited.
 class SlowToClose {
  public:
   SlowToClose() = default;
@@ -39,15 +39,15 @@ class SlowToClose {
   SlowToClose& operator=(const SlowToClose&) = delete;
   virtual ~SlowToClose() = default;
   [[nodiscard]] int get() const noexcept { return fd_.get(); }
-  /// Closes the test's own copy, while somebody else is sure to have one.
+  /// Closes the test's own copy. Another copy must exist.
   virtual void give_away() { fd_.reset(); }
-  /// The same in a thread that may wait: another thread or process may close its copy first.
+  /// The same in a thread that may block, because another thread or process may close its copy first.
   void give_away_meanwhile() {
     if (fd_) closer_ = std::thread([fd = std::move(fd_)]() mutable { fd.reset(); });
   }
 
  protected:
-  /// Once nothing waits any more.
+  /// Call this when nothing blocks any more.
   void close_the_rest() {
     if (closer_.joinable()) closer_.join();
     fd_.reset();
@@ -58,7 +58,7 @@ class SlowToClose {
   std::thread closer_;
 };
 
-/// A TCP connection with unsent data, whose other end reads nothing, and which lingers.
+/// A lingering TCP connection with unsent data, whose peer reads nothing.
 class LingeringConnection : public SlowToClose {
  public:
   LingeringConnection() {
@@ -84,12 +84,12 @@ class LingeringConnection : public SlowToClose {
   }
   ~LingeringConnection() override {
     EXPECT_TRUE(!peer_ || is_connected()) << "the connection ended before the test";
-    peer_.reset();  // with what it has not read: the connection is reset
+    peer_.reset();  // has unread data: that resets the connection
     close_the_rest();
   }
 
  private:
-  /// As long as it is, the end that lingers has not sent all that it has to.
+  /// While this is true, the lingering end still has unsent data.
   [[nodiscard]] bool is_connected() const {
     tcp_info info{};
     socklen_t size = sizeof info;
@@ -98,7 +98,7 @@ class LingeringConnection : public SlowToClose {
   lrpc::UniqueFd peer_;
 };
 
-/// An AF_UNIX socket in whose queue another one lies.
+/// An AF_UNIX socket that has another socket in its receive queue.
 class LadenSocket : public SlowToClose {
  public:
   LadenSocket() {
@@ -110,10 +110,10 @@ class LadenSocket : public SlowToClose {
     inner_->give_away();
   }
   ~LadenSocket() override {
-    inner_.reset();  // resets the connection, so that the rest does not wait
+    inner_.reset();  // resets the connection, so that the rest does not block
     close_the_rest();
   }
-  /// One message with `fd`.
+  /// Sends one message with `fd`.
   static bool send(int socket, int fd) {
     return send_packet(socket, std::array{std::byte{'x'}}, std::array{fd}, MSG_DONTWAIT);
   }
@@ -123,10 +123,10 @@ class LadenSocket : public SlowToClose {
   lrpc::UniqueFd other_;
 };
 
-/// A file of a FUSE file system whose daemon answers everything but FLUSH. Needs to be root, and /dev/fuse.
+/// A file of a FUSE file system whose daemon answers everything but FLUSH. Needs root and /dev/fuse.
 ///
-/// The daemon is a process of its own, and ends as soon as the test is being killed: whoever waits for a FLUSH cannot
-/// be killed before that.
+/// The daemon is a separate process, and ends as soon as the test is being killed: a process that waits for a FLUSH
+/// cannot be killed before.
 class StuckFile : public SlowToClose {
  public:
   StuckFile() {
@@ -146,8 +146,8 @@ class StuckFile : public SlowToClose {
   }
   ~StuckFile() override {
     EXPECT_TRUE(daemon_ <= 0 || daemon_runs()) << "the file was no longer stuck before the test ended";
-    // The connection's end: whoever waits is told. That of the daemon would not do at once: it has inherited other such
-    // files, and waits for them itself.
+    // Ends the connection, which wakes all waiting threads. Ending the daemon would not do it at once: the daemon has
+    // inherited other such files, and blocks on their FLUSH itself.
     umount2(path_.c_str(), MNT_FORCE | MNT_DETACH);
     unlink(path_.c_str());
     if (daemon_ > 0) {
@@ -156,7 +156,7 @@ class StuckFile : public SlowToClose {
     }
     close_the_rest();
   }
-  /// In a thread: this file waits for its FLUSH whoever else has it.
+  /// In a thread: every close(2) of this file waits for its FLUSH, even if other copies are open.
   void give_away() override { give_away_meanwhile(); }
 
  private:
@@ -164,12 +164,12 @@ class StuckFile : public SlowToClose {
     siginfo_t ended{};
     return waitid(P_PID, static_cast<id_t>(daemon_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
   }
-  /// Whether the test's main thread exits, or has to: SIGKILL waits for it.
+  /// Whether the test's main thread is exiting or has a pending SIGKILL.
   [[nodiscard]] bool test_is_ending() const {
     constexpr unsigned kExiting = 4;  // PF_EXITING
     std::array<char, 1024> line{};
     const bool known = pread(test_.get(), line.data(), line.size() - 1, 0) > 0;
-    const char* words = known ? std::strrchr(line.data(), ')') : nullptr;  // behind the name, the 2nd of all
+    const char* words = known ? std::strrchr(line.data(), ')') : nullptr;  // after the name, the second word
     unsigned long flags = kExiting;
     for (int word = 3; words != nullptr && word <= 31; ++word) {
       words = std::strchr(words + 1, ' ');
@@ -232,18 +232,18 @@ class StuckFile : public SlowToClose {
   }
 
   lrpc::UniqueFd device_;
-  lrpc::UniqueFd test_;  ///< For the daemon: what the kernel says of the test.
+  lrpc::UniqueFd test_;  ///< For the daemon: /proc/PID/stat of the test.
   std::string path_ = "/tmp/lrpc-stuck-XXXXXX";
   pid_t daemon_ = -1;
 };
 
-/// The kinds, for parameterised tests.
+/// All kinds, for parameterised tests.
 enum class Slow { stuck_file, lingering, laden };
 inline constexpr std::array kSlow{Slow::stuck_file, Slow::lingering, Slow::laden};
 inline std::string name_of(Slow slow) {
   return slow == Slow::stuck_file ? "stuck_file" : slow == Slow::lingering ? "lingering" : "laden";
 }
-/// Null: it cannot be made here.
+/// Null: it cannot be made on this machine.
 inline std::unique_ptr<SlowToClose> make(Slow slow) {
   std::unique_ptr<SlowToClose> made;
   if (slow == Slow::stuck_file) made = std::make_unique<StuckFile>();

@@ -1,4 +1,4 @@
-// A place for sockets and files.
+// A directory for sockets and files.
 #pragma once
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 namespace testing_lrpc {
 
-/// A directory that goes with its contents. Throws std::runtime_error.
+/// A directory that is removed with its contents. Throws std::runtime_error.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
