@@ -1,15 +1,16 @@
-// Runs a small program of several threads in every way that the C++ memory model allows, as far as a bound goes.
+// Runs a small multi-threaded program in every way that the C++ memory model allows, up to a bound.
 //
-// The threads are contexts of one real thread. Before each access of a shared atomic the next one to run is chosen; and
-// each load that is not ordered chooses among all the values that it may see, the newest first. A run is a sequence of
-// such choices; the search goes through them depth first, and bounds how often one run departs from the plain one (the
-// running thread goes on, a load sees the newest value), for the faults of such code need few departures.
-// "Iterative context bounding" (Musuvathi and Qadeer, PLDI 2007), with stale loads counted as departures, too.
+// The threads are contexts of one real thread. Before each access of a shared atomic, the search chooses the thread
+// that runs next. Each load chooses among all values that it may see, the newest first. A run is a sequence of such
+// choices; the search tries them depth first. A departure is a choice that differs from the plain one: the running
+// thread continues, a load sees the newest value. The search bounds the departures in one run, because faults in such
+// code need few. See "Iterative context bounding" (Musuvathi and Qadeer, PLDI 2007); here stale loads count as
+// departures, too.
 //
-// The memory is the model of "Repairing sequential consistency in C/C++11" (Lahav and others, PLDI 2017) without what
-// loads may see of stores that come later in their own thread's program order, as views: each thread and each stored
-// value knows, for every location, the oldest value that may still be seen. Stores of one location are ordered as they
-// are executed. What these two leave out: load buffering, and stores of two locations that two threads order in
+// The memory follows the model of "Repairing sequential consistency in C/C++11" (Lahav and others, PLDI 2017), as
+// views: each thread and each stored value knows, for every location, the oldest value that may still be seen. The
+// stores of one location are ordered as they are executed. Two things are left out: load buffering (a load that sees a
+// store which comes later in its own thread's program order), and stores of two locations that two threads order in
 // opposite ways.
 #pragma once
 
@@ -25,8 +26,8 @@
 
 namespace explore {
 
-/// The program: `set_up` and `at_end` run alone. All of it is executed again for each run: what it touches must be the
-/// same each time, at the same addresses (static storage).
+/// The program. `set_up` and `at_end` run without other threads. Each run executes all of it again, so the objects that
+/// it uses must be the same each time, at the same addresses (static storage).
 struct Program {
   std::function<void()> set_up;
   std::vector<std::function<void()>> threads;  ///< At most kMostThreads.
@@ -36,37 +37,38 @@ inline constexpr std::size_t kMostThreads = 4;
 
 struct Bounds {
   unsigned departures = 2;              ///< In one run.
-  std::uint64_t runs = 3'000'000;       ///< Then the search ends without having been complete.
-  std::set<std::string> weakened = {};  ///< What the code asks for and does not get, of Outcome::ordered.
+  std::uint64_t runs = 3'000'000;       ///< After these the search ends incomplete.
+  std::set<std::string> weakened = {};  ///< Entries of Outcome::ordered that are treated as relaxed.
 };
 
 struct Outcome {
-  std::string failure;  ///< What went wrong, and how it came to that; empty: nothing.
+  std::string failure;  ///< What went wrong, and the steps of that run. Empty: nothing.
   std::uint64_t runs = 0;
   bool complete = false;  ///< No run within the bound was left out.
-  /// Every place that asked for more than a relaxed order: function, the line's text, and which operation of that line.
+  /// Each place that asks for more than relaxed order: function, text of the line, and which operation of that line.
   std::set<std::string> ordered;
 };
 
-/// Searches until something goes wrong or the bounds are reached. Not from two threads at a time.
+/// Searches until something goes wrong or a bound is reached. Call it on one thread at a time.
 [[nodiscard]] Outcome explore(const Program& program, const Bounds& bounds);
 
 // ---- For the threads of a program ----
 
-/// Ends the run as failed where `holds` is false.
+/// Fails the run if `holds` is false.
 void expect(bool holds, const char* what);
-/// Others may run here.
+/// Other threads may run here.
 void pass();
-/// Nothing more to do before another thread has done something.
+/// This thread does nothing more before another thread has done something.
 void wait_for_others();
-/// Waits until `is_so` of plain memory; others run meanwhile. For what the code under test leaves to the kernel.
+/// Waits until `is_so` of plain memory; other threads run meanwhile. For conditions that the code under test leaves to
+/// the kernel.
 void wait_until(const std::function<bool()>& is_so);
-/// What a system call orders: all that was done before one is seen after the next.
+/// Orders as a system call does: what was done before one such call is seen after the next.
 void kernel_orders();
-/// Bytes that each thread has of its own (thread_local in the code under test). Before explore().
+/// Declares bytes that each thread has a copy of (thread_local in the code under test). Call it before explore().
 void add_thread_local(void* at, std::size_t size);
 
-/// A plain object: two accesses of which one writes, and which nothing orders, fail the run.
+/// A plain object. Two unordered accesses, of which one writes, fail the run.
 class Plain {
  public:
   void write(std::uint64_t value, std::source_location where = std::source_location::current());
@@ -76,20 +78,20 @@ class Plain {
   std::uint64_t value_ = 0;
 };
 
-// ---- For the stand-ins of the standard library and of the kernel ----
+// ---- For the replacements of the standard library and of the kernel ----
 
 using Where = std::source_location;
-/// Of the object at `at`, whose newest value is `newest`. Returns what is seen.
+/// A load of the object at `at`, whose newest value is `newest`. Returns the value that is seen.
 [[nodiscard]] std::uint64_t load(const void* at, std::uint64_t newest, std::memory_order order, const Where& where);
-/// Before the object is overwritten: `newest` becomes `stored`.
+/// Call it before the object is overwritten: `newest` becomes `stored`.
 void store(const void* at, std::uint64_t newest, std::uint64_t stored, std::memory_order order, const Where& where);
-/// The same for a read-modify-write: begin, then the newest value may be looked at, then end.
+/// The same for a read-modify-write: call begin_update(), read the newest value, then call end_update().
 void begin_update(const void* at, std::uint64_t newest, const char* what, const Where& where);
 void end_update(const void* at, std::uint64_t stored, std::memory_order order, const Where& where);
-/// It only looked: a comparison that failed.
+/// Ends an update that stored nothing: a failed comparison.
 void end_look(const void* at, std::memory_order order, const Where& where);
 void fence(std::memory_order order, const Where& where);
-/// An object begins its life here: nothing is known of what was there before.
+/// A new object begins here: forgets what was at this address before.
 void forget(const void* at);
 
 void lock(const void* mutex);
@@ -100,8 +102,7 @@ void unlock(const void* mutex);
 bool sleep_on(const std::vector<const void*>& words, std::uint32_t kinds, const std::function<bool()>& is_so);
 /// Returns how many were woken.
 int wake(const void* word, std::uint32_t kinds, int most);
-/// membarrier(2): every thread has passed a fence when it returns, each at a moment of its own. `name`: in
-/// Outcome::ordered.
+/// membarrier(2): before it returns, every thread passes a fence, each at its own time. `name`: in Outcome::ordered.
 void fence_everybody(const char* name);
 
 }  // namespace explore

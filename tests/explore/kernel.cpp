@@ -1,4 +1,4 @@
-// What the code under test asks of the kernel, and of kernel-shim's sources that ask it: for explored threads.
+// The kernel, and kernel-shim's sources that call it, for explored threads: only what the code under test uses.
 #include "standard.h"
 
 #include "lrpc/detail/shim/call/calling_thread.h"
@@ -22,7 +22,7 @@ std::uint32_t low_half(const void* word) {
   return value;
 }
 
-/// No time passes: a sleep that is bounded in the product ends by a wake-up, or the run has failed.
+/// No time passes: a sleep that is bounded in the product must end by a wake-up here, or the run fails.
 Wake sleep(const std::vector<const void*>& words, std::uint32_t kinds, const std::function<bool()>& is_so) {
   return explore::sleep_on(words, kinds, is_so) ? Wake::woken : Wake::changed;
 }

@@ -1,9 +1,9 @@
-// The kernel of explored threads.
+// The kernel, as the explored threads see it.
 #pragma once
 
 namespace testing_lrpc {
 
-/// membarrier(2) fails, as behind a filter that was installed after the start.
+/// True: membarrier(2) fails, as under a seccomp filter that was installed after the start.
 extern bool membarrier_is_refused;
 
 }  // namespace testing_lrpc

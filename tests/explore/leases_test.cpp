@@ -1,4 +1,5 @@
-// The list of A-stacks with its leases and spares (libclient), as it is compiled, under the C++ memory model.
+// Explores the list of A-stacks with its leases and spares (libclient), the product's own source, under the C++ memory
+// model.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "standard.h"
-// Then what it is to be compiled with.
+// From here on, headers and sources that use the explored atomics.
 #include "kernel.h"
 #include "libclient/src/binding/astack_list.cpp"  // NOLINT(bugprone-suspicious-include): with explored atomics
 #include "lrpc/detail/client/binding/astack_list.h"
@@ -21,14 +22,14 @@ using lrpc::shim::LinkageRecord;
 
 constexpr std::size_t kMostRecords = 3;
 
-/// At the same addresses in each run.
+/// In each run at the same addresses.
 struct World {
   std::array<LinkageRecord, kMostRecords> records;
-  std::array<explore::Plain, kMostRecords> held;  ///< Of who has the A-stack in its hands.
+  std::array<explore::Plain, kMostRecords> held;  ///< Used by whoever has taken the A-stack.
   AStackList list;
   std::size_t count = 0;
   std::atomic<bool> revoked{false};
-  bool ready = false;  ///< Of keep_one_of_two().
+  bool ready = false;  ///< For keep_one_of_two().
 };
 alignas(World) std::byte place[sizeof(World)];
 World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
@@ -43,7 +44,7 @@ void make_world(std::size_t count) {
   if (membarrier_is_refused) world().list.close();  // as the first refusal does
 }
 
-/// Between taking and putting back; others run meanwhile.
+/// What a thread does between taking and putting back; other threads run meanwhile.
 void use(const LinkageRecord& record) {
   explore::Plain& held = world().held[record.index];
   held.write(held.read() + 1);
@@ -66,7 +67,7 @@ LinkageRecord* take_slow() {
   }
 }
 
-/// As take_slow() where somebody may starve: this thread, or another one that it lets go first. Nothing is revoked.
+/// As take_slow() if a thread may starve: this one, or another one that goes first. Nothing is revoked.
 LinkageRecord* take_in_turn(bool starves) {
   for (;;) {
     const std::uint32_t seen = world().list.wakes();
@@ -120,7 +121,7 @@ void call() {
   use(*record);
   world().list.put(lease, *record);
 }
-/// One that has found its lease wanted, a moment ago.
+/// A call whose lease is wanted by another thread.
 void slow_call() {
   LinkageRecord* const record = take_slow();
   if (record == nullptr) return;
@@ -128,7 +129,7 @@ void slow_call() {
   world().list.put(nullptr, *record);
 }
 
-/// A started one, as lrpc::client::PendingCall makes it. Null: revoked.
+/// A started call, as lrpc::client::PendingCall makes it. Null: revoked.
 LinkageRecord* start() {
   LinkageRecord* record = world().list.take_spare();
   if (record == nullptr) {
@@ -142,13 +143,13 @@ LinkageRecord* start() {
 void started_call() {
   if (LinkageRecord* const record = start()) world().list.put_spare(*record);
 }
-/// It is under way when all is over.
+/// The second call is still under way at the end.
 void call_and_start() {
   started_call();
   if (start() != nullptr) --world().count;
 }
 
-/// Has two spares, then takes one of them for good.
+/// Has two spares, then takes one of them and keeps it.
 void keep_one_of_two() {
   LinkageRecord* const one = start();
   LinkageRecord* const other = start();
@@ -158,7 +159,7 @@ void keep_one_of_two() {
   world().ready = true;
   if (start() != nullptr) --world().count;
 }
-/// With AStackSupply::fail. One of the two is idle all the time.
+/// A call with AStackSupply::fail. One of the two A-stacks is idle all the time.
 void call_without_waiting() {
   if (!world().ready) return;
   explore::kernel_orders();
@@ -173,7 +174,7 @@ void call_without_waiting() {
   explore::expect(false, "a call is refused while an A-stack is idle");
 }
 
-/// As the watcher trims.
+/// Trims as the watcher does.
 void trim() {
   std::vector<LinkageRecord*> idle;
   idle.reserve(kMostRecords);
@@ -238,7 +239,7 @@ const std::vector<NamedProgram>& programs() {
 }
 
 const std::set<std::string> kNeeded{
-    // Whoever ends a lease sees what its owner has done, or the owner that it is wanted.
+    // A thread that ends a lease sees what the owner has done, or the owner sees that the lease is wanted.
     "heavy_fence",
     "put: lease->in_call.store(0, std::memory_order_release); [store release]",
     "put_slow: lease.in_call.store(0, std::memory_order_release); [store release]",
@@ -248,15 +249,15 @@ const std::set<std::string> kNeeded{
     "take_from: const bool at_spares = lease.moving.load(std::memory_order_acquire) != 0; [load acquire]",
     "take_spare: if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] { [load acquire]",
     "take_spare: lease.moving.store(0, std::memory_order_release); [store release]",
-    // What was done with an A-stack goes with it; and who takes the top of a stack sees what lies below it, also after
-    // having lost a race for another top.
+    // The taker of an A-stack sees what was done with it. A thread that takes the top of a stack sees what lies below,
+    // also after it has lost a race for another top.
     // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line of the code, too long for one here
     "pop_from: if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) "
     "return &record; [failed update acquire]",
     "pop_from: std::uint64_t top = stack.load(std::memory_order_acquire); [load acquire]",
     "push_on: } while (!stack.compare_exchange_weak(top, next, std::memory_order_release, "
     "std::memory_order_relaxed)); [update release]",
-    // Who waits sees an A-stack or the end of the binding, or is seen waiting.
+    // A waiting thread sees an A-stack or the end of the binding, or is seen waiting.
     "heavy_fence: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     "put_idle: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     "put_shared: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",

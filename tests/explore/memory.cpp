@@ -1,4 +1,4 @@
-// Loads, stores, updates, fences, mutexes and sleeps, as views of what each thread may see (explore.h).
+// Loads, stores, updates, fences, mutexes and sleeps, in terms of what each thread may see (explore.h).
 #include "search.h"
 
 namespace explore {
@@ -20,7 +20,7 @@ void see(Thread& thread, const Location& location, std::uint32_t number, std::me
   }
 }
 
-/// `before`: the view of the value that an update has read, for it goes on with that one's release sequence.
+/// `before`: the view of the value that an update has read; the update continues that value's release sequence.
 void put(Thread& thread, Location& location, std::uint64_t bits, std::memory_order order, const View* before) {
   const auto number = static_cast<std::uint32_t>(location.values.size());
   thread.view.raise(location.number, number);
@@ -133,7 +133,7 @@ void unlock(const void* mutex) {
 
 bool sleep_on(const std::vector<const void*>& words, std::uint32_t kinds, const std::function<bool()>& is_so) {
   search.step();
-  search.fence(search.self());  // the kernel's own, and its lock: sleepers and wakers come one after another
+  search.fence(search.self());  // the kernel's own fence and lock: they order sleepers and wakers
   search.note("sleep?", Where::current(), 0);
   if (!is_so()) return false;
   search.note("sleeps", Where::current(), 0);

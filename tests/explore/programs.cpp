@@ -9,12 +9,12 @@
 namespace testing_lrpc {
 namespace {
 
-/// Runs of one program: as many departures are searched as go into that.
+/// Runs of one program. The bound of departures rises until these are used up.
 std::uint64_t most_runs() { return long_tests() ? 400'000 : 60'000; }
-/// Searched completely, however many runs that takes.
+/// Searched completely, however many runs it takes.
 constexpr unsigned kLeastDepartures = 2;
 
-/// How one program is searched: with one departure more each time.
+/// The search of one program: each step allows one more departure.
 struct Search {
   const NamedProgram* program = nullptr;
   std::uint64_t runs = 0;
@@ -22,7 +22,7 @@ struct Search {
   bool over = false;
 };
 
-/// One step. Returns what has gone wrong, or nothing.
+/// One step. Returns what went wrong, or nothing.
 std::string deepen(Search& search, unsigned departures, const std::set<std::string>& weakened) {
   const bool all = departures <= kLeastDepartures;
   const explore::Outcome outcome =
@@ -31,11 +31,12 @@ std::string deepen(Search& search, unsigned departures, const std::set<std::stri
   search.runs += outcome.runs;
   if (!outcome.failure.empty()) return search.program->name + ": " + outcome.failure;
   if (outcome.complete) search.departures = departures;
-  search.over = !outcome.complete || (!all && search.runs >= most_runs() / 4);  // the next ones are many times as many
+  search.over = !outcome.complete || (!all && search.runs >= most_runs() / 4);  // the next step has many times as many
   return {};
 }
 
-/// All programs side by side, for a fault shows where it needs the fewest departures. Empty: none goes wrong.
+/// Searches all programs in turns, because a fault appears first where it needs the fewest departures. Empty: none goes
+/// wrong.
 std::string failure_of(const std::vector<NamedProgram>& programs, const std::set<std::string>& weakened) {
   std::vector<Search> searches;
   for (const NamedProgram& one : programs) searches.push_back({.program = &one});

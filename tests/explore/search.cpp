@@ -10,7 +10,7 @@ Search search;
 
 namespace {
 
-/// A run that takes more does not end.
+/// A run with more steps is taken to be endless.
 constexpr std::uint64_t kMostSteps = 20'000;
 
 const char* name_of(std::memory_order order) {
@@ -22,12 +22,13 @@ const char* name_of(std::memory_order order) {
     default: return "relaxed";
   }
 }
-/// By what it says, not by where that stands: "put: lease->in_call.store(0, std::memory_order_release);".
+/// Names an operation by the text of its line, not by its number: "put: lease->in_call.store(0,
+/// std::memory_order_release);".
 std::string name_of(const Where& where, const char* what, std::memory_order order) {
   std::string function = where.function_name();
   function.resize(std::min(function.find('('), function.size()));
   function.erase(0, function.find_last_of(": ") + 1);
-  // Named from where the compiler stood, somewhere within the sources.
+  // The path is relative to the compiler's working directory, somewhere within the sources.
   std::string path = where.file_name();
   while (path.starts_with("../")) path.erase(0, 3);
   std::ifstream file(path.starts_with('/') ? path : LRPC_SOURCES "/" + path);
@@ -87,7 +88,7 @@ Outcome Search::go(const Program& program, const Bounds& bounds) {
     ++outcome_.runs;
     if (!outcome_.failure.empty()) break;
     if (std::exchange(more_is_shared_, false)) {
-      choices_.clear();  // choices that were none before
+      choices_.clear();  // accesses that offered no choice before offer one now
     } else if (!next_choices()) {
       outcome_.complete = true;
       break;
@@ -182,7 +183,7 @@ void Search::run_another() {
   };
   gather();
   if (count == 0) {
-    changed();  // nobody else does anything: those that let others go first look again
+    changed();  // nobody else can run: threads that wait for others check again
     gather();
   }
   if (count == 0) {
@@ -249,7 +250,7 @@ bool Search::asked_by_name(const char* name) {
   return !bounds_.weakened.contains(name);
 }
 
-/// A sequentially consistent one.
+/// A sequentially consistent fence.
 void Search::fence(Thread& thread) {
   thread.view.join(thread.acquired);
   thread.view.join(sequential_);

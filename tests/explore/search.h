@@ -1,5 +1,5 @@
-// What a run of the search consists of: its threads, what each of them may see, and the choices that led there.
-// search.cpp chooses and switches; memory.cpp says what loads, stores and fences do (explore.h).
+// The state of a run of the search: its threads, what each of them may see, and the choices so far. search.cpp chooses
+// and switches threads; memory.cpp implements loads, stores and fences (explore.h).
 #pragma once
 
 #include <ucontext.h>
@@ -15,7 +15,7 @@
 
 namespace explore {
 
-/// What may still be seen: of each location, the number of the oldest value; and how far each thread is known.
+/// What may still be seen: for each location the number of the oldest value, and how far each thread's steps are known.
 struct View {
   std::vector<std::uint32_t> oldest;
   std::array<std::uint32_t, kMostThreads> clock{};
@@ -33,7 +33,7 @@ struct View {
 
 struct Value {
   std::uint64_t bits = 0;
-  View view;  ///< What who acquires it knows then.
+  View view;  ///< What a thread knows after it has acquired the value.
 };
 struct Location {
   std::size_t number = 0;
@@ -59,8 +59,8 @@ struct Thread {
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
   State state = State::runnable;
   View view;
-  View acquired;                   ///< Of values that it has seen without order: an acquire fence joins it.
-  View released;                   ///< At its last release fence.
+  View acquired;  ///< Joined from values that it has loaded without acquire; an acquire fence joins it to `view`.
+  View released;  ///< `view` at its last release fence.
   std::function<bool()> until;     ///< While it waits.
   std::vector<const void*> words;  ///< While it sleeps.
   std::uint32_t kinds = 0;
@@ -80,7 +80,7 @@ struct Choice {
   unsigned count;
 };
 
-/// The search: the choices of the run that goes on, and its state.
+/// The search: the choices of the current run, and its state.
 class Search {
  public:
   Outcome go(const Program& program, const Bounds& bounds);
@@ -95,22 +95,22 @@ class Search {
   void forget(const void* at) { places_.erase(at); }
   void add_local(void* at, std::size_t size) { locals_.push_back({static_cast<std::byte*>(at), size}); }
 
-  /// 0: the plain way to go on; others are departures.
+  /// Returns 0 for the plain choice; other numbers are departures.
   unsigned choose(unsigned count);
-  /// Before an access of what threads share: perhaps another one runs first.
+  /// Call it before an access of a shared object: another thread may run first.
   void step();
-  /// The running thread's state says why it does not go on.
+  /// Runs another thread. The running thread's state says why it does not continue.
   void run_another();
   void note(const char* what, const Where& where, std::uint64_t value) {
     trace_.push_back({current_, what, where, value, std::exchange(departed_, false)});
   }
-  /// Something has changed: who lets others go first may look again.
+  /// Something has changed: threads that wait for others may check again.
   void changed() {
     for (Thread& thread : threads_)
       if (thread.state == State::lets_others) thread.state = State::runnable;
   }
   Location& at(const void* place, std::uint64_t newest);
-  /// Notes who uses it. True: more than one thread, and one of them writes.
+  /// Records that the running thread uses it. True: more than one thread uses it, and one of them writes.
   bool shared(const void* place, bool writes);
   std::memory_order asked(std::memory_order order, const char* what, const Where& where);
   bool asked_by_name(const char* name);
@@ -160,7 +160,7 @@ class Search {
   std::unordered_map<const void*, std::size_t> places_;
   std::vector<Location> locations_;
   std::size_t used_locations_ = 0;
-  View sequential_;  ///< What sequentially consistent operations have seen and done.
+  View sequential_;  ///< What sequentially consistent operations have seen and stored.
   std::unordered_map<const void*, Mutex> mutexes_;
   std::unordered_map<const void*, PlainUse> plains_;
 };

@@ -1,5 +1,5 @@
-// The word that threads sleep on (kernel-shim), as it is compiled, under the C++ memory model: with news that nothing
-// but the word orders.
+// Explores the word that threads sleep on (kernel-shim), the product's own source, under the C++ memory model. Only the
+// word orders the news.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "standard.h"
-// Then what it is to be compiled with.
+// From here on, headers and sources that use the explored atomics.
 #include "lrpc/detail/shim/system/sleeping_word.h"
 
 #include "programs.h"
@@ -15,11 +15,11 @@
 namespace testing_lrpc {
 namespace {
 
-/// At the same addresses in each run.
+/// In each run at the same addresses.
 struct World {
   lrpc::shim::SleepingWord word;
-  std::atomic<int> there{0};  ///< News that nobody has taken.
-  explore::Plain last;        ///< Done before the stop.
+  std::atomic<int> there{0};  ///< News that no thread has taken.
+  explore::Plain last;        ///< Written before the stop.
 };
 alignas(World) std::byte place[sizeof(World)];
 World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
@@ -50,7 +50,7 @@ void stop() {
   world().word.stop();
 }
 
-/// Whatever comes: until the word is stopped.
+/// Takes news until the word is stopped.
 void take_until_the_end() {
   while (!world().word.stopped()) {
     const std::uint32_t seen = world().word.look();
@@ -80,7 +80,7 @@ const std::vector<NamedProgram>& programs() {
   return all;
 }
 
-/// All that it asks for.
+/// All orders that the word asks for.
 const std::set<std::string> kNeeded{
     // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line of the code, too long for one here
     "look: [[nodiscard]] std::uint32_t look() const noexcept { return word_.load(std::memory_order_seq_cst); } "

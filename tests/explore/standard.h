@@ -1,6 +1,5 @@
-// In place of <atomic> and <mutex>: what is included behind this uses the explored ones. Everything else of the
-// standard library must have been included before; so only sources that lrpc's headers do not reach otherwise may
-// include it.
+// Replaces <atomic> and <mutex>: code that is included after this file uses the explored ones. Everything else of the
+// standard library must be included before. So only sources that lrpc's headers do not reach otherwise may include it.
 #pragma once
 
 #include <algorithm>
@@ -118,7 +117,7 @@ class explored_atomic {
     return old;
   }
 
-  alignas(kSize) T value_;  ///< The newest one.
+  alignas(kSize) T value_;  ///< The newest value.
 };
 
 inline void explored_thread_fence(memory_order order, source_location where = source_location::current()) noexcept {

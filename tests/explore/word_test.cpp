@@ -1,6 +1,6 @@
-// The call word with its gates (kernel-shim) and the server's half of a call (libserver), as they are compiled, under
-// the C++ memory model. The order of the client's steps is that of transfer.cpp, that of E-stack and poller that of
-// estack_pool.cpp and poller.cpp, which decide much more than what is asked here.
+// Explores the call word with its gates (kernel-shim) and the server's half of a call (libserver), the product's own
+// sources, under the C++ memory model. The client's steps are in the order of transfer.cpp, the steps of E-stack and
+// poller in that of estack_pool.cpp and poller.cpp. Those files decide much more than what is checked here.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "standard.h"
-// Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer
-// knows, too.
+// From here on, headers and sources that use the explored atomics. The processor's own fence instruction is replaced,
+// too, by one that the explorer knows.
 #include "lrpc/detail/shim/system/processor.h"
 
 namespace lrpc::shim {
@@ -27,7 +27,7 @@ inline void explored_full_fence(std::source_location where = std::source_locatio
 
 #include "programs.h"
 
-// What no call here comes to.
+// Functions that no call here reaches.
 namespace lrpc::server {
 void tell_exception(const ServedInterface& /*interface*/, std::uint16_t /*procedure*/) noexcept { std::abort(); }
 void Scratch::reset() noexcept { std::abort(); }
@@ -55,10 +55,10 @@ using lrpc::shim::Turn;
 std::uint16_t entry(void* world, lrpc::CallContext& context);
 constexpr lrpc::server::EntryPoint kEntry{.stub = &entry, .may_block = false};
 
-/// What refused calls ask whether it is revoked: all zero, it is not. Nothing else of it is looked at.
+/// Refused calls ask it whether the binding is revoked: all zero means that it is not. Nothing else of it is read.
 alignas(lrpc::server::ServedBinding) std::byte no_binding[sizeof(lrpc::server::ServedBinding)];
 
-/// At the same addresses in each run.
+/// In each run at the same addresses.
 struct World {
   World() {
     linkage.astack.head = served.head = &head;
@@ -75,11 +75,11 @@ struct World {
   explore::Plain result;
   std::uint64_t executed = 0;
   std::atomic<bool> leave{false};
-  std::atomic<bool> over{false};     ///< No client calls any more.
-  std::atomic<bool> revoked{false};  ///< The client's.
+  std::atomic<bool> over{false};     ///< Clients make no more calls.
+  std::atomic<bool> revoked{false};  ///< The client's flag.
   std::atomic<bool> served_revoked{false};
   bool given_back = false;
-  std::uint64_t bell = 0;  ///< Messages in the socket; the kernel orders who sends and who receives.
+  std::uint64_t bell = 0;  ///< Messages in the socket. The kernel orders sender and receiver.
 };
 alignas(World) std::byte place[sizeof(World)];
 World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
@@ -109,7 +109,7 @@ void wake_estack() {
   if (world().head.attached.load(std::memory_order_seq_cst) == 0) ring_bell();
 }
 
-/// Steps 3 to 6. Not finished: as transfer.cpp goes on until it has returned.
+/// Steps 3 to 6. False: not finished; transfer.cpp continues until the call has returned.
 bool call(std::uint64_t argument, bool abandons = false) {
   AStackHead& head = world().head;
   LinkageRecord& linkage = world().linkage;
@@ -145,7 +145,7 @@ bool call(std::uint64_t argument, bool abandons = false) {
   }
 }
 
-/// As PendingCall::ring(), and nobody waits for the return.
+/// A started call, as PendingCall::ring() makes it; nobody waits for the return.
 void start(std::uint64_t argument) {
   AStackHead& head = world().head;
   LinkageRecord& linkage = world().linkage;
@@ -181,7 +181,7 @@ void start_one() {
   end_of_calls();
 }
 
-/// Gives the first call up; the next one waits until the quarantine has ended (T16).
+/// Abandons the first call; the next one waits until the quarantine has ended (T16).
 void abandon_one() {
   const bool returned = call(10, true);
   if (!returned) {
@@ -213,7 +213,7 @@ void be_estack(bool leaves_when_idle = false) {
 }
 void be_leaving_estack() { be_estack(true); }
 
-/// The bell brings an E-stack, if there is none.
+/// Associates an E-stack when the bell rings, if there is none.
 void be_clerk() {
   while (!world().over.load(std::memory_order_seq_cst)) {
     explore::wait_until([] {
@@ -227,8 +227,8 @@ void be_clerk() {
   }
 }
 
-/// As Poller says, and in the order of its demote(): the kernel fences for the callers, or it refuses that and they are
-/// told.
+/// A stint of Poller's, with its end in the order of demote(): the kernel fences for the callers (`promised`), or it
+/// refuses, and the hint tells the callers so.
 void poll_for(PolledHint hint, bool promised) {
   lrpc::server::PrimedContext context;
   ServedAStack& astack = world().served;
@@ -241,7 +241,7 @@ void poll_for(PolledHint hint, bool promised) {
   (void)lrpc::shim::fence_before_last_look(promised);
   (void)serve<Scanner::poller>(astack, context);
 }
-/// The end of it alone: what the callers do meanwhile is found in fewer departures.
+/// Only the end of a stint: what callers do meanwhile is found with fewer departures.
 void stop_polling_without_fence() {
   lrpc::server::PrimedContext context;
   lrpc::shim::take_hint_back(world().head);
@@ -256,7 +256,7 @@ void revoke_server() {
   world().served_revoked.store(true, std::memory_order_seq_cst);
   lrpc::shim::revoke_word(world().head, Sleeper::estack);
 }
-/// The procedures are taken away, as ServedBinding::revoke() does; if nobody executes one then, the binding is given
+/// Takes the procedures away, as ServedBinding::revoke() does. If no thread executes one then, the binding is given
 /// back.
 void take_procedures_away() {
   world().served.entry_count.store(0, std::memory_order_release);
@@ -266,7 +266,7 @@ void serve_what_is_rung() {
   lrpc::server::PrimedContext context;
   (void)serve(world().served, context);
 }
-/// It is there until the binding is revoked.
+/// An E-stack that stays until the binding is revoked.
 void be_revoked_estack() {
   lrpc::server::PrimedContext context;
   while (!world().served_revoked.load(std::memory_order_relaxed)) {
@@ -291,7 +291,7 @@ explore::Program program(std::vector<std::function<void()>> threads, PolledHint 
           .threads = std::move(threads)};
 }
 
-/// A call is there from the beginning.
+/// A call is rung from the beginning.
 explore::Program rung_program(std::vector<std::function<void()>> threads) {
   return {.set_up =
               [] {
@@ -322,7 +322,7 @@ const std::vector<NamedProgram>& programs() {
   return all;
 }
 
-/// And those of this file that stand for the product's.
+/// These include orders in functions of this file that stand for the product's.
 const std::set<std::string> kNeeded{
     // T1, T2: the arguments go with the ring.
     "ring_exchange: head.word.store(called.bits(), std::memory_order_release); [store release]",
@@ -333,22 +333,22 @@ const std::set<std::string> kNeeded{
     // T9: the results go with the return.
     "return_to_caller: const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel)); "
     "[update acq_rel]",
-    // T2 and T14: either the caller sees that nobody is attached, or who leaves sees the call.
+    // T2 and T14: either the caller sees that no E-stack is attached, or the leaving E-stack sees the call.
     "call: if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) "
     "wake_estack(); [load seq_cst]",
     "be_estack: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
-    // A started call and the poller that goes.
+    // A started call and the poller that ends its stint.
     "heavy_shared_fence",
     "still_polled: full_fence(); [fence seq_cst]",
     "fence_before_last_look: full_fence(); [fence seq_cst]",
-    // T11, T14, T18: who parks sees the flag, or does not sleep.
+    // T11, T14, T18: a parking E-stack sees the flag, or does not sleep.
     "park_estack: if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_seq_cst)) return; "
     "[update seq_cst]",
     "unpark_estack: head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst); [update seq_cst]",
     "revoke_word: if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, "
     "std::memory_order_seq_cst); [update seq_cst]",
-    // A binding is given back only if nobody executes a procedure of it, nor will. (The claim's own order is needed,
-    // too; but here a sequentially consistent load orders what is before it, as on x86, and it follows the claim.)
+    // A binding is given back only if no thread executes a procedure of it, now or later. (The claim's own order is
+    // needed, too. But here a sequentially consistent load follows the claim, and orders what is before it, as on x86.)
     "refused: return procedure >= astack.entry_count.load(std::memory_order_seq_cst); [load seq_cst]",
     "none_executes: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // T17
