@@ -1,4 +1,4 @@
-// Callers and E-stacks. pollers.cpp has the poller.
+// Callers and E-stacks. The poller is in pollers.cpp.
 #include "domains.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ using shim::EStackHint;
 
 namespace {
 
-/// What a call takes that is rung, claimed, executed and returned, on either side.
+/// The time to ring a call, or to claim and return it.
 constexpr std::uint64_t kStep = 1;
-/// What an E-stack takes from a call's return until it sleeps: a call that comes before finds it awake.
+/// The time from an E-stack's last look until it sleeps: a call that comes before finds it awake.
 constexpr std::uint64_t kPark = us(1);
-/// DomainProcessors looks so long after its last look.
+/// The interval at which DomainProcessors looks again.
 constexpr std::uint64_t kRefreshUs = 10'000;
 
 std::uint64_t about(std::uint64_t time, std::minstd_rand& random) {
@@ -71,7 +71,7 @@ void Domain::confine_callers(std::uint64_t processors) {
   for (const auto& astack : astacks_) machine_.confine(*astack->caller, processors);
 }
 
-/// DomainProcessors.
+/// As DomainProcessors.
 void Domain::refresh() {
   if (machine_.moment().since(looked_) < kRefreshUs) return;
   looked_ = machine_.now();
@@ -79,7 +79,7 @@ void Domain::refresh() {
   if (mask_ == 0) mask_ = machine_.online();
 }
 
-/// transfer.cpp and call.h.
+/// As transfer.cpp and call.h.
 Life Domain::call_for_ever(Thread& me, AStack& astack, std::uint64_t seed) {
   const Pattern pattern = astack.pattern;
   std::minstd_rand random(static_cast<std::uint32_t>(seed));
@@ -152,7 +152,8 @@ void Domain::finish(Thread& me, AStack& astack) {
   if (std::exchange(astack.caller_sleeps, false)) machine_.wake(me, *astack.caller);
 }
 
-/// estack.cpp; but it leaves its caller alone as soon as the A-stack is hot, not only when the caller has been told so.
+/// As estack.cpp, with one difference: it ignores where its caller is as soon as the A-stack is hot, not only once the
+/// caller has seen the hint.
 Life Domain::serve_for_ever(Thread& me, AStack& astack) {
   EStackPolicy& policy = astack.estack_policy;
   for (;;) {
@@ -204,7 +205,7 @@ Life Domain::serve_for_ever(Thread& me, AStack& astack) {
   }
 }
 
-/// What an E-stack tells pollers and the allocator.
+/// What an E-stack reports to pollers and to the allocator.
 void Domain::after_call(Thread& me, AStack& astack) {
   const shim::Moment now = machine_.moment();
   refresh();

@@ -1,5 +1,5 @@
-// A server domain and its callers on the machine of machine.h: the mechanism around the policies, in as few lines as
-// show what the policies decide. What it leaves out: many bindings, further pollers, everything that can fail.
+// A server domain and its callers on the machine of machine.h: only as much mechanism around the policies as is needed
+// to show what the policies decide. Left out: many bindings, further pollers, everything that can fail.
 #pragma once
 
 #include <bit>
@@ -18,20 +18,20 @@
 
 namespace lrpc::simulated {
 
-/// The gates; the fixed ones are what the default is measured by.
+/// The gates. The fixed ones are what the default (adaptive) is compared with.
 enum class Gate : std::uint8_t { adaptive, exchange, handoff, sleep };
 
-/// What callers do between two calls, and what the procedure takes.
+/// What callers do between two calls, and how long the procedure takes.
 struct Pattern {
   std::uint64_t think = 0;
   std::uint64_t sleep = 0;
   std::uint64_t procedure = 0;
-  std::uint64_t slow = 0;  ///< What each slow_every-th call takes instead, if that is not 0.
+  std::uint64_t slow = 0;  ///< If slow_every is not 0: the time of each slow_every-th call.
   unsigned slow_every = 0;
-  bool varies = false;    ///< Thinks and sleeps for half to one and a half times as long, by chance.
+  bool varies = false;    ///< Thinks and sleeps for half to one and a half of these times, at random.
   bool realtime = false;  ///< The caller's policy is SCHED_FIFO.
-  bool polls = false;     ///< Whatever the server says: a client of its own making.
-  bool offers = true;     ///< The E-stack yields after calls when its policy says so; else never, to measure that by.
+  bool polls = false;     ///< Polls whatever the server's hints say, as a client of somebody else's might.
+  bool offers = true;     ///< The E-stack yields after calls when its policy says so. False, for comparison: never.
   [[nodiscard]] std::uint64_t takes(std::uint64_t call) const noexcept {
     return slow_every != 0 && call % slow_every == 0 ? slow : procedure;
   }
@@ -54,7 +54,7 @@ struct AStack {
   shim::CallerPolicy policy;
   Calls calls;
   History history;
-  std::uint64_t calls_since = 0;  ///< Of the call that is under way; 0: none is.
+  std::uint64_t calls_since = 0;  ///< When the current call began; 0: there is none.
   // The server's.
   Thread* estack = nullptr;
   server::EStackPolicy estack_policy;
@@ -63,37 +63,37 @@ struct AStack {
   bool claimed = false;
   bool parked = false;
   bool hot = false;
-  unsigned slow = 0;             ///< Slow calls in a row.
-  std::uint64_t not_before = 0;  ///< Left to its E-stack until then.
+  unsigned slow = 0;             ///< Slow calls in succession.
+  std::uint64_t not_before = 0;  ///< Only its E-stack serves the A-stack until then.
   std::uint64_t last_hit = 0;
   std::uint64_t moves = 0;
-  std::uint64_t yields = 0;  ///< After calls, for others.
+  std::uint64_t yields = 0;  ///< After calls, to other threads.
   [[nodiscard]] bool waits_for_server() const { return called != returned && !claimed; }
 };
 
 class Domain {
  public:
-  /// What may be stopped, and who rules.
+  /// The groups in which server and callers can be stopped, and the allocator that rules.
   struct Surroundings {
     Group* server = nullptr;
     Group* clients = nullptr;
     Lrpcd* lrpcd = nullptr;
   };
-  /// `processors`: where it may run.
+  /// `processors`: a mask of those on which it may run.
   Domain(Machine& machine, Gate gate, std::uint64_t processors) : Domain(machine, gate, processors, {}) {}
   Domain(Machine& machine, Gate gate, std::uint64_t processors, Surroundings surroundings);
   Domain(const Domain&) = delete;
-  /// A caller, and where it may run.
+  /// Adds a caller, and the mask of processors on which it may run.
   AStack& add_caller(const Pattern& pattern, std::uint64_t processors);
   void forget_times() {
     for (const auto& astack : astacks_) astack->calls = {};
   }
   [[nodiscard]] Calls calls() const;
   [[nodiscard]] const std::vector<std::unique_ptr<AStack>>& astacks() const { return astacks_; }
-  /// E-stacks' moves and stints of the poller.
+  /// Moves of E-stacks and stints of the poller.
   [[nodiscard]] std::uint64_t switches() const;
   [[nodiscard]] const Thread* poller() const { return poller_; }
-  /// taskset(1) on all of its threads, or on its callers'. They learn of it later.
+  /// Like taskset(1) on all of its threads, or on its callers'. The domain notices it later.
   void confine_server(std::uint64_t processors);
   void confine_callers(std::uint64_t processors);
 
@@ -131,9 +131,9 @@ class Domain {
   const Gate gate_;
   const Surroundings surroundings_;
   Grant grant_;
-  std::uint64_t allowed_;     ///< Where it may run by the kernel's word.
-  std::uint64_t mask_;        ///< And as it was when the domain last looked,
-  std::uint64_t looked_ = 0;  ///< which was then.
+  std::uint64_t allowed_;     ///< A mask: where the kernel lets it run.
+  std::uint64_t mask_;        ///< That mask, as the domain last saw it.
+  std::uint64_t looked_ = 0;  ///< When it last looked.
   std::vector<std::unique_ptr<AStack>> astacks_;
   Thread* poller_ = nullptr;
   server::PollerPolicy poller_policy_;
@@ -148,16 +148,16 @@ class Domain {
   bool polls_ = false;
   bool guest_ = false;
   bool has_to_pay_ = false;
-  std::uint64_t counted_ = 0;  ///< When it had run for so long:
+  std::uint64_t counted_ = 0;  ///< When its processor time was counted_ran_.
   std::uint64_t counted_ran_ = 0;
   std::uint64_t slow_looked_ = 0;  ///< Thread::involuntary() when a call last seemed slow.
 };
 
-/// Computes for ever. What it has got done is its thread's ran().
+/// Computes for ever. How much it has computed is its thread's ran().
 Life hog(Thread& me);
-/// Wakes up each `period`, computes for `work`; how late it is done is written down.
+/// Wakes up each `period` and computes for `work`. Records in `done` how late it finishes.
 Life third_party(Thread& me, Machine& machine, std::uint64_t period, std::uint64_t work, Calls& done);
-/// Jobs of a build: each computes for 1 to 30 ms, and waits for up to 3 ms for its disk.
+/// A job of a build: computes for 1 to 30 ms, then waits up to 3 ms for its disk, again and again.
 Life build(Thread& me, std::uint64_t seed);
 
 }  // namespace lrpc::simulated

@@ -1,4 +1,4 @@
-// An E-stack whose caller's next call is always there before it parks, and who else wants its processor.
+// An E-stack whose caller's next call always comes before the E-stack parks, and other threads that need its processor.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using server::EStackPolicy;
 
-/// On the first processor a caller that polls, on the second one its E-stack and whoever else is started there.
+/// A caller that polls on the first processor; its E-stack and other threads on the second.
 struct Beside {
   static constexpr std::uint64_t kHere = 2;
   Machine machine;
@@ -26,7 +26,7 @@ struct Beside {
   }
 };
 
-/// Draws, and says what it has drawn.
+/// Draws numbers, and reports them in a failure.
 class Drawn {
  public:
   explicit Drawn(std::mt19937_64& random) : random_(random) {}
@@ -42,7 +42,7 @@ class Drawn {
   std::string what_ = "seed " + std::to_string(testing_lrpc::test_seed());
 };
 
-/// What may pass beyond what is counted: a few switches, the call that is executed.
+/// Tolerance for what is not counted: a few switches, and the call that is executed.
 constexpr std::uint64_t slack(std::uint64_t procedure) { return us(5) + 2 * procedure; }
 
 TEST(BusyEStack, keeps_a_third_party_waiting_for_100_us_or_as_long_as_that_party_takes) {
@@ -74,7 +74,7 @@ TEST(BusyEStack, lets_the_poller_in_that_is_to_take_its_calls) {
   }
 }
 
-/// Beside hogs, and a third party that cuts their turns short.
+/// Beside hogs, and a third party that preempts the hogs.
 TEST(BusyEStack, loses_less_than_half_of_its_time_by_its_offers) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   for (int i = testing_lrpc::rounds(30); i > 0; --i) {

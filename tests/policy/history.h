@@ -1,4 +1,4 @@
-// What calls took, and when they were made.
+// How long calls took, and when they were made.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class History {
   static constexpr std::uint64_t kBin = us(1'000);
 
   explicit History(std::uint64_t from) noexcept : from_(from) {}
-  /// One that is under way at `when` counts for nothing but the longest.
+  /// A call that is under way at `when` only counts as a candidate for the longest.
   void forgive(std::uint64_t when) noexcept { forgiven_ = when; }
   void note(std::uint64_t began, std::uint64_t took) {
     longest_ = std::max(longest_, took);
@@ -49,7 +49,7 @@ class History {
     for (std::size_t i = 0; i < other.bins_.size(); ++i) bins_[i] += other.bins_[i];
     longest_ = std::max(longest_, other.longest_);
   }
-  /// Of the bins that begin in [from, to).
+  /// The calls of the bins that begin in [from, to).
   [[nodiscard]] Calls between(std::uint64_t from, std::uint64_t to) const {
     Calls all;
     for (std::size_t i = from / kBin; i < std::min<std::size_t>(to / kBin, bins_.size()); ++i) all += bins_[i];

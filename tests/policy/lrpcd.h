@@ -1,4 +1,4 @@
-// The nameserver's processor allocator on the simulated machine: its policy, and what AllocatorDriver does around it.
+// lrpcd's processor allocator on the simulated machine: its policy, and what AllocatorDriver does around it.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace lrpc::simulated {
 
-/// The page that a server shares with the allocator (allocator_page.h), and the server's side of it (PollerGrant).
+/// The page that a server and the allocator share (allocator_page.h), and the server's side of it (PollerGrant).
 struct Grant {
   static constexpr std::uint32_t kNoRuling = std::numeric_limits<std::uint32_t>::max();
   shim::CountersCopy counters;
-  std::uint32_t most = kNoRuling;  ///< Pollers.
-  bool asleep = true;              ///< The allocator is.
+  std::uint32_t most = kNoRuling;  ///< The most pollers that it may have.
+  bool asleep = true;              ///< Whether the allocator sleeps.
   std::function<void()> wake;
   std::function<std::uint64_t()> processor_time;  ///< Of the server.
 
-  /// Whether a poller may have the A-stack.
+  /// Whether a poller may take the A-stack.
   bool hot_call() {
     ++counters.hot_calls;
     if (asleep && wake) wake();
@@ -37,11 +37,11 @@ struct Grant {
 
 class Lrpcd {
  public:
-  /// Of NameserverOptions.
+  /// As in NameserverOptions.
   static constexpr std::uint64_t kTick = us(50'000);
 
   Lrpcd(Machine& machine, bool always) : machine_(machine), always_(always) {}
-  /// Must outlive it.
+  /// `grant` must outlive this object.
   void add(Grant& grant);
 
  private:

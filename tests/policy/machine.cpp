@@ -1,4 +1,4 @@
-// What the kernel of the simulated machine does. machine_outside.cpp has what is done to it.
+// The kernel of the simulated machine. Events from outside are in machine_outside.cpp.
 #include "machine.h"
 
 #include <algorithm>
@@ -51,8 +51,9 @@ bool Machine::is_idle(unsigned processor) const noexcept {
   return one.current == nullptr && std::ranges::none_of(one.queue, [&](const Thread* each) { return may_run(*each); });
 }
 
-/// Where it was if that is idle, else where it is idle, else where it was; but only where it may. One with a real-time
-/// policy stays where no other such one runs, for it takes that processor at once.
+/// Chooses a processor on which the thread may run: its last one if that is idle, else an idle one, else its last one.
+/// A real-time thread stays on its last one unless another such thread runs there, since it preempts the others at
+/// once.
 unsigned Machine::place(const Thread& thread) const noexcept {
   const unsigned before = thread.processor_;
   if (may(thread, before) && is_idle(before)) return before;
@@ -70,11 +71,11 @@ unsigned Machine::place(const Thread& thread) const noexcept {
 void Machine::put(Thread& thread, unsigned processor) {
   thread.processor_ = processor;
   if (const unsigned before = std::exchange(thread.had_on_, processor); before != processor) {
-    // What it is ahead or behind there, it is here, but for a slice at most.
+    // Keeps its lead or lag relative to the old processor, limited to one slice.
     const std::uint64_t then = processors_[before].had;
     thread.had_ = processors_[processor].had + std::clamp(thread.had_, then - costs_.slice, then + costs_.slice) - then;
   }
-  if (thread.state_ != Thread::State::queued) thread.queued_ = now_;  // else it is stolen, and waits on
+  if (thread.state_ != Thread::State::queued) thread.queued_ = now_;  // otherwise it was stolen, and waits since before
   thread.state_ = Thread::State::queued;
   processors_[processor].queue.push_back(&thread);
 }
@@ -107,8 +108,8 @@ void Machine::arrive(Thread& thread) {
   processor.slice_ends = now_;
 }
 
-/// Of those in the queue that may run: one with a real-time policy, else the one that has had least, if any; not the
-/// one that has just yielded, if there is another.
+/// Picks a thread of the queue that may run: a real-time one first, then the one that was charged least. The thread
+/// that has just yielded is picked only if there is no other.
 void Machine::next(Processor& processor, const Thread* yielded) {
   processor.current = nullptr;
   auto best = processor.queue.end();
@@ -134,7 +135,7 @@ void Machine::switch_out(Processor& processor, Thread& thread) {
   next(processor);
 }
 
-/// Somebody who waits for another processor than this idle one, and may run here.
+/// A thread that waits for another processor than this idle one, and may run here.
 Thread* Machine::to_steal(unsigned idle) const noexcept {
   for (const Processor& other : processors_) {
     if (other.current == nullptr) continue;
@@ -152,8 +153,8 @@ void Machine::steal_for(unsigned idle) {
   put(*thread, idle);
 }
 
-/// One thread, from where more want to run to where fewer do. Who has a real-time policy leaves nothing to others. An
-/// odd one out goes round.
+/// Moves one thread from a processor with more runnable threads to one with fewer. A real-time thread counts as many.
+/// If loads differ by only one, a thread moves in every eighth round, so that all get the same in the long run.
 void Machine::balance() {
   constexpr std::size_t kRealtime = 8;
   constexpr unsigned kGoesRound = 8;
@@ -175,7 +176,7 @@ void Machine::balance() {
   }
 }
 
-/// By a sibling that is busy, too.
+/// Whether a busy sibling slows this processor.
 bool Machine::slowed(const Processor& processor) const noexcept {
   const auto sibling = static_cast<std::size_t>(&processor - processors_.data()) ^ 1U;
   return sibling < processors_.size() && processors_[sibling].current != nullptr &&
@@ -213,7 +214,7 @@ void Machine::step(Processor& processor) {
   act(processor, thread);
 }
 
-/// What a thread does until it next says co_await takes no time.
+/// Runs a thread up to its next co_await, which takes no time.
 void Machine::act(Processor& processor, Thread& thread) {
   thread.wants_ = Thread::Wants::nothing;
   thread.life_->resume();
@@ -244,7 +245,7 @@ void Machine::act(Processor& processor, Thread& thread) {
   }
 }
 
-/// On its way to another processor. Not in a queue any more, nor running.
+/// Sends a thread to another processor. It neither runs nor is in a queue now.
 void Machine::leave(Thread& thread, unsigned processor) {
   thread.state_ = Thread::State::on_its_way;
   thread.until_ = now_ + costs_.moved;
@@ -260,10 +261,10 @@ void Machine::begin_tick() {
     }
     const std::function<void()> what = std::move(events_[i].what);
     events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(i));
-    what();  // may add some
+    what();  // may add events
   }
   std::erase_if(sleepers_, [&](Thread* thread) {
-    // A timer is its processor's.
+    // A timer belongs to its processor, and waits while that is frozen.
     const bool timer = thread->state_ == Thread::State::asleep;
     if (thread->until_ > now_ || (timer && processors_[thread->processor_].frozen_until > now_)) return false;
     arrive(*thread);
@@ -285,7 +286,7 @@ void Machine::run_for(std::uint64_t time) {
   }
 }
 
-/// For how many ticks nothing happens but that threads work.
+/// For how many ticks nothing happens except that threads work.
 std::uint64_t Machine::quiet() const noexcept {
   std::uint64_t quiet = kForEver;
   for (const Processor& processor : processors_) {

@@ -1,5 +1,5 @@
-// A machine of processors, run queues and time slices, for policies to run on: no clock and no thread of the real one.
-// Its host can take processors away, and its administrator can stop, confine and limit what runs on it.
+// A simulated machine of processors, run queues and time slices, on which policies run. It uses no clock and no thread
+// of the real machine. Its host can take processors away; its administrator can stop, confine and limit threads.
 #pragma once
 
 #include <coroutine>
@@ -22,10 +22,10 @@ inline constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 class Machine;
 class Thread;
 
-/// Threads that the kernel stops together: a process that is stopped, or a control group that has used its quota up.
+/// Threads that the kernel stops together: a stopped process, or a control group that has used up its quota.
 class Group {
  public:
-  /// Processor time in each period; 0: as much as there is.
+  /// `quota`: processor time in each period; 0: no limit.
   explicit Group(std::uint64_t quota = 0, std::uint64_t period = us(100'000)) noexcept
       : quota_(quota), period_(period) {}
   [[nodiscard]] bool stopped(std::uint64_t now) const noexcept { return now < stopped_until_; }
@@ -33,7 +33,7 @@ class Group {
  private:
   friend class Machine;
   void used(std::uint64_t time, std::uint64_t now) noexcept;
-  /// What all of its threads together can certainly use before it stops.
+  /// How long all of its threads together can surely run before the group stops.
   [[nodiscard]] std::uint64_t left(std::uint64_t now) const noexcept;
 
   const std::uint64_t quota_;
@@ -43,7 +43,7 @@ class Group {
   std::uint64_t stopped_until_ = 0;
 };
 
-/// What a thread does: a coroutine that says co_await to whatever takes time.
+/// What a thread does: a coroutine that uses co_await for everything that takes time.
 class Life {
  public:
   struct promise_type {
@@ -69,7 +69,7 @@ class Thread {
  public:
   struct Kind {
     Group* group = nullptr;
-    bool realtime = false;  ///< SCHED_FIFO: before all others, without time slices.
+    bool realtime = false;  ///< SCHED_FIFO: runs before all others, without time slices.
   };
   Thread(Machine& machine, std::uint64_t mask, unsigned processor, Kind kind) noexcept
       : machine_(machine), kind_(kind), mask_(mask), processor_(processor) {}
@@ -81,7 +81,7 @@ class Thread {
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     void await_resume() const noexcept {}
   };
-  /// So much processor time of its own.
+  /// Runs for `time`.
   Pause work(std::uint64_t time) noexcept {
     left_ = time;
     return {};
@@ -90,28 +90,29 @@ class Thread {
     wants_ = Wants::yield;
     return {};
   }
-  /// Off the processor for so long.
+  /// Leaves the processor for `time`.
   Pause sleep(std::uint64_t time) noexcept;
-  /// Off the processor until somebody wakes it; not at all if somebody has done so since it last waited.
+  /// Leaves the processor until another thread wakes this one. Returns at once if one has done so since the last wait.
   Pause wait() noexcept;
-  /// The same for so long at most.
+  /// The same, for `time` at most.
   Pause wait_for(std::uint64_t time) noexcept;
-  /// Runs on these processors only, from now on. Without effect if all of them are offline.
+  /// From now on runs only on these processors. No effect if all of them are offline.
   Pause keep_to(std::uint64_t mask) noexcept;
   [[nodiscard]] std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(processor_); }
-  /// Processor time, by the thread's clock. That counts a frozen processor's time, too, if there is no steal clock.
+  /// Processor time by the thread's clock. Without a steal clock it includes the time in which its processor was
+  /// frozen.
   [[nodiscard]] std::uint64_t ran() const noexcept { return ran_; }
   [[nodiscard]] bool realtime() const noexcept { return kind_.realtime; }
-  /// How often it was switched out although it could have gone on.
+  /// How often it was preempted.
   [[nodiscard]] std::uint64_t involuntary() const noexcept { return involuntary_; }
-  /// The longest that it has waited for a processor while others ran.
+  /// Its longest wait for a processor while other threads ran.
   [[nodiscard]] std::uint64_t longest_wait() const noexcept { return longest_wait_; }
 
  private:
   friend class Machine;
   enum class Wants : std::uint8_t { nothing, yield, sleep, wait, move };
   enum class State : std::uint8_t { running, queued, asleep, on_its_way };
-  static constexpr std::uint64_t kOnScale = us(1'000'000);  ///< So that none need be negative.
+  static constexpr std::uint64_t kOnScale = us(1'000'000);  ///< An offset, so that no value is negative.
 
   Machine& machine_;
   const Kind kind_;
@@ -122,28 +123,29 @@ class Thread {
   Wants wants_ = Wants::nothing;
   bool waits_ = false;  ///< Asleep, and can be woken.
   bool woken_ = false;
-  std::uint64_t left_ = 0;   ///< Of its work.
-  std::uint64_t until_ = 0;  ///< Asleep or on its way; ~0: until it is woken.
+  std::uint64_t left_ = 0;   ///< Rest of its current work.
+  std::uint64_t until_ = 0;  ///< While asleep or on its way; ~0: until it is woken.
   std::uint64_t ran_ = 0;
-  /// What the scheduler holds against it: what it ran, forgiven but for a slice of sleep; on the scale of `had_on_`.
+  /// What the scheduler charges it: its run time, less what sleep reduces it by, at most to a slice below the running
+  /// thread's. Comparable on processor `had_on_`.
   std::uint64_t had_ = kOnScale;
   unsigned had_on_ = 0;
   std::uint64_t involuntary_ = 0;
-  std::uint64_t queued_ = 0;  ///< Since when.
+  std::uint64_t queued_ = 0;  ///< Since when it is queued.
   std::uint64_t longest_wait_ = 0;
 };
 
-/// What things cost here.
+/// The costs on this machine.
 struct Costs {
-  std::uint64_t switched = us(1);    ///< From one thread to another.
-  std::uint64_t woken_near = us(1);  ///< By a thread of the same processor.
-  std::uint64_t woken_far = us(4);   ///< Of another one.
+  std::uint64_t switched = us(1);    ///< A switch between two threads.
+  std::uint64_t woken_near = us(1);  ///< A wake-up by a thread of the same processor.
+  std::uint64_t woken_far = us(4);   ///< A wake-up by a thread of another processor.
   std::uint64_t moved = us(25);
   std::uint64_t slice = us(3'000);
-  std::uint64_t preempts = us(500);  ///< Who arrives and has had so much less than who runs takes its place.
-  std::uint64_t balanced = 0;        ///< So often a thread moves from a longer queue to a shorter one; 0: never.
-  bool siblings = false;    ///< Processors 0 and 1, 2 and 3... share a core: both busy, each does three fifths.
-  bool steal_clock = true;  ///< The kernel knows which time its host has taken away.
+  std::uint64_t preempts = us(500);  ///< An arriving thread charged this much less preempts the running one.
+  std::uint64_t balanced = 0;        ///< Period: one thread moves from a longer queue to a shorter one; 0: never.
+  bool siblings = false;    ///< Processors 0 and 1, 2 and 3... share a core: if both are busy, each runs at 3/5.
+  bool steal_clock = true;  ///< The kernel knows how much time the host has taken away.
 };
 
 /// Not thread-safe; deterministic.
@@ -157,28 +159,28 @@ class Machine {
   [[nodiscard]] std::uint64_t all() const noexcept { return (std::uint64_t{1} << processors_.size()) - 1; }
   /// The processors that are online, as a mask.
   [[nodiscard]] std::uint64_t online() const noexcept;
-  /// Processor time that somebody had so far.
+  /// Processor time that threads have used so far.
   [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
-  /// Threads that run or could.
+  /// Threads that run or are ready to run.
   [[nodiscard]] unsigned running() const noexcept;
 
-  /// Starts a thread, on the least crowded of the processors that it may run on.
+  /// Starts a thread, on the least crowded of its processors.
   Thread& start(std::uint64_t mask, const std::function<Life(Thread&)>& life, Thread::Kind kind = {});
   Group& add_group(std::uint64_t quota = 0) { return *groups_.emplace_back(std::make_unique<Group>(quota)); }
-  /// From one thread to another; nothing if that is not waiting, but that its next wait() ends at once.
+  /// One thread wakes another. If that does not wait, its next wait() returns at once.
   void wake(Thread& waker, Thread& thread);
   void run_for(std::uint64_t time);
 
-  // From outside. `time`: from now on.
-  /// Calls it then.
+  // Events from outside. `time`: from now on.
+  // Calls `what` then.
   void after(std::uint64_t time, std::function<void()> what);
-  /// The host takes the processor away for so long. The kernel knows nothing of it, and who is there waits.
+  /// The host takes the processor away for `time`. The kernel does not notice, and the processor's threads wait.
   void freeze(unsigned processor, std::uint64_t time);
-  /// No thread of the group runs for so long.
+  /// No thread of the group runs for `time`.
   void stop(Group& group, std::uint64_t time);
-  /// Who was on a processor that goes offline runs elsewhere; who could run only there, anywhere from now on.
+  /// Threads of a processor that goes offline move to others. A thread that may run only there may then run anywhere.
   void set_online(unsigned processor, bool online);
-  /// The thread runs on these processors only, from now on. Nothing if all of them are offline.
+  /// From now on the thread runs only on these processors. No effect if all of them are offline.
   void confine(Thread& thread, std::uint64_t mask);
 
  private:
@@ -186,9 +188,9 @@ class Machine {
   struct Processor {
     Thread* current = nullptr;
     std::vector<Thread*> queue;
-    std::uint64_t had = Thread::kOnScale;  ///< Of who runs, or ran last: where its scale is.
+    std::uint64_t had = Thread::kOnScale;  ///< Largest `had_` of a thread that ran: the zero of its scale.
     std::uint64_t slice_ends = 0;
-    std::uint64_t busy_until = 0;    ///< Switching.
+    std::uint64_t busy_until = 0;    ///< Until a switch is complete.
     std::uint64_t frozen_until = 0;  ///< By the host.
     bool online = true;
   };
@@ -225,11 +227,11 @@ class Machine {
   std::uint64_t used_ = 0;
   std::uint64_t balanced_ = 0;
   unsigned balances_ = 0;
-  bool acts_again_ = false;  ///< Somebody will at the next tick: it cannot be passed over.
+  bool acts_again_ = false;  ///< A thread acts again at the next tick, so that tick cannot be skipped.
   std::vector<Processor> processors_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<Thread*> sleepers_;  ///< Asleep until a time, or on their way.
+  std::vector<Thread*> sleepers_;  ///< Threads that sleep until a time or are on their way.
   std::vector<Event> events_;
 };
 

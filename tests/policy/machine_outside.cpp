@@ -1,4 +1,4 @@
-// What is done to the simulated machine: by its host, and by who administers it.
+// Events from outside: what host and administrator do to the simulated machine.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +29,7 @@ void Machine::freeze(unsigned processor, std::uint64_t time) {
   Processor& frozen = processors_[processor];
   frozen.frozen_until = std::max(frozen.frozen_until, now_ + time);
   if (!costs_.steal_clock) return;
-  // What the kernel knows to be stolen counts for nobody's time slice.
+  // Known steal time is not charged to time slices.
   frozen.slice_ends += time;
   if (frozen.busy_until > now_) frozen.busy_until += time;
 }
@@ -50,7 +50,7 @@ void Machine::set_online(unsigned processor, bool online) {
   for (Thread* thread : there) leave(*thread, place(*thread));
 }
 
-/// Who is in a queue leaves at once; who runs, when the processor next sees to it; who sleeps, when he arrives.
+/// A queued thread leaves at once, a running one at the next step of its processor, a sleeping one when it arrives.
 void Machine::confine(Thread& thread, std::uint64_t mask) {
   if ((mask & online()) == 0) return;
   thread.mask_ = mask;

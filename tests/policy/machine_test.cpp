@@ -1,4 +1,4 @@
-// The simulated machine does what the policies are then judged by.
+// Checks that the simulated machine schedules as the policies' tests assume.
 #include "machine.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST(Machine, who_comes_from_a_busier_processor_waits_no_longer_than_who_was_the
   Thread& alone = machine.start(1, hog);
   machine.start(2, hog);
   machine.start(2, hog);
-  machine.run_for(us(400'000));  // it has had twice as much as the others
+  machine.run_for(us(400'000));  // it has run twice as long as the others
   machine.confine(alone, 2);
   machine.run_for(us(100'000));
   EXPECT_NEAR(share(alone.ran() - us(400'000), us(33'333)), 1, 0.2);
@@ -198,7 +198,7 @@ TEST(Machine, who_has_a_real_time_policy_gets_the_processor_at_once_and_keeps_it
   EXPECT_LE(latest, us(2));
   EXPECT_GE(other.ran(), us(90'000));
   machine.start(1, yield_all_the_time, {.realtime = true});
-  machine.run_for(us(5'000));  // it takes its turn first
+  machine.run_for(us(5'000));  // it first gets its turn
   const std::uint64_t had = other.ran();
   machine.run_for(us(100'000));
   EXPECT_EQ(other.ran(), had) << "a yield leaves nothing to those of less priority";

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kWindow = us(10'000);
 
-/// What each fixed gate took in the same situation. One that has taken from hogs what they get beside plain futexes is
-/// no choice.
+/// How each fixed gate did in the same situation. A gate is no choice if hogs got less than 90 % of what they get
+/// beside plain futexes.
 class Oracle {
  public:
   Oracle(const Situation& at, const Times& times)
@@ -31,12 +31,12 @@ class Oracle {
   std::array<Outcome, 3> outcomes_;
 };
 
-/// Half as much again, and a microsecond: below that a difference is no matter of the gate.
+/// Up to half more and one microsecond: smaller differences do not come from the gate.
 bool is_good(const Calls& calls, double oracle_us) {
   return calls.count == 0 || calls.mean_us() <= 1.5 * oracle_us + 1;
 }
 
-/// Until a whole window is good.
+/// The calls and the time until a whole window is good.
 Regret::Until until_good(const History& history, double oracle_us, std::uint64_t from, std::uint64_t to) {
   std::uint64_t at = from;
   while (at < to && !is_good(history.between(at, at + kWindow), oracle_us)) at += History::kBin;
@@ -71,7 +71,8 @@ Regret judge(const Situation& at) {
     if (!part.settled) continue;
     for (std::uint64_t from = part.from; from + kWindow <= part.to; from += kWindow) {
       ++regret.windows;
-      // One in which all have a hard time, or one of them is lucky, proves nothing.
+      // Compares with the oracle in the part or in this window, whichever is slower: a window that is hard for all, or
+      // in which one gate is lucky, proves nothing.
       const double best_then = oracle.best_us(from, from + kWindow);
       const double allowed = best_then >= 1e9 ? best : std::max(best, best_then);
       if (!is_good(history.between(from, from + kWindow), allowed)) ++regret.bad_windows;

@@ -1,4 +1,4 @@
-// The default against an oracle that knows the future, in situations that are drawn by chance.
+// Compares the default with an oracle that knows the future, in random situations.
 #include "oracle.h"
 
 #include <gtest/gtest.h>
@@ -15,25 +15,24 @@
 namespace lrpc::simulated {
 namespace {
 
-/// Over all situations of a run.
+/// Bounds over all situations of a run.
 struct Bounds {
   double ratio;        ///< Mean of Regret::ratio, each up to kWorst.
   double bad_windows;  ///< Share of all windows.
-  double far_above;    ///< Share of situations with over kWorst, and 20 us, more than the oracle.
-  double slow;         ///< Share of situations that took over kSoon calls to settle, or to recover.
-  double hogs;         ///< Mean of what hogs got, divided by what they get beside plain futexes: at least.
+  double far_above;    ///< Share of situations with over kWorst times, and 20 us more than, the oracle.
+  double slow;         ///< Share of situations that needed over kSoon calls to settle or to recover.
+  double hogs;         ///< Lower bound: mean of what hogs got, divided by what they get beside plain futexes.
 };
 constexpr double kWorst = 5;
 constexpr std::uint64_t kSoon = 1'000;
-/// 600 situations showed 1.22, 0.095, 0.018, 0.083 and 0.93. Of 20,000 runs of 60, and 300 of 2,400, that were drawn
-/// from them again, none was beyond these: few situations scatter more than many.
+/// 600 situations gave 1.22, 0.095, 0.018, 0.083 and 0.93. Samples drawn again from them (20,000 of 60, 300 of 2,400)
+/// all stayed within these bounds. Small samples scatter more than large ones.
 constexpr Bounds kShort{.ratio = 1.85, .bad_windows = 0.27, .far_above = 0.15, .slow = 0.28, .hogs = 0.68};
 constexpr Bounds kLong{.ratio = 1.32, .bad_windows = 0.13, .far_above = 0.035, .slow = 0.115, .hogs = 0.90};
-/// Of one situation.
-/// The worst of 600 was 8,900: servers without lrpcd chase each other's pollers.
+/// The bound for one situation. The worst of 600 was 8,900: servers without lrpcd displace each other's pollers.
 constexpr double kSwitchesASecond = 25'000;
-/// No call may take longer than that, and what it takes with plain futexes. A group that uses its quota up is stopped
-/// for most of a period; callers with a real-time policy who poll let nobody else run at all.
+/// No call may take longer than with plain futexes plus this. A group that uses up its quota is stopped for most of a
+/// period. Real-time callers who poll keep all others from running.
 std::uint64_t patience(const Situation& at) {
   if (at.pattern.realtime) return kForEver / 2;
   return at.disturbance.lasts + (at.quota == Situation::Quota::none ? us(40'000) : us(250'000));
@@ -42,7 +41,7 @@ std::uint64_t patience(const Situation& at) {
 struct Judged {
   std::uint64_t seed;
   Regret regret;
-  /// How to repeat it.
+  /// Its figures, and how to repeat it.
   [[nodiscard]] std::string what() const {
     char figures[200];
     std::snprintf(figures, sizeof figures,
@@ -71,7 +70,7 @@ class Judgements {
     for (const Judged& one : all_) {
       windows += static_cast<double>(one.regret.windows);
       bad += static_cast<double>(one.regret.bad_windows);
-      if (one.regret.hogs_futex < 0.05) continue;  // futexes have starved them
+      if (one.regret.hogs_futex < 0.05) continue;  // beside futexes the hogs starved
       hogs += one.regret.hogs / one.regret.hogs_futex;
       ++beside_hogs;
     }
@@ -118,14 +117,14 @@ TEST(Oracle, is_hardly_better_than_the_default_in_situations_by_chance) {
     judgements.judge_one(std::strtoull(one, nullptr, 0));
     return judgements.print();
   }
-  // Long, these are thousands.
+  // The long form runs thousands.
   const int rounds = testing_lrpc::long_tests() ? 2'400 : 60;
   for (int i = 0; i < rounds; ++i)
     judgements.judge_one(testing_lrpc::test_seed() * 10'000 + static_cast<std::uint64_t>(i));
   judgements.expect_within(testing_lrpc::long_tests() ? kLong : kShort);
 }
 
-/// What the host takes away for a while is not to be missed for longer.
+/// When the host gives processors back, the default must recover soon.
 TEST(Oracle, is_not_better_for_long_once_processors_are_back) {
   using Kind = Disturbance::Kind;
   for (const Kind kind : {Kind::machine_frozen, Kind::processor_frozen, Kind::server_stopped, Kind::client_stopped}) {

@@ -1,4 +1,4 @@
-// The poller of a domain: poller.cpp, hot_set.cpp and guest.cpp around the policies.
+// A domain's poller: the mechanism of poller.cpp, hot_set.cpp and guest.cpp around the policies.
 #include <algorithm>
 #include <utility>
 
@@ -35,7 +35,7 @@ void Domain::note_caller(AStack& astack) {
                        machine_.moment());
 }
 
-/// PollerTeam.
+/// As PollerTeam.
 bool Domain::wants_offer(const AStack& astack) const {
   if (machine_.now() < astack.not_before) return false;
   return grant_.most == 0 || polls_ || (takes_offers() && (seats() != 0 || may_be_guest()));
@@ -103,7 +103,7 @@ void Domain::end_stint() {
   not_before_ = std::max(not_before_, now.after(GuestPolicy::kSettleUs));
 }
 
-/// The last look is the E-stacks': a call that was rung for us finds them.
+/// The E-stacks take the last look: calls that were rung for the poller are left to them.
 void Domain::cool_down(Thread& me) {
   for (const auto& astack : astacks_) {
     if (!astack->hot) continue;
@@ -194,13 +194,13 @@ Life Domain::poll_for_ever(Thread& me) {
         } else if (guest_) {
           seat = next_host(seat);
           poller_policy_.go_on(machine_.moment(), guest_);
-          say_polled_at(seat);  // before it is there
+          say_polled_at(seat);  // before it arrives there
           co_await me.keep_to(std::uint64_t{1} << seat);
         }
         poller_policy_.yielded(0, machine_.moment());
         count_anew(me);
       }
-      if (guest_ && seat != me.processor()) break;  // somebody has moved it
+      if (guest_ && seat != me.processor()) break;  // it was moved from outside
       const bool moved = seat != me.processor();
       if (!guest_ && (moved || (callers_.on(seat, machine_.moment()) &&
                                 poller_policy_.may_step_aside(machine_.moment()) && seats() != 0))) {

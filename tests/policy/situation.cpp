@@ -22,7 +22,7 @@ Life job_until(Thread& me, Machine& machine, std::uint64_t ends, std::uint64_t w
   for (;;) co_await me.wait();
 }
 
-/// A machine, and all that runs on it.
+/// A machine with all that runs on it.
 class Stage {
  public:
   Stage(const Situation& at, Gate gate) : at_(at), machine_(at.processors, at.costs), lrpcd_(machine_, false) {
@@ -35,7 +35,7 @@ class Stage {
     const auto quota = [](bool limited) { return limited ? us(50'000) : 0; };
     Group& shared = machine_.add_group(quota(at.quota == Quota::both));
     for (unsigned i = 0; i < at.servers; ++i) {
-      // A process that is stopped is a group of its own.
+      // Each process is a group, so that it can be stopped.
       const bool one = at.quota == Quota::both;
       Group& server = one ? shared : machine_.add_group(quota(at.quota == Quota::server));
       Group& callers = one ? shared : machine_.add_group(quota(at.quota == Quota::callers));
@@ -95,7 +95,7 @@ void Stage::disturb() {
   const bool stands_still = it.kind >= Kind::machine_frozen && it.kind <= Kind::client_stopped;
   for (const auto& domain : domains_) {
     for (const auto& astack : domain->astacks()) {
-      // Whom a freeze meets in a call is chance.
+      // Which calls are under way when a freeze begins is chance, so they do not count.
       if (stands_still) astack->history.forgive(machine_.now());
     }
   }
@@ -148,7 +148,7 @@ Times Times::of(const Situation& at) {
   Times times;
   times.settled = at.lrpcd ? us(300'000) : us(40'000);  // the allocator needs some ticks
   times.disturbed = times.settled + (at.quota != Situation::Quota::none || at.lrpcd ? us(200'000) : us(60'000));
-  // In whole bins.
+  // Rounded up to whole bins.
   times.ended = times.disturbed + (at.disturbance.lasts + History::kBin - 1) / History::kBin * History::kBin;
   times.recovered = times.ended + us(60'000);
   times.end = times.recovered + us(60'000);

@@ -1,4 +1,4 @@
-// Situations by chance, and what is said of them.
+// Random situations, and their descriptions.
 #include <array>
 #include <random>
 

@@ -1,4 +1,4 @@
-// The default against the fixed gates, in the same situation on the same machine; and what it does to others.
+// Compares the default with the fixed gates in the same situation on the same machine, and checks its effect on others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ const std::vector<Situation>& situations() {
       list.push_back({.name = name + ", a hog", .pattern = pattern, .hogs = 1});
       list.push_back({.name = name + ", two hogs", .pattern = pattern, .hogs = 2});
       list.push_back({.name = name + ", a third party", .pattern = pattern, .third_party = true});
-      // Where nobody balances, the two may share a processor for good while the poller has the other.
+      // Without balancing, the two may share one processor for good while the poller has the other.
       list.push_back(
           {.name = name + ", two callers", .callers = 2, .pattern = pattern, .costs = {.balanced = us(4'000)}});
       list.push_back({.name = name + ", two callers on four", .processors = 4, .callers = 2, .pattern = pattern});
@@ -50,7 +50,7 @@ double best_of(const Situation& at, std::initializer_list<Gate> gates) {
 }
 
 TEST(Situations, the_default_is_near_the_best_fixed_gate) {
-  // Where two callers fill two processors, or a third party comes and goes, which of them sits where is chance.
+  // If two callers fill two processors, or a third party comes and goes, chance decides which thread runs where.
   std::string missed;
   int misses = 0;
   for (const Situation& at : situations()) {
@@ -82,7 +82,7 @@ TEST(Situations, it_is_there_within_a_few_calls) {
   for (const Situation& at : situations()) {
     if (at.hogs != 0 || at.third_party || at.callers > 1) continue;
     const double settled = run(at, Gate::adaptive).mean_us();
-    // Of the first millisecond, or the first ten calls of who takes longer between two.
+    // In the first millisecond, or in the first ten calls if they take longer.
     const std::uint64_t first = std::max(us(1'000), 10 * (at.pattern.think + at.pattern.sleep + us(50)));
     const double before = run(at, Gate::adaptive, {0, first, first, first, first}).mean_us();
     EXPECT_LE(before, settled + 30) << at.name << ": settled it is " << settled;
@@ -105,7 +105,7 @@ TEST(Situations, it_is_back_soon_when_a_hog_has_gone) {
   EXPECT_LE(domain.calls().mean_us(), 3.0);
 }
 
-/// As many servers as processors, each with a caller that computes between two calls.
+/// As many servers as processors, each with a caller that computes between calls.
 Situation servers(unsigned count, std::uint64_t think, bool lrpcd) {
   Situation at;
   at.name = std::to_string(count) + " servers, think " + std::to_string(think / kPerUs) + (lrpcd ? ", lrpcd" : "");
@@ -127,9 +127,9 @@ TEST(Situations, servers_that_lrpcd_rules_over_do_not_take_turns) {
   }
 }
 
-/// Whatever comes: near the best fixed gate on the whole, and seldom far above plain futexes. (The exchange gate polls
-/// whatever it costs others, also where calls come a little too seldom to be worth it.) None of 1,830 situations was
-/// above the bound: one that is shows a weakness of the policy, and its seed repeats it.
+/// In random situations the default is near the best fixed gate on average, and rarely far above plain futexes. (The
+/// exchange gate polls whatever it costs others, also when calls come slightly too rarely for that.) None of 1,830
+/// situations was above the bound. One that is shows a weakness of the policy; its seed repeats it.
 TEST(Situations, random_ones_too) {
   const std::uint64_t seed = testing_lrpc::test_seed();
   std::mt19937_64 random(seed);
