@@ -8,8 +8,8 @@
 
 namespace testing_wires {
 
-/// Calls `server` from `threads` threads, each until `calls` have been made by all together or `more`, asked by the
-/// caller after each call, says no. What each has brought, by number: as many as have been made.
+/// Calls `server` from `threads` threads. Each stops when all together have made `calls` calls, or when `more`, which
+/// gets the answer to each call, returns false. Returns the answers by number, as many as calls were made.
 template <class More>
 std::vector<Answer> call_from_threads(WireHost& client, HostAddress server, int threads, std::size_t calls,
                                       std::atomic<std::size_t>& made, More more) {

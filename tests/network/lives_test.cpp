@@ -1,4 +1,4 @@
-// Servers that go away, and that come back, while calls are under way.
+// Servers that disappear or restart while calls are under way.
 #include <functional>
 
 #include "callers.h"
@@ -20,7 +20,7 @@ class Lives : public OnWires {
     bridge_->plug(*server_, "wire", text(kServer));
     bridge_->plug(*other_, "wire", text(kOther));
   }
-  /// Four callers; `event` happens after some hundred calls, after which each goes on while `more`.
+  /// Four threads call the server. After some hundred calls `event` happens; then each thread goes on while `more`.
   template <class More>
   static std::vector<Answer> call_through(WireHost& client, const std::function<void()>& event, More more) {
     std::atomic<std::size_t> made = 0;
@@ -31,7 +31,7 @@ class Lives : public OnWires {
       event();
       happened = true;
     });
-    // The event can take a minute on a busy machine: there have to be calls left.
+    // The event can take a minute on a busy machine. So callers slow down, to have calls left after it.
     std::vector<Answer> answers = call_from_threads(client, kServer, kCallers, kCalls, made, [&](const Answer& answer) {
       if (made > kCalls / 2 && !happened) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return more(answer);
@@ -40,7 +40,7 @@ class Lives : public OnWires {
     breaker.join();
     return answers;
   }
-  /// More than are ever made.
+  /// More than a test ever makes.
   static constexpr std::size_t kCalls = 1'000'000;
   std::optional<Namespace> client_;
   std::optional<Namespace> server_;
@@ -48,15 +48,15 @@ class Lives : public OnWires {
   std::optional<Bridge> bridge_;
 };
 
-/// What may become of a call whose server is gone.
+/// Whether a call may end in this way if its server is gone.
 bool lost(Errc outcome) { return outcome == Errc::call_failed || outcome == Errc::host_unreachable; }
 
 TEST_P(Lives, OfAServerWhoseLinkIsCutEndWithItsCallsAndNotWithTheClients) {
   Ledger ledger(kCalls);
   WireHost server(*server_, kServer, stack(), {.ledger = &ledger});
   WireHost other(*other_, kOther, stack());
-  // A call that was never given up would end after its 10 minutes with call_aborted. One that is given up because the
-  // machine stood still ends its caller, as those do whose link is cut.
+  // A call that is not given up ends with call_aborted after 10 minutes. A call that is given up because the machine
+  // stood still ends its caller, too, as a cut link does.
   WireHost client(*client_, kClient, stack(), {.give_up = "500ms"});
   client.open(kServer);
   client.open(kOther);
@@ -69,7 +69,7 @@ TEST_P(Lives, OfAServerWhoseLinkIsCutEndWithItsCallsAndNotWithTheClients) {
     EXPECT_LE(ledger.executed(i), 1) << "call " << i;
     if (!answers[i].right) ++failed;
   }
-  EXPECT_EQ(failed, kCallers);  // each caller's last
+  EXPECT_EQ(failed, kCallers);  // the last call of each caller
   EXPECT_TRUE(lost(client.call(kServer, 16, kCalls).outcome));
   EXPECT_TRUE(testing_lrpc::eventually([&] { return client.call(kOther, 16'000, 1).right; }));
 }
@@ -80,7 +80,7 @@ TEST_P(Lives, OfAServerThatStartsAgainDoNotExecuteACallTwice) {
   server.emplace(*server_, kServer, stack(), WireHostOptions{.ledger = &ledger});
   WireHost client(*client_, kClient, stack());
   client.open(kServer);
-  std::atomic<int> left = 1000;  // calls in the second life
+  std::atomic<int> left = 1000;  // calls in the server's second life
   std::atomic<bool> restarted = false;
   const std::vector<Answer> answers = call_through(
       client,
@@ -101,7 +101,7 @@ TEST_P(Lives, OfAServerThatStartsAgainDoNotExecuteACallTwice) {
       ++failed;
     }
   }
-  // Those that were under way, and perhaps those by which the client has learned of the new life.
+  // Calls that were under way, and perhaps those by which the client learns of the new life.
   EXPECT_LE(failed, 2U * kCallers);
   EXPECT_TRUE(client.call(kServer, 16'000, kCalls).right);
 }

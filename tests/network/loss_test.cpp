@@ -31,7 +31,7 @@ class BadWires : public OnWires {
       EXPECT_EQ(ledger.executed(i), 1) << "call " << i;
     }
     if (*fault == '\0') return;
-    // Otherwise nothing has been tried.
+    // Otherwise FAULT did nothing, and the test proves nothing.
     EXPECT_GT(client.counted("spoiled").refused, 0U);
     EXPECT_GT(server.counted("spoiled").refused, 0U);
   }

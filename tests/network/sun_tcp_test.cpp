@@ -1,5 +1,5 @@
-// Sun RPC over TCP on wires that lose, double and reorder packets: every call has its answer, with what was sent.
-// How often one is executed, Sun RPC does not say.
+// Sun RPC over TCP on wires that lose, double and reorder packets: every call is answered, with the bytes that were
+// sent. Sun RPC does not promise how often a call is executed.
 #include "callers.h"
 
 namespace testing_wires {

@@ -1,5 +1,5 @@
-// Clients behind an address translation, and that behind another router. To the server they all are ports of one host,
-// the translator.
+// Clients behind a host that translates addresses, and which is itself behind another router. The server sees all of
+// them as ports of one host, the translator.
 #include <stdexcept>
 #include <thread>
 
@@ -31,7 +31,7 @@ TEST_P(BehindATranslation, ProgramsOfSeveralHostsCallAServerThatCannotReachThem)
   router.forward();
   for (const Namespace& place : places) place.ip("route add default via 10.0.1.254");
   translator.ip("route add default via 10.0.2.254");
-  server_place.ip("route add 10.0.2.0/24 via 10.0.3.254");  // and none to the clients
+  server_place.ip("route add 10.0.2.0/24 via 10.0.3.254");  // and no route to the clients
   try {
     translator.nft("add table ip translation");
     translator.nft("add chain ip translation out { type nat hook postrouting priority 100 ; }");

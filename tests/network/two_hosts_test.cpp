@@ -47,8 +47,8 @@ TEST_P(TwoHosts, OnceWarmTakeNoMemoryForACallAndLeaveNone) {
     return wrong;
   };
   EXPECT_EQ(calls(300), 0);
-  // Where the machine is busy, packets that are sent again make more buffers be in use at once than ever before: that
-  // takes memory, once. Memory for each call would be taken in every round.
+  // On a busy machine retransmissions may need more buffers at once than ever before, which takes memory once. A leak
+  // per call would take memory in every round.
   std::uint64_t taken = 1;
   for (int round = 0; round < 20 && taken != 0; ++round) {
     const std::uint64_t before = client.pool().allocations() + server.pool().allocations();

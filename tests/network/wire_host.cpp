@@ -11,7 +11,7 @@ namespace testing_wires {
 using namespace lrpc::netrpc;
 using namespace std::chrono_literals;
 
-// GIVE_UP stands for the option's value.
+// GIVE_UP is replaced by the option's value.
 const Stack kLayered{"Layered", "eth = ETH; ip = IP; wire = VIP over eth, ip;",
                      "fragment = FRAGMENT over spoiled; channel = CHANNEL(give_up = GIVE_UP) over fragment;"
                      "top = SELECT over channel;"};
@@ -47,7 +47,7 @@ ParticipantSet participants(HostAddress local, HostAddress peer, std::uint16_t p
   return set;
 }
 
-/// The byte of a request at `at`.
+/// The byte at `at` of a request.
 std::byte pattern(std::uint64_t number, std::size_t at) {
   if (at < sizeof number) return static_cast<std::byte>(number >> (8 * at));
   return static_cast<std::byte>(number * 31 + at * 7);

@@ -1,4 +1,4 @@
-// A host on a real wire: a whole stack in a network namespace, whose user answers calls and makes them.
+// A host on a real wire: a whole stack in a network namespace, with a user that answers calls and makes them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ using lrpc::netrpc::HostAddress;
 using lrpc::netrpc::test::Bridge;
 using lrpc::netrpc::test::Namespace;
 
-/// A stack of which `top` is what is called.
+/// A stack. Calls are made over its instance `top`.
 struct Stack {
-  const char* name;   ///< As part of a test's name.
-  const char* lower;  ///< From the devices to what FAULT may stand on, which is called `wire`.
-  const char* upper;  ///< Over `spoiled`.
+  const char* name;   ///< A part of test names.
+  const char* lower;  ///< From the devices up to `wire`, over which FAULT may be placed.
+  const char* upper;  ///< From `spoiled` up: FAULT over `wire`, or `wire` itself.
 };
 
 extern const Stack kLayered;     ///< SELECT-CHANNEL-FRAGMENT-VIP.
@@ -37,7 +37,7 @@ extern const Stack kSizes;       ///< SELECT-CHANNEL-VIPsize.
 extern const Stack kMonolithic;  ///< M_RPC-VIP.
 std::string name_of(const ::testing::TestParamInfo<const Stack*>& stack);
 
-/// How often each call has been executed, by all lives of all servers.
+/// How often each call was executed, by all lives of all servers together.
 class Ledger {
  public:
   explicit Ledger(std::size_t calls) : executed_(calls) {}
@@ -50,10 +50,10 @@ class Ledger {
   std::vector<std::atomic<int>> executed_;
 };
 
-/// What a call has brought.
+/// The outcome of a call.
 struct Answer {
   Errc outcome = Errc::ok;
-  bool right = false;  ///< From the host that was asked, and with what was sent.
+  bool right = false;  ///< Whether the reply is from the host that was called and repeats the request.
 };
 
 /// The highest protocol: answers each request with its own address and the request itself.
@@ -61,7 +61,7 @@ class Echo final : public lrpc::netrpc::Protocol {
  public:
   Echo(lrpc::netrpc::Host& host, Ledger* ledger) : Protocol(host, "echo"), ledger_(ledger) {}
   void call_demux(lrpc::netrpc::Session& lower, lrpc::netrpc::Message request) noexcept override;
-  /// The ports from which requests came. Under the monitor.
+  /// The ports from which requests came. Call it under the monitor.
   [[nodiscard]] const std::set<std::uint16_t>& ports() const noexcept { return ports_; }
 
  private:
@@ -71,29 +71,29 @@ class Echo final : public lrpc::netrpc::Protocol {
 
 struct WireHostOptions {
   const char* fault = "";       ///< FAULT's options: "loss = 0.1, on = push". Empty: no FAULT.
-  const char* give_up = "25s";  ///< Longer than a load or a pause of the machine keeps a host from answering.
-  Ledger* ledger = nullptr;     ///< Where requests of 8 bytes or more, which begin with their number, are counted.
+  const char* give_up = "25s";  ///< Longer than a loaded or paused machine needs to answer.
+  Ledger* ledger = nullptr;     ///< Counts requests of 8 bytes or more, which begin with their number.
 };
 
 class WireHost {
  public:
-  /// Serves at once. `where` outlives it. Throws std::runtime_error.
+  /// Serves at once. `where` must outlive it. Throws std::runtime_error.
   WireHost(const Namespace& where, HostAddress address, const Stack& stack, const WireHostOptions& options = {});
   WireHost(const WireHost&) = delete;
   WireHost& operator=(const WireHost&) = delete;
   ~WireHost();
 
-  /// Makes a session to `server` if there is none. Thread-safe. The first call to each server: before others are made.
-  /// `port`: its own, for stacks that want to be told.
+  /// Makes a session to `server` if there is none. Thread-safe. Must be the first use of each server. `port`: the
+  /// server's port, for stacks that need it.
   void open(HostAddress server, std::uint16_t port = 0);
-  /// Calls `server`, which is open, with `size` bytes, and waits. Thread-safe.
+  /// Calls `server`, which was opened, with `size` bytes, and waits for the reply. Thread-safe.
   Answer call(HostAddress server, std::size_t size, std::uint64_t number = 0);
-  /// What an instance of the graph has counted.
+  /// The statistics of an instance of the graph.
   [[nodiscard]] lrpc::netrpc::control::Statistics counted(std::string_view instance);
-  /// From how many ports its requests came.
+  /// From how many ports requests came to this host.
   [[nodiscard]] std::size_t calling_ports();
   [[nodiscard]] lrpc::netrpc::BufferPool& pool() { return host_->pool(); }
-  /// The graph and its sessions end; what is left is the host with its pool.
+  /// Ends the graph and its sessions. The host with its pool remains.
   void end();
 
  private:
@@ -113,23 +113,23 @@ class WireHost {
 constexpr HostAddress address(int network, int host) {
   return HostAddress{0x0a000000U + static_cast<std::uint32_t>(network) * 256 + static_cast<std::uint32_t>(host)};
 }
-/// Of most tests.
+/// The addresses in most tests.
 constexpr HostAddress kClient = address(0, 1);
 constexpr HostAddress kServer = address(0, 2);
 constexpr HostAddress kOther = address(0, 3);
 /// "10.0.1.2/24"
 std::string text(HostAddress address);
 
-/// Packets that these hosts have sent or received over IP.
+/// How many packets these hosts have sent or received over IP.
 std::uint64_t over_ip(std::initializer_list<WireHost*> hosts);
-/// Calls `server`, which `client` has opened, until a call takes no packet of theirs over IP. Nobody waits for ARP:
-/// until it has answered, packets may go over IP; from its answer on none does.
+/// Calls `server`, which `client` has opened, until a call needs no packet of theirs over IP. Calls do not wait for
+/// ARP: packets may go over IP until ARP has answered, and none does afterwards.
 void call_until_over_ethernet(WireHost& client, HostAddress server, std::initializer_list<WireHost*> hosts);
 
 /// Sizes of requests: null calls, one packet, many.
 inline constexpr std::size_t kSizesOfCalls[] = {0, 1000, 16'000};
 
-/// Skips where the kernel or the user's privileges do not allow such networks.
+/// Skips if the kernel or the user's privileges do not allow such networks.
 class OnWires : public ::testing::TestWithParam<const Stack*> {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Our Sun RPC and that of rpcgen's programs, over UDP and TCP on loopback: each calls the other.
+// Calls between our Sun RPC and rpcgen's programs, in both directions, over UDP and TCP on loopback.
 #include "sun_host.h"
 
 namespace lrpc::netrpc::test {
@@ -34,7 +34,7 @@ TEST_P(SunRpcInteroperation, our_client_calls_a_server_of_rpcgens) {
   EXPECT_EQ(ours.call(at, kCalc, 1, 99, {}), Errc::bad_procedure);
   EXPECT_EQ(ours.call(at, kCalc, 2, 1, {}), Errc::version_mismatch);
   EXPECT_EQ(ours.call(at, kCalc + 1, 1, 1, {}), Errc::name_unknown);
-  // Too long a text. (What is missing libtirpc takes from what the buffer had before.)
+  // A text that is too long. (Text that is too short shows nothing: libtirpc reads what its buffer had before.)
   EXPECT_EQ(ours.call(at, kCalc, 1, 2, XdrWriter().text(std::string(101, 'x')).bytes()), Errc::argument_out_of_range);
 }
 

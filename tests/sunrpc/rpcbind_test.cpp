@@ -1,4 +1,4 @@
-// Registration with a rpcbind, and questions to it: in namespaces of the test's own, so that it is no other's.
+// Registers with rpcbind and asks it. In namespaces of the test, so that the machine's rpcbind is not used.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
-/// A machine of its own as far as rpcbind sees: network, and /run. Each test runs in a process of its own.
+/// A network and a /run of its own, which is all that rpcbind sees. Each test runs in its own process.
 class Rpcbind : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,20 +24,20 @@ class Rpcbind : public ::testing::Test {
         ::mount("tmpfs", "/run", "tmpfs", 0, nullptr) != 0)
       GTEST_SKIP() << "no mount namespace can be made: " << std::strerror(errno);
     place_.emplace();
-    place_->run([] {}, false);  // for good
+    place_->run([] {}, false);  // enters the namespace, and stays
   }
   void TearDown() override {
     if (rpcbind_ <= 0) return;
     ::kill(rpcbind_, SIGTERM);
     ::waitpid(rpcbind_, nullptr, 0);
   }
-  /// Skips where there is none.
+  /// Skips if rpcbind is not installed.
   void start_rpcbind() {
     if (::access(LRPC_RPCBIND, X_OK) != 0 || ::access(LRPC_RPCINFO, X_OK) != 0)
       GTEST_SKIP() << "rpcbind is not installed";
     rpcbind_ = ::fork();
     if (rpcbind_ == 0) {
-      ::execlp("timeout", "timeout", "600", LRPC_RPCBIND, "-f", nullptr);  // should this test end before it
+      ::execlp("timeout", "timeout", "600", LRPC_RPCBIND, "-f", nullptr);  // ends rpcbind even if the test is killed
       ::_exit(1);
     }
     ASSERT_TRUE(testing_lrpc::eventually([] { return run(LRPC_RPCINFO " -T udp 127.0.0.1 100000 4").well; }))
@@ -48,7 +48,7 @@ class Rpcbind : public ::testing::Test {
   pid_t rpcbind_ = 0;
 };
 
-/// A busy machine's rpcbind is waited for.
+/// Waits long: rpcbind may be slow on a busy machine.
 const RpcbindOptions kPatient{.timeout = std::chrono::seconds(240)};
 
 #define START_RPCBIND() \
@@ -81,7 +81,7 @@ TEST_F(Rpcbind, shows_our_server_for_as_long_as_it_is_registered) {
     EXPECT_EQ(
         RpcbindRegistration::make({kCalc, 1, 999, kLoopback}, {.timeout = kPatient.timeout, .replaces = false}).code(),
         Errc::name_taken);
-    // The next server replaces it, and its end does not undo that.
+    // The next server replaces the registration, and the first server's end does not remove the new one.
     std::optional<SunHost> next;
     const std::uint16_t next_port = serve_calc(next);
     Result<RpcbindRegistration> again = RpcbindRegistration::make({kCalc, 1, next_port, kLoopback}, kPatient);
@@ -106,7 +106,7 @@ TEST_F(Rpcbind, tells_our_client_the_port_of_a_server_of_rpcgens) {
   EXPECT_EQ(ours.find(kCalc + 1, 1).code(), Errc::name_unknown);
 }
 
-/// A rpcbind of the test's at UDP port 111: has version 2 alone, and answers by `answers`, which is XDR.
+/// A fake rpcbind at UDP port 111. It knows only version 2, and answers with `answers`, which is XDR.
 class OldRpcbind {
  public:
   explicit OldRpcbind(std::vector<std::byte> answers) : answers_(std::move(answers)) {

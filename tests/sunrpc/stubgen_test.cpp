@@ -1,4 +1,4 @@
-// What `lrpc-stubgen --xdr` writes of any interface: rpcgen reads it, and a C compiler what rpcgen writes.
+// rpcgen accepts what `lrpc-stubgen --xdr` writes for any interface, and a C compiler accepts what rpcgen writes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class StubgenXdr : public testing::TestWithParam<fs::path> {
 };
 
 TEST_P(StubgenXdr, is_read_by_rpcgen_and_the_compiler) {
-  // A name that no header of the system has.
+  // The file's name differs from that of every system header.
   fs::copy_file(GetParam(), directory_ / "it.x");
   for (const auto& [option, file] :
        {std::pair{"-h", "it.h"}, {"-c", "it_xdr.c"}, {"-l", "it_clnt.c"}, {"-m", "it_svc.c"}}) {

@@ -1,4 +1,4 @@
-// Who speak Sun RPC to each other in these tests: a host of ours with a server of calc.x, and rpcgen's programs.
+// The parties that speak Sun RPC in these tests: a host of ours that serves calc.x, and rpcgen's programs.
 #pragma once
 
 #include <arpa/inet.h>
@@ -25,11 +25,11 @@ namespace lrpc::netrpc::test {
 
 inline constexpr std::uint32_t kCalc = 0x20000099;
 inline constexpr HostAddress kLoopback{0x7f000001};
-/// Devices of hosts that only call.
+/// Devices of hosts that only make calls.
 inline constexpr const char* kCallsOverUdp = "UDP(address = \"127.0.0.1\", local_ports = 0, peer_ports = any)";
 inline constexpr const char* kCallsOverTcp = "TCP(address = \"127.0.0.1\")";
 
-/// calc.x's server, in lrpc.
+/// The server of calc.x, implemented with lrpc.
 class Calc final : public Protocol {
  public:
   explicit Calc(Host& host) : Protocol(host, "calc") {}
@@ -114,7 +114,7 @@ class SunHost {
     EXPECT_TRUE(engine_->start(*host_, 1));
     return true;
   }
-  /// What its rpcbind says of a program.
+  /// Asks rpcbind on this machine for the port of a program.
   [[nodiscard]] Result<std::uint16_t> find(std::uint32_t program, std::uint32_t version) {
     return rpcbind_port(*graph_->find("sun"), *calc_, kLoopback, program, version, std::chrono::seconds(240));
   }
@@ -146,7 +146,7 @@ class SunHost {
   std::optional<Graph> graph_;
 };
 
-/// rpcgen's server, killed at the end.
+/// rpcgen's server; the destructor kills it.
 class CalcServer {
  public:
   explicit CalcServer(const std::string& arguments = {})
@@ -182,7 +182,7 @@ inline std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-/// Serves calc.x at a port that was free. Returns that; 0: there was none.
+/// Serves calc.x at a port that was free. Returns the port; 0: none was free.
 inline std::uint16_t serve_calc(std::optional<SunHost>& host, bool tcp = false) {
   const std::string device = tcp ? "TCP(address = " : "UDP(peer_ports = any, address = ";
   const std::string own_port = tcp ? "port" : "local_port";
@@ -194,7 +194,7 @@ inline std::uint16_t serve_calc(std::optional<SunHost>& host, bool tcp = false) 
   return 0;
 }
 
-/// What a program prints, and whether it ends well.
+/// A program's output, and whether its exit status was 0.
 struct Said {
   std::string text;
   bool well = false;
