@@ -1,4 +1,4 @@
-// Allocations that fail, in another process: what a test and the library that is preloaded there share.
+// Allocations that fail in another process: the memory that a test shares with the library preloaded there.
 #pragma once
 
 #include <atomic>
@@ -6,17 +6,17 @@
 
 namespace testing_lrpc {
 
-/// Lies in a file that both map; the test names it in $LRPC_ALLOCATION_FAULTS. All zero: nothing fails.
+/// In a file that both map. The test names the file in $LRPC_ALLOCATION_FAULTS. All zero: no allocation fails.
 struct AllocationFaults {
-  std::atomic<std::uint64_t> count;   ///< Allocations, by all threads.
-  std::atomic<std::uint64_t> first;   ///< The first of them that fails; 0: none does.
-  std::atomic<std::uint64_t> last;    ///< The last one.
-  std::atomic<std::uint64_t> failed;  ///< That have failed.
+  std::atomic<std::uint64_t> count;   ///< Allocations so far, by all threads.
+  std::atomic<std::uint64_t> first;   ///< The first allocation that fails, by number; 0: none.
+  std::atomic<std::uint64_t> last;    ///< The last allocation that fails.
+  std::atomic<std::uint64_t> failed;  ///< Allocations that have failed.
   std::atomic<std::int64_t> live;     ///< Allocated and not freed.
-  char thread[16];  ///< Of threads of this name alone are allocations counted as such and fail; empty: of all.
-  // Of a process that lives by itself.
-  std::atomic<std::uint64_t> lives;  ///< That it has had.
-  std::atomic<std::uint64_t> good;   ///< Of them: in which everything succeeded.
+  char thread[16];                    ///< If not empty, only allocations of threads with this name count and fail.
+  // For a process that repeats its work by itself (its lives).
+  std::atomic<std::uint64_t> lives;  ///< Lives so far.
+  std::atomic<std::uint64_t> good;   ///< Lives in which everything succeeded.
 };
 
 }  // namespace testing_lrpc

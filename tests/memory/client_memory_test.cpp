@@ -1,4 +1,4 @@
-// A client for which there is no memory: a call or a binding ends, never the client.
+// A client without memory: a call or a binding ends, but the client lives on.
 #include <gtest/gtest.h>
 
 #include "chatter_service.h"
@@ -12,12 +12,12 @@ namespace {
 
 using namespace testing_lrpc;
 
-/// A restless client, of which one allocation after the other fails.
+/// Lets one allocation of a restless client fail after another.
 void fail_each_of(FaultyProcess& client, std::uint64_t good_before, std::int64_t kept, std::uint64_t sites) {
   ASSERT_TRUE(eventually([&] { return client.good() >= good_before; }));
   const auto life = [&] {
     const std::uint64_t before = client.lives();
-    (void)eventually([&] { return client.lives() >= before + 2 || !client.alive(); });  // a whole one
+    (void)eventually([&] { return client.lives() >= before + 2 || !client.alive(); });  // one whole life
   };
   const auto well = [&] {
     const std::uint64_t before = client.good();
@@ -33,7 +33,7 @@ TEST(ClientWithoutMemory, ends_a_call_or_a_binding_and_lives) {
   lrpc::Server own({.nameserver = world.nameserver()});
   ASSERT_TRUE(Chatter::export_to(own, "chatter", service));
   FaultyProcess client({LRPC_RESTLESS_CLIENT, world.nameserver()});
-  fail_each_of(client, 200, 300, 60);  // work of bindings that are gone waits for its second
+  fail_each_of(client, 200, 300, 60);  // work of ended bindings is kept for a second
 }
 
 TEST(ClientWithoutMemory, starts_no_sealed_program_and_lives) {
@@ -44,7 +44,7 @@ TEST(ClientWithoutMemory, starts_no_sealed_program_and_lives) {
   if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
   ASSERT_TRUE(first) << first.error().message();
   FaultyProcess client({LRPC_RESTLESS_CLIENT, world.nameserver(), LRPC_TEST_SEALED});
-  client.fail_only_in("lrpc-sealed");  // libseccomp, which the program's thread asks for a filter, breaks the heap
+  client.fail_only_in("lrpc-sealed");  // not in the thread of the program: there libseccomp corrupts the heap
   fail_each_of(client, 3, 12, 15);
 }
 

@@ -1,5 +1,5 @@
-// A client of another host, or of a group of them, that is without memory while it makes a call, and says so:
-// lrpc-distant-client NAMESERVER NAME@HOST HOST|GROUP. A life is good if each call came to what it must.
+// A client of another host, or of a group, whose allocations fail during its calls. It controls that itself:
+// lrpc-distant-client NAMESERVER NAME@HOST HOST|GROUP. A life is good if each call had the result that it must have.
 #include <sys/prctl.h>
 
 #include <csignal>
@@ -18,10 +18,10 @@ namespace {
 using lrpc::Errc;
 using testing_lrpc::AllocationFaults;
 
-constexpr const char* kCalls = "makes a call";  ///< This thread's name meanwhile: no other one is without memory.
+constexpr const char* kCalls = "makes a call";  ///< This thread's name during calls: allocations fail only then.
 
-/// In `call` one allocation of this thread after the other fails, until it has made them all. Whether that has come to
-/// `lacking` each time, and in the end to nothing.
+/// Repeats `call`; each time the next allocation of this thread fails, until the call makes no more. True if the result
+/// was `lacking` each time, and success in the end.
 template <class Call>
 bool comes_to(AllocationFaults& faults, Errc lacking, const Call& call) {
   for (std::uint64_t number = 1;; ++number) {
@@ -39,7 +39,7 @@ bool comes_to(AllocationFaults& faults, Errc lacking, const Call& call) {
   }
 }
 
-/// `call` is the first one of a new binding to `name`: of an A-stack that has no memory of its own yet.
+/// `call` is the first one on a new binding to `name`: its A-stack has no buffers yet.
 template <class Call>
 bool comes_to_at_first(AllocationFaults& faults, const std::string& nameserver, const std::string& name, Errc lacking,
                        const Call& call) {

@@ -1,4 +1,4 @@
-// A library to be preloaded: malloc(3) and its family, which fail when a test says so. operator new calls malloc.
+// For LD_PRELOAD: malloc(3) and its family fail when a test demands it. operator new calls malloc.
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #include "allocation_faults.h"
 
-// The allocator behind the names, as glibc exports it for this purpose.
+// glibc's allocator, under the names that it exports for this purpose.
 extern "C" {
 void* __libc_malloc(std::size_t size);                           // NOLINT: glibc's name
 void* __libc_calloc(std::size_t count, std::size_t size);        // NOLINT
@@ -26,7 +26,7 @@ namespace {
 
 using testing_lrpc::AllocationFaults;
 
-AllocationFaults before{};  // until the test's are mapped
+AllocationFaults before{};  // until the test's file is mapped
 std::atomic<AllocationFaults*> faults{&before};
 
 bool fails() noexcept {
@@ -57,7 +57,7 @@ void* counted(void* memory) noexcept {
   auto* const mapped = static_cast<AllocationFaults*>(page);
   mapped->live.fetch_add(before.live.load());
   faults.store(mapped);
-  ::unsetenv("LD_PRELOAD");  // this process alone
+  ::unsetenv("LD_PRELOAD");  // only this process, not its children
 }
 
 }  // namespace

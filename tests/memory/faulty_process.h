@@ -1,4 +1,4 @@
-// A process whose allocations fail as a test says.
+// A process whose allocations fail as a test demands.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ namespace testing_lrpc {
 
 class FaultyProcess {
  public:
-  /// Starts `arguments` as Process does, with its memory in our hands.
+  /// Starts `arguments` as Process does, with the failing malloc preloaded.
   explicit FaultyProcess(std::vector<std::string> arguments, const std::vector<int>& keep_fds = {})
       : faults_(map((directory_.path() / "faults").string())) {
     arguments.insert(arguments.begin(), {"/usr/bin/env", "LD_PRELOAD=" LRPC_FAILING_MALLOC,
@@ -40,16 +40,16 @@ class FaultyProcess {
   FaultyProcess& operator=(const FaultyProcess&) = delete;
   ~FaultyProcess() { ::munmap(faults_, sizeof(AllocationFaults)); }
 
-  /// From now on the `first` allocation fails (1: the next), and those that follow it up to `last`.
+  /// From now on allocations `first` (1: the next) to `last` fail.
   void fail(std::uint64_t first, std::uint64_t last) {
     faults_->first.store(0);
     faults_->count.store(0);
     faults_->last.store(last);
     faults_->first.store(first);
   }
-  /// From now on only threads of this name are without memory. While nothing fails.
+  /// From now on allocations fail only in threads of this name. Call it while none fails.
   void fail_only_in(const char* thread) { std::strncpy(faults_->thread, thread, sizeof faults_->thread - 1); }
-  /// There is memory again.
+  /// Allocations succeed again.
   void recover() { faults_->first.store(0); }
   [[nodiscard]] std::uint64_t failed() const { return faults_->failed.load(); }
   /// Allocations since fail() or count_anew().
@@ -76,12 +76,12 @@ class FaultyProcess {
   Process process_;
 };
 
-/// `life` is lived again and again; each time another allocation of the process fails: alone, then with all that follow
-/// it for some time, for what cannot be served without memory waits for it. After each one `well` must hold. In the
-/// short form about `sites` of them.
+/// Runs `life` again and again. Each time another allocation of the process fails: first alone, then with all that
+/// follow it for 50 ms. (Later no more, since work that cannot be done without memory waits for it.) After each run
+/// `well` must hold. The short form tries about `sites` allocations.
 template <class Life, class Well>
 void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well, std::uint64_t sites) {
-  life();  // what is made once is there
+  life();  // makes what is made only once
   process.count_anew();
   life();
   ASSERT_TRUE(well());
@@ -106,7 +106,7 @@ void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well, std:
   }
 }
 
-/// What a process has when it rests: the least that is seen in some lives, and for a moment after each.
+/// What an idle process holds: the minimum over some lives, each observed for some milliseconds afterwards.
 struct AtRest {
   Holdings holdings;
   std::int64_t live = 0;
@@ -128,19 +128,18 @@ struct AtRest {
   }
 };
 
-/// The same allocation fails in life after life: what is lost there each time, however little, adds up to more than
-/// what a life may keep.
+/// Lets the same allocation fail in many lives. Even a small leak in each of them adds up to more than a life may keep.
 template <class Life>
 void fail_each_again_and_again(FaultyProcess& process, Life&& life) {
   constexpr int kTimes = 15;
-  constexpr std::int64_t kFewer = 10;  // not each time it is the same one: the process has several threads
-  constexpr int kWarm = 200;  // by then what it keeps for good grows more slowly than by kFewer in kTimes lives
+  constexpr std::int64_t kFewer = 10;  // below kTimes: with several threads it is not always the same one
+  constexpr int kWarm = 200;           // afterwards, permanent memory grows by less than kFewer in kTimes lives
   const auto at_rest = [&] { return AtRest::of(process, life, 1).live; };
   for (int i = 0; i < kWarm; ++i) life();
   process.count_anew();
   life();
   const std::uint64_t all = process.count();
-  std::int64_t most = 0;  // it may rest in several ways, with one thing more or less that is kept
+  std::int64_t most = 0;  // the maximum, since the idle process sometimes keeps one object more
   for (int i = 0; i < 5; ++i) most = std::max(most, at_rest());
   for (std::uint64_t number = 1; number <= all; ++number) {
     for (int i = 0; i < kTimes; ++i) {
@@ -159,8 +158,8 @@ void fail_each_again_and_again(FaultyProcess& process, Life&& life) {
   }
 }
 
-/// fail_each_allocation(), and then the process comes to have no more than before: the same descriptors and regions,
-/// and at most `kept` allocations more, which are kept for the next time or until their time has come.
+/// As fail_each_allocation(). Afterwards the process must hold no more than before: the same descriptors and regions,
+/// and at most `kept` more allocations, which it keeps for reuse or for some time.
 template <class Life, class Well>
 void fail_each_and_leak_nothing(FaultyProcess& process, Life&& life, Well&& well, std::int64_t kept,
                                 std::uint64_t sites = 60) {
@@ -168,7 +167,7 @@ void fail_each_and_leak_nothing(FaultyProcess& process, Life&& life, Well&& well
   const AtRest before = AtRest::of(process, life);
   ASSERT_NO_FATAL_FAILURE(fail_each_allocation(process, life, well, sites));
   AtRest after;
-  EXPECT_TRUE(eventually([&] {  // what waited for memory to be closed is closed beside something else
+  EXPECT_TRUE(eventually([&] {  // descriptors whose close waited for memory are closed by later work
     after = AtRest::of(process, life);
     return after.holdings.within(before.holdings) && after.live <= before.live + kept;
   })) << "descriptors "

@@ -1,6 +1,6 @@
-// In a child of fork(2) the library allocates nothing, and frees nothing, before fork has returned: an allocator that
-// does not know of forks (a sanitizer's, a user's own) may have been locked by a thread that is not there. Nor does a
-// child wait for what another thread was making for the first time when it was forked.
+// In a child of fork(2) the library neither allocates nor frees before fork has returned. An allocator that does not
+// handle forks (a sanitizer's, a user's own) may have been locked by a thread that the child does not have. Nor does a
+// child wait for something that another thread was making for the first time during the fork.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -22,7 +22,7 @@
 #include "lrpc/detail/shim/system/processor.h"
 #include "world.h"
 
-// What is behind the names, as glibc exports it for this purpose.
+// glibc's functions, under the names that it exports for this purpose.
 extern "C" {
 void* __libc_malloc(std::size_t size);                                                   // NOLINT: glibc's name
 void __libc_free(void* memory);                                                          // NOLINT
@@ -31,20 +31,20 @@ int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void
 
 namespace {
 
-bool forking = false;  ///< In the child, until fork has returned: its one thread writes it.
+bool forking = false;  ///< True in the child until fork has returned. Written by its only thread.
 int uses = 0;
 
 int registered = -1;
-/// Before any handler of the library's: in the child the first one registered is the first to run.
+/// Registers before the library does: in a child, handlers run in the order of registration.
 [[gnu::constructor(101)]] void register_first() {
   registered = pthread_atfork(nullptr, nullptr, [] { forking = true; });
 }
 
-/// By anybody, so far.
+/// By the whole process, so far.
 std::atomic<int> registrations{0};
 
-/// A thread that makes something for the first time stays there until `forked`, or for a while: what all bindings
-/// share, under a lock, or the first of a thread's looks at the clock.
+/// hold() stops a thread in a first use until `forked`, or for a while. A first use is of the objects that all bindings
+/// share, which are made under a lock, or a thread's first look at the clock.
 std::atomic<bool> may_be_held{false};
 thread_local bool clock_is_held = false;
 std::atomic<bool> held{false};
@@ -57,7 +57,7 @@ void hold() {
 
 }  // namespace
 
-// What operator new and delete call.
+// The functions that operator new and delete call.
 extern "C" {
 void* malloc(std::size_t size) {
   if (forking) ++uses;
@@ -90,14 +90,14 @@ int uses_in_child() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Of a server that does not answer.
+/// An import from a server that does not answer.
 lrpc::Errc import_in_vain() {
   auto ends = lrpc::shim::make_socket_pair();
   if (!ends) return ends.code();
   return Burst::Client::import_over(std::move(ends->second), {.timeout = std::chrono::milliseconds(1)}).code();
 }
 
-/// Forks while another thread is held in `first_use`; the child uses the same.
+/// Forks while another thread is held in `first_use`; the child then does the same first use.
 void fork_during(bool (*first_use)(), bool hold_the_clock) {
   held = false;
   forked = false;
@@ -119,17 +119,17 @@ void fork_during(bool (*first_use)(), bool hold_the_clock) {
   first.join();
 }
 
-/// The first test here: what it uses is measured at its first use in the process.
+/// Must be the first test here: it tests the first use of the clock in the process.
 TEST(ChildOfFork, measures_time_although_it_was_made_during_the_first_measurement_of_another_thread) {
   fork_during([] { return lrpc::shim::ticks_per_microsecond() != 0; }, true);
 }
 
-/// The second: its imports are the first of the process.
+/// Must be the second test: its imports are the first in the process.
 TEST(ChildOfFork, imports_although_it_was_made_during_the_first_import_of_another_thread) {
   fork_during([] { return import_in_vain() == lrpc::Errc::timed_out; }, false);
 }
 
-/// A first use that registers handlers waits for a fork that is under way, and its child for the first use.
+/// If a first use registered handlers, it would wait for a fork in progress, and the fork's child for the first use.
 TEST(ChildOfFork, has_handlers_that_were_registered_before_there_were_threads) {
   const int before = registrations;
   EXPECT_NE(before, 0);

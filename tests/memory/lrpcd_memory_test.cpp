@@ -1,4 +1,4 @@
-// A nameserver for which there is no memory: it begins nothing new, finishes what it has begun, and lives.
+// A nameserver without memory: it begins nothing new, finishes what it has begun, and lives on.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ class NameserverWithoutMemory : public testing::TestWithParam<const char*> {
   [[nodiscard]] auto import(const std::string& name, std::chrono::milliseconds timeout = 0ms) const {
     return Conformance::Client::import(name, {.nameserver = socket_, .timeout = timeout});
   }
-  /// All that a nameserver is asked for: names that come and go, imports that succeed, that wait, that wait in vain.
+  /// Makes all kinds of requests: names that come and go, and imports that succeed, that wait, and that time out.
   void ask_for_everything() {
     ConformanceService service;
     lrpc::Server server({.nameserver = socket_});
@@ -72,7 +72,7 @@ TEST_P(NameserverWithoutMemory, finishes_what_it_has_begun_and_lives) {
   if (long_tests()) fail_each_again_and_again(lrpcd, life);
 }
 
-/// Names whose list fills a message, of one connection.
+/// Exports names whose list fills a message, over one connection.
 lrpc::UniqueFd export_many(const std::string& path, const std::string& prefix) {
   auto socket = lrpc::shim::connect_nameserver(path);
   if (!socket) return {};
@@ -81,13 +81,13 @@ lrpc::UniqueFd export_many(const std::string& path, const std::string& prefix) {
     const std::string name = prefix + std::string(200, 'n') + std::to_string(i);
     const lrpc::shim::ExportRequest request{name, interface, {{64, 0, 5}}, std::string(200, 't')};
     if (!lrpc::shim::send_message(socket->get(), {1, request, {}, {}})) return {};
-    const auto answer = lrpc::shim::receive_message(socket->get(), kPatience);  // the allocator's page may come first
+    const auto answer = lrpc::shim::receive_message(socket->get(), kPatience);  // or the allocator's page
     if (!answer || !*answer || std::holds_alternative<lrpc::shim::Failed>((*answer)->body)) return {};
   }
   return *std::move(socket);
 }
 
-/// Each answer waits for a peer that reads nothing: all of them together are more than the reserve.
+/// Each list waits for a peer that does not read. All lists together are larger than the reserve.
 TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
   FaultyProcess lrpcd({LRPC_TEST_LRPCD, "--socket", socket_, "--backend", GetParam(), "--log-level", "off"});
   const lrpc::UniqueFd first = export_many(socket_, "a");
@@ -97,7 +97,7 @@ TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
   for (int i = 0; i < 20; ++i) {
     auto peer = lrpc::shim::connect_nameserver(socket_);
     ASSERT_TRUE(peer);
-    // Whoever is answered is accepted.
+    // The answer shows that the connection was accepted.
     ASSERT_TRUE(lrpc::shim::send_message(peer->get(), {1, lrpc::shim::DescribeRequest{"none"}, {}, {}}));
     ASSERT_TRUE(lrpc::shim::receive_message(peer->get(), kPatience));
     peers.push_back(*std::move(peer));
@@ -109,7 +109,8 @@ TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
   for (int round = 0; round < 8; ++round) {
     for (const lrpc::UniqueFd& peer : peers)
       (void)lrpc::shim::send_message(peer.get(), {1, lrpc::shim::ListRequest{}, {}, {}}, lrpc::kDoNotWait);
-    // An answer, or the end: the rounds of lrpcd's loop that it takes hear the others, too.
+    // Waits for an answer or the end of the connection. By then lrpcd's loop has also handled the requests of the
+    // others.
     if (lrpc::shim::send_message(bystander->get(), {1, lrpc::shim::WithdrawRequest{1}, {}, {}}))
       (void)lrpc::shim::receive_message(bystander->get(), kPatience);
   }
@@ -133,7 +134,7 @@ TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_
   const auto socket = shim::connect_nameserver(socket_);
   ASSERT_TRUE(socket);
   std::uint32_t number = 0;
-  /// ok: it has been granted.
+  /// Result ok: granted.
   const auto ask = [&](const shim::BinderBody& body) {
     EXPECT_TRUE(shim::send_message(socket->get(), {++number, body, {}, {}}));
     const auto answer = shim::receive_message(socket->get(), kPatience);
@@ -150,7 +151,7 @@ TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_
   const auto for_want_of_memory = [](const lrpc::Error& refused) {
     return refused.code == lrpc::Errc::limit_reached && refused.text.find("short of memory") != std::string::npos;
   };
-  // Until half of its reserve is used up, by names and then by connections.
+  // Until half of the reserve is used: first for names, then for connections.
   bool exported = true;
   bool imported = true;
   bool connected = true;
@@ -172,8 +173,8 @@ TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_
   lrpcd.recover();
 }
 
-/// Runs `body` where an lrpcd that it starts takes descriptors from strangers, whatever the kernel. lrpcd ends with
-/// this thread.
+/// Runs `body` in a thread in which kernels seem to lack SO_PASSRIGHTS, so that an lrpcd that it starts receives
+/// descriptors from strangers. lrpcd ends with this thread.
 template <class Body>
 void where_descriptors_arrive(Body&& body) {
   bool can = false;
@@ -185,7 +186,7 @@ void where_descriptors_arrive(Body&& body) {
   if (!can) GTEST_SKIP() << "seccomp filters cannot be installed here";
 }
 
-/// A connection to lrpcd that it has accepted; empty: none.
+/// A connection that lrpcd has accepted; empty: it failed.
 lrpc::UniqueFd accepted_connection(const std::string& path) {
   auto socket = lrpc::shim::connect_nameserver(path);
   if (!socket || !lrpc::shim::send_message(socket->get(), {1, lrpc::shim::ListRequest{}, {}, {}})) return {};
@@ -234,7 +235,7 @@ TEST_P(NameserverWithoutMemory, closes_what_waits_with_a_thread_that_it_has) {
     for (std::size_t i = 0; i < kMoreThanAreClosedAtOnce; ++i)
       ASSERT_TRUE(strangers.emplace_back(accepted_connection(socket_)));
     std::vector<std::unique_ptr<LingeringConnection>> slow;
-    ::kill(lrpcd.pid(), SIGSTOP);  // until it has the last copies
+    ::kill(lrpcd.pid(), SIGSTOP);  // until lrpcd's are the last copies
     ASSERT_EQ(::waitpid(lrpcd.pid(), nullptr, WUNTRACED), lrpcd.pid());
     for (const lrpc::UniqueFd& stranger : strangers) {
       auto& one = slow.emplace_back(std::make_unique<LingeringConnection>());
@@ -245,8 +246,8 @@ TEST_P(NameserverWithoutMemory, closes_what_waits_with_a_thread_that_it_has) {
     for (const lrpc::UniqueFd& stranger : strangers) ASSERT_TRUE(hangs_up(stranger.get()));
     strangers.clear();
     lrpcd.fail(1, UINT64_MAX);
-    slow.resize(kClosedAtOnce);  // what waits need not be waited for any more
-    slow.erase(slow.begin());    // the thread that closes this one
+    slow.resize(kClosedAtOnce);  // destroys those that wait for a thread: closing them no longer blocks
+    slow.erase(slow.begin());    // and releases the thread that closes this one
     EXPECT_TRUE(eventually([&] { return descriptors() == before; })) << "closes them, too";
     lrpcd.recover();
   });

@@ -1,5 +1,5 @@
-// An lrpc-netd with its built-in graph for which there is no memory, on an Ethernet: what the other machines on the
-// link can bring about there, by ETH and IP, ARP, VIP's advertisements, fragments, and Sun RPC over UDP and TCP.
+// An lrpc-netd without memory, with its built-in graph on an Ethernet: other machines on the link reach it by ETH and
+// IP, ARP, VIP's advertisements, fragments, and Sun RPC over UDP and TCP.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -41,11 +41,11 @@ constexpr std::uint16_t kSunPort = 24211;
 constexpr std::uint16_t kFrom = 5000;
 constexpr std::uint32_t kProgram = 0x20000097;
 constexpr std::uint16_t kArp = 0x0806;
-constexpr std::uint16_t kEthertypes = 0xa700;  ///< Of protocol number 0.
+constexpr std::uint16_t kEthertypes = 0xa700;  ///< Ethertype of protocol number 0.
 constexpr HostAddress kHere{10U << 24 | 1};
 constexpr HostAddress kThere{10U << 24 | 2};
 
-/// A call of Sun RPC (RFC 5531): its numbers, and what follows them.
+/// A Sun RPC call (RFC 5531): its header, then `values`, then `more` bytes.
 std::vector<std::byte> sun_call(std::uint32_t xid, std::uint32_t procedure, const std::vector<std::uint32_t>& values,
                                 std::size_t more = 0) {
   std::vector<std::uint32_t> words{xid, 0, 2, kProgram, 1, procedure, 0, 0, 0, 0};
@@ -57,7 +57,8 @@ std::vector<std::byte> sun_call(std::uint32_t xid, std::uint32_t procedure, cons
 }
 std::vector<std::byte> sun_add(std::uint32_t xid) { return sun_call(xid, 1, {20, 22}); }
 
-/// To the Sun RPC of the netd, from this port of this thread's machine (0: from any). Waits for nothing for long.
+/// Connects to the netd's Sun RPC from this port of this thread's machine (0: any). The socket's receive timeout is
+/// short.
 lrpc::UniqueFd connect_to_sun(int type, std::uint16_t from = 0) {
   lrpc::UniqueFd socket(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
   const timeval brief{0, 100'000};
@@ -80,7 +81,7 @@ void send_to_sun(int socket, int type, std::vector<std::byte> call) {
   }
   (void)::send(socket, call.data(), call.size(), MSG_NOSIGNAL);
 }
-/// Whether the sum comes back.
+/// Whether the correct sum comes back.
 bool adds(int type) {
   const lrpc::UniqueFd socket = connect_to_sun(type, type == SOCK_DGRAM ? kFrom : 0);
   if (!socket) return false;
@@ -90,12 +91,12 @@ bool adds(int type) {
   return size >= 4 && reply[static_cast<std::size_t>(size) - 1] == std::byte{42};
 }
 
-/// Frames from a machine on the link, which may say that it is another one.
+/// Sends frames from a machine on the link, with any sender.
 class Frames {
  public:
   Frames() : socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
   void send(const EthernetAddress& from, std::uint16_t type, std::span<const std::byte> payload) const {
-    std::vector<std::byte> frame(14 + payload.size(), std::byte{0xff});  // to everybody
+    std::vector<std::byte> frame(14 + payload.size(), std::byte{0xff});  // broadcast
     std::memcpy(&frame[6], from.bytes.data(), from.bytes.size());
     const std::uint16_t wire_type = htons(type);
     std::memcpy(&frame[12], &wire_type, sizeof wire_type);
@@ -106,13 +107,13 @@ class Frames {
     to.sll_halen = 6;
     (void)::sendto(socket_.get(), frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
-  /// That `host` is there, by ARP; then somebody who asks is remembered.
+  /// Claims by ARP to be `host`, and asks: the asker is remembered.
   void claim(const EthernetAddress& from, HostAddress host) const {
     std::array<std::byte, lrpc::netrpc::arp::kPacket> packet{};
     lrpc::netrpc::arp::encode({.sender = from, .sender_host = host, .target = {}, .target_host = kHere}, packet.data());
     send(from, kArp, packet);
   }
-  /// That `host` speaks VIP.
+  /// Advertises that `host` speaks VIP.
   void advertise(const EthernetAddress& from, HostAddress host, std::uint32_t lifetime_ms) const {
     lrpc::netrpc::viphosts::Advertisement said;
     said.flags = lrpc::netrpc::viphosts::kAnswerMe;
@@ -124,7 +125,7 @@ class Frames {
     said.encode(packet.data());
     send(from, kEthertypes + lrpc::netrpc::protocol_numbers::kVipHosts, packet);
   }
-  /// The whole of a message, or the first of two parts.
+  /// Sends a whole message, or the first of two fragments.
   void send_fragment(const EthernetAddress& from, HostAddress host) const {
     lrpc::netrpc::fragment::Header header;
     header.clnt_host = host;
@@ -141,13 +142,13 @@ class Frames {
   lrpc::UniqueFd socket_;
 };
 
-/// Of nobody else.
+/// An address that nobody has.
 EthernetAddress stranger(std::uint32_t number) {
   return {{2, 7, static_cast<std::uint8_t>(number >> 24), static_cast<std::uint8_t>(number >> 16),
            static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)}};
 }
 HostAddress stranger_host(std::uint32_t number) { return {10U << 24 | 1U << 16 | number}; }
-/// One that would be on the link: ARP is believed of no other.
+/// An address on the link: ARP is believed only for those.
 HostAddress neighbour(std::uint32_t number) { return {10U << 24 | (3 + number % 250)}; }
 
 class NetdWithoutMemoryOnEthernet : public testing::Test {
@@ -178,7 +179,7 @@ class NetdWithoutMemoryOnEthernet : public testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// In the other machine's network.
+  /// Runs `procedure` in the other machine's network namespace.
   template <class Procedure>
   void there(Procedure&& procedure) const {
     wire_->right.run(std::forward<Procedure>(procedure));
@@ -206,7 +207,7 @@ class NetdWithoutMemoryOnEthernet : public testing::Test {
 
 TEST_F(NetdWithoutMemoryOnEthernet, ends_a_call_or_a_binding_and_lives) {
   const auto life = [&] {
-    wire_->left.ip("neigh flush dev left");  // so ARP asks again
+    wire_->left.ip("neigh flush dev left");  // so that ARP asks again
     call_everything(*here_, *there_);
     call_everything(*there_, *here_);
     there([&] {
@@ -256,7 +257,7 @@ TEST_F(NetdWithoutMemoryOnEthernet, remembers_no_strangers_and_goes_on_with_the_
   EXPECT_LT(most_of_reserve(), lrpc::reserve::kBytes - lrpc::reserve::kLast);
 }
 
-/// What strangers' records need does not come from the reserve.
+/// Memory for strangers' records does not come from the reserve.
 TEST_F(NetdWithoutMemoryOnEthernet, ends_the_connections_of_records_that_are_never_whole) {
   ASSERT_TRUE(well());
   netd_->fail(1, UINT64_MAX);

@@ -1,5 +1,5 @@
-// One of the machines between which lrpc-netds carry calls: an lrpcd and a server of "distant" in the test's process.
-// Its lrpc-netd is the test's.
+// One of the machines between which lrpc-netds carry calls: an lrpcd, and a server of "distant" in the test's process.
+// The test starts the machine's lrpc-netd.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class DistantService {
 
 class NetdMachine {
  public:
-  /// `address`: of its lrpc-netd.
+  /// `address`: its lrpc-netd's.
   explicit NetdMachine(lrpc::netrpc::HostAddress address)
       : address_(address),
         server_({.nameserver = world_.nameserver()}),
@@ -52,7 +52,7 @@ class NetdMachine {
   [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
   [[nodiscard]] lrpc::netrpc::HostAddress address() const { return address_; }
   [[nodiscard]] std::string name() const { return lrpc::netrpc::to_string(address_); }
-  /// A binding of a client of this machine to the server of the other one.
+  /// Binds a client of this machine to the server of the other machine.
   [[nodiscard]] lrpc::Result<Distant::Client> import(const NetdMachine& other, const std::string& name = "distant",
                                                      std::chrono::milliseconds timeout = {}) const {
     return Distant::Client::import(name + "@" + other.name(), {.nameserver = nameserver(), .timeout = timeout});
@@ -67,7 +67,8 @@ class NetdMachine {
   lrpc::Result<lrpc::ExportId> exported_;
 };
 
-/// The most that the netd with this state file has had of its reserve so far. While there is memory.
+/// The most of its reserve that this lrpc-netd, with this state file, has used so far. Call it while allocations
+/// succeed.
 inline std::size_t most_of_reserve(pid_t netd, const std::string& state) {
   { const std::ofstream emptied(state); }
   std::size_t most = 0;

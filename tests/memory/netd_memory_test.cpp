@@ -1,5 +1,4 @@
-// An lrpc-netd for which there is no memory: a call, a binding or what a
-// stranger has sent ends, never the netd.
+// An lrpc-netd without memory: a call, a binding or a stranger's message is lost, but the netd lives on.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -32,17 +31,17 @@ using lrpc::netrpc::HostAddress;
 
 constexpr std::uint16_t kPort = 24000 + lrpc::netrpc::protocol_numbers::kFragment;
 constexpr std::uint32_t kLoopback = 127U << 24;
-constexpr std::uint32_t kStrangers = kLoopback | 1U << 23;  ///< From here on: addresses of nobody else.
+constexpr std::uint32_t kStrangers = kLoopback | 1U << 23;  ///< Addresses from here on belong to nobody.
 
-/// One of the machines, at an address of the loopback network that no other test has.
+/// One of the machines, at an address of the loopback network that no other test uses.
 class Machine : public NetdMachine {
  public:
   Machine()
       : NetdMachine({kLoopback | (static_cast<std::uint32_t>(::getpid()) << 3 | ++made) % (kStrangers - kLoopback)}) {}
-  /// With a group "others" of two.
+  /// The graph has a group "others" of these two.
   void write_graph(const Machine& one, const Machine& another) const {
     std::ofstream(file("graph"))
-        // The loopback network would carry the longest message in one piece.
+        // Limits fragments: the loopback network would carry the longest message in one piece.
         << "udp = UDP(address = \"" << name() << "\");\nfragment = FRAGMENT(fragment_size = 1400) over udp;\n"
         << "auth = AUTH(keys = \"" << file("keys") << "\") over fragment;\n"
         << "channel = CHANNEL(give_up = 25s) over auth;\nselect = SELECT(channels = 288) over channel;\n"
@@ -50,13 +49,13 @@ class Machine : public NetdMachine {
         << "over auth;\nof_calls = SELECT(number = 240) over calls;\n"
         << "others = GROUP(members = [" << one.name() << ", " << another.name() << "]) over of_calls;\n";
   }
-  /// Of an lrpc-netd, which makes its rings while it begins: its descriptors do
-  /// not depend on its threads.
+  /// For an lrpc-netd. It makes its rings at its start, so the number of its descriptors does not depend on its
+  /// threads.
   [[nodiscard]] std::vector<std::string> arguments(const std::string& backend) const {
     return {LRPC_NETD,  "--nameserver", nameserver(),  "--graph", file("graph"), "--backend",  backend,
             "--export", "distant",      "--log-level", "off",     "--state",     file("state")};
   }
-  /// A binding to the servers of the other two.
+  /// Imports from the servers of the other two machines.
   [[nodiscard]] lrpc::Result<Distant::Client> import_group() const {
     return Distant::Client::import("distant@others", {.nameserver = nameserver()});
   }
@@ -65,7 +64,7 @@ class Machine : public NetdMachine {
   static inline std::uint32_t made = 0;
 };
 
-/// Three of them, each with a group of the other two.
+/// Three machines, each with a group of the other two.
 struct Machines {
   Machines() {
     here.write_graph(there, third);
@@ -77,7 +76,7 @@ struct Machines {
   Machine third;
 };
 
-/// Both members of the group of `from` answer.
+/// Whether both members of `from`'s group answer.
 bool serves_group(const Machine& from) {
   return eventually([&] {
     auto client = from.import_group();
@@ -127,7 +126,7 @@ TEST_P(NetdWithoutMemory, loses_nothing_where_the_same_is_missing_again_and_agai
   fail_each_again_and_again(netd_, [&] { call_both_ways(); });
 }
 
-/// It is the client of one group, and a member of another.
+/// The netd serves the client of one group, and is a member of another.
 TEST_P(NetdWithoutMemory, ends_a_call_of_a_group_or_its_binding_and_lives) {
   const auto life = [&] {
     call_everything_of_group(here_);
@@ -137,8 +136,7 @@ TEST_P(NetdWithoutMemory, ends_a_call_of_a_group_or_its_binding_and_lives) {
   fail_each_and_leak_nothing(netd_, life, well, 100);
 }
 
-/// A packet that makes the netd at `to` remember who has sent it: the whole of
-/// a message, or the first of two parts.
+/// Sends a packet that makes the netd at `to` remember its sender: a whole message, or the first of two fragments.
 void send_as_stranger(HostAddress from, HostAddress to) {
   const auto address_of = [](HostAddress host) {
     sockaddr_in address{};
@@ -188,10 +186,10 @@ TEST_P(NetdWithoutMemory, remembers_no_strangers_and_goes_on_with_the_calls_it_h
   EXPECT_LT(most, lrpc::reserve::kBytes - lrpc::reserve::kLast);
 }
 
-/// The client of a machine whose lrpc-netd has all that it wants.
+/// A client on a machine whose lrpc-netd has enough memory.
 class ClientOfOtherHosts : public testing::Test {
  protected:
-  /// Whether a client lives on whose calls to `to` are without memory and come to what they must.
+  /// Whether a client lives on and its calls to `to`, whose allocations fail, have the results that they must have.
   static bool comes_to_what_it_must(const Machine& from, const std::string& to, const char* kind) {
     const FaultyProcess client({LRPC_DISTANT_CLIENT, from.nameserver(), "distant@" + to, kind});
     return eventually([&] { return client.good() >= 3 || !client.alive(); }) && client.alive();

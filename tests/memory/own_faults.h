@@ -1,4 +1,4 @@
-// The allocation faults of this process, for a program that counts its lives or says itself what fails.
+// Maps the AllocationFaults of this process, for a program that counts its own lives or decides what fails.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 namespace testing_lrpc {
 
-/// Mapped for ever. Null: the test has named none.
+/// Never unmapped. Null: the test has named no file.
 inline AllocationFaults* map_own_faults() {
   const char* const path = std::getenv("LRPC_ALLOCATION_FAULTS");
   const int fd = path != nullptr ? ::open(path, O_RDWR | O_CLOEXEC) : -1;

@@ -1,6 +1,6 @@
-// A client that does all that a client can, again and again: lrpc-restless-client NAMESERVER; or that starts a sealed
-// program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
-// std::bad_alloc; it counts its lives where the test looks (allocation_faults.h).
+// A client that uses everything of a binding again and again: lrpc-restless-client NAMESERVER. Or one that starts a
+// sealed program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
+// std::bad_alloc. It counts its lives where the test reads them (allocation_faults.h).
 #include <sys/prctl.h>
 
 #include <array>
@@ -24,7 +24,7 @@ using namespace testing_lrpc;
 
 bool all_well = true;
 
-/// One thing to do. The program that std::bad_alloc reaches goes on.
+/// Tries one step. The program survives std::bad_alloc.
 template <class Step>
 void attempt(Step&& step) {
   bool done = false;

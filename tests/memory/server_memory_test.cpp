@@ -1,4 +1,4 @@
-// A server for which there is no memory: a call or a binding ends, never the server.
+// A server without memory: a call or a binding ends, but the server lives on.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -28,8 +28,8 @@ namespace {
 using namespace std::chrono_literals;
 using namespace testing_lrpc;
 
-/// All that a client brings about in a server: calls of every kind, on A-stacks that have to be grown, on E-stacks that
-/// have to be made; handles; calls that are given up; two bindings. What fails, fails.
+/// Makes a server do everything that a client can demand: all kinds of calls, on A-stacks that must be grown and
+/// E-stacks that must be started; handles; abandoned calls; two bindings. Any of it may fail.
 void call_everything(const World& world, lrpc::Gate gate) {
   auto client = world.import("memory", {.gate = gate, .supply = lrpc::AStackSupply::grow});
   EXPECT_NE(client.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
@@ -56,7 +56,7 @@ void call_everything(const World& world, lrpc::Gate gate) {
 }
 
 bool serves(const World& world) {
-  // A clerk that had no memory for a message has hung up on the nameserver, and is coming back.
+  // A clerk without memory for a message hangs up on the nameserver, and then connects again.
   return eventually([&] {
     auto client = world.import("memory");
     if (!client && client.code() == lrpc::Errc::name_unknown) return false;
@@ -80,7 +80,7 @@ TEST_P(ServerWithoutMemory, ends_a_call_or_a_binding_and_lives) {
 INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
                          testing::Values(lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff));
 
-/// A sealed program that makes a call of each kind by the trap gate; whether all went well.
+/// Runs a sealed program that makes a call of each kind over the trap gate. Returns whether all succeeded.
 bool call_sealed(const World& world) {
   auto domain = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "exchange", "memory"},
                                           {.name = "memory", .nameserver = world.nameserver()});
@@ -103,8 +103,8 @@ TEST(ServerWithoutMemory, ends_a_sealed_clients_call_or_its_binding_and_lives) {
   if (long_tests()) fail_each_again_and_again(server, life);
 }
 
-/// A client that is called back in every way, by bindings that begin and end; whether all went well. What the server
-/// waits for in vain, it waits for this long.
+/// A client that is called back in every way, over bindings that begin and end. Returns whether all succeeded.
+/// `kBrieflyMs` bounds the server's waits.
 bool be_called_back(const World& world) {
   constexpr std::uint32_t kBrieflyMs = 1'000;
   ChatterListener listener;
@@ -126,7 +126,7 @@ TEST(ServerWithoutMemory, ends_a_callback_or_its_binding_and_lives) {
   FaultyProcess server({LRPC_CALLING_SERVER, world.nameserver()});
   const auto life = [&] { (void)be_called_back(world); };
   const auto well = [&] { return eventually([&] { return be_called_back(world); }); };
-  // It is a client, too: work of bindings that are gone waits for its second.
+  // The server is a client, too: work of ended bindings is kept for a second.
   fail_each_and_leak_nothing(server, life, well, 300);
 }
 
@@ -144,7 +144,7 @@ TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
     hung_up = hung_up || client.code() == lrpc::Errc::peer_gone;
     server.recover();
     ASSERT_TRUE(server.alive()) << first;
-    // An E-stack that could not be had may be what has failed: this call, too, may end the binding.
+    // The failed allocation may have been for an E-stack. Then this call, too, may end the binding.
     if (client) (void)client->Null();
     ASSERT_TRUE(server.alive()) << first;
   }
@@ -152,9 +152,9 @@ TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
   EXPECT_TRUE(hung_up);
 }
 
-/// More of them than a process has at first on many systems. False: more than it can have.
+/// Raises the limit on descriptors, which is lower at first on many systems. False: it cannot be raised enough.
 bool have_descriptors_for(std::size_t bindings) {
-  const rlim_t wanted = 2 * bindings + 1'000;  // of the client, and of the server
+  const rlim_t wanted = 2 * bindings + 1'000;  // for the client and the server
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < wanted) return false;
   limit.rlim_cur = std::max(limit.rlim_cur, wanted);
@@ -166,7 +166,7 @@ std::size_t threads_of(const FaultyProcess& process) {
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-/// A call over each of them, all at once, that takes its time: how many succeed.
+/// Makes a slow call over each client, all at once. Returns how many succeed.
 std::size_t sleep_in_all(std::vector<Conformance::Client>& clients) {
   std::vector<decltype(clients.front().start().SleepFor(1))> sleeping;
   for (auto& client : clients) sleeping.push_back(client.start().SleepFor(1));
@@ -175,7 +175,7 @@ std::size_t sleep_in_all(std::vector<Conformance::Client>& clients) {
 
 TEST(ServerWithoutMemory, lives_while_many_calls_sleep_and_many_bindings_end) {
   constexpr std::size_t kBindings = 2'000;
-  constexpr std::size_t kMore = 20;  // that nobody can have
+  constexpr std::size_t kMore = 20;  // bindings that the server must refuse
   constexpr std::size_t kSleepers = 8;
   if (!have_descriptors_for(kBindings + kMore)) GTEST_SKIP() << "too few descriptors can be had here";
   const World world;
@@ -191,10 +191,10 @@ TEST(ServerWithoutMemory, lives_while_many_calls_sleep_and_many_bindings_end) {
     }
   };
   ASSERT_NO_FATAL_FAILURE(bind(kSleepers));
-  EXPECT_EQ(sleep_in_all(clients), kSleepers);  // the E-stacks that there are from now on
+  EXPECT_EQ(sleep_in_all(clients), kSleepers);  // starts the E-stacks that exist from now on
   ASSERT_NO_FATAL_FAILURE(bind(kBindings));
 
-  // Of a process that may have no more data each stack is refused.
+  // With this limit the kernel refuses memory for any new stack.
   rlimit before{};
   const rlimit none{1, RLIM_INFINITY};
   const std::size_t threads = threads_of(server);
@@ -202,7 +202,7 @@ TEST(ServerWithoutMemory, lives_while_many_calls_sleep_and_many_bindings_end) {
   EXPECT_EQ(sleep_in_all(clients), kBindings);
   EXPECT_LE(threads_of(server), threads);
 
-  // And now everything else.
+  // From here on all other allocations fail, too.
   server.fail(1, UINT64_MAX);
   EXPECT_EQ(sleep_in_all(clients), kBindings);
   EXPECT_GE(server.failed(), kBindings);
@@ -222,7 +222,7 @@ TEST(ServerWithoutMemory, says_of_a_call_that_an_exception_escaped) {
   ASSERT_TRUE(serves(world));
   auto client = world.import("memory");
   ASSERT_TRUE(client && client->Null());
-  const std::vector<std::byte> large(1 << 20);  // more than a thread keeps to copy arguments into
+  const std::vector<std::byte> large(1 << 20);  // more than a thread keeps as a buffer for arguments
   server.fail(1, UINT64_MAX);
   EXPECT_EQ(client->Sum(large).code(), lrpc::Errc::exception_escaped);
   server.recover();
