@@ -1,4 +1,4 @@
-// Descriptors that are not what the protocol says they are, sent to a client by a hostile binder.
+// A hostile binder sends a client descriptors of the wrong kinds.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -93,7 +93,7 @@ TEST_F(BadDescriptors, for_which_the_client_has_no_room_are_a_limit_reached) {
   auto ends = answered_pair(encoded(conformance_answer()), std::array{good_region().get(), bell->first.get()});
   ASSERT_TRUE(ends);
   const pid_t child = fork();
-  if (child == 0) {  // a table of its own, and full but for one
+  if (child == 0) {  // it has its own table, which it fills except for one place
     const rlimit few{200, 200};
     if (::setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(0xfe);
     int last = -1;

@@ -1,4 +1,4 @@
-// A client that breaks the rules of growth on its lines (LRPC §5.2).
+// A client that breaks the rules of growth in its requests (LRPC §5.2).
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ namespace shim = lrpc::shim;
 using lrpc::UniqueFd;
 using namespace std::chrono_literals;
 
-/// NapFor stays until it is let go.
+/// NapFor blocks until `let_go`.
 struct Napping : ConformanceService {
   void NapFor(CallContext&, std::uint32_t) {
     inside = true;
@@ -35,7 +35,7 @@ struct Napping : ConformanceService {
   std::atomic<bool> let_go{false};
 };
 
-/// A server in this process, and a client's binding to it without a client.
+/// A server in this process, and a binding to it without the client library.
 class HostileGrowth : public testing::Test {
  protected:
   void SetUp() override {
@@ -48,7 +48,7 @@ class HostileGrowth : public testing::Test {
   }
   std::uint64_t grown() { return server_.statistics().astacks_grown; }
   std::uint64_t refused() { return server_.statistics().growths_refused; }
-  /// The clerk has looked at everything on the bell so far.
+  /// Waits until the clerk has read everything that was sent on the bell before.
   void clerk_has_looked() {
     auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0xffff, .place = 0, .count = 1});
     ASSERT_TRUE(line);
@@ -71,7 +71,7 @@ class HostileGrowth : public testing::Test {
     EXPECT_TRUE(region);
     return *std::move(region);
   }
-  /// Rings and waits as the protocol has it; the status, if it came.
+  /// Rings and waits as the protocol demands. Returns the status, if there is one.
   std::optional<std::uint16_t> call(const shim::Region& region, std::uint64_t generation, std::uint16_t procedure,
                                     std::chrono::milliseconds patience = kPatience) {
     shim::AStackHead& head = *region.astack(0).head;
@@ -134,7 +134,7 @@ TEST_F(HostileGrowth, lines_that_are_none_are_dropped) {
   for (const int fd : {read_end.get(), write_end.get(), memory.get()})
     ASSERT_TRUE(shim::offer_on_bell(client_->bell(), shim::BellMessage::grow, fd));
   const char kind = static_cast<char>(shim::BellMessage::grow);
-  ASSERT_EQ(send(client_->bell(), &kind, 1, 0), 1);  // none at all
+  ASSERT_EQ(send(client_->bell(), &kind, 1, 0), 1);  // with no descriptor at all
   // Lines without a request, and with garbage.
   for (const std::string& garbage : {std::string(), std::string("x"), std::string(7, '\0'), std::string(500, '\1')}) {
     auto ends = shim::make_socket_pair();
@@ -147,7 +147,7 @@ TEST_F(HostileGrowth, lines_that_are_none_are_dropped) {
   clerk_has_looked();
   EXPECT_EQ(grown(), 0U);
   EXPECT_EQ(client_->call(0, 0), 0);
-  // Those above. The clerk may have looked at the last line and not closed it yet.
+  // Those are the descriptors made above. The clerk may have read the last line without having closed it yet.
   EXPECT_TRUE(eventually([&] { return Holdings::of().descriptors <= before.descriptors + 3; }));
 }
 
@@ -182,7 +182,7 @@ TEST_F(HostileGrowth, a_region_that_was_given_back_while_a_call_runs_there_goes_
   service_.let_go = true;
   caller.join();
   EXPECT_TRUE(eventually([&] { return grown() == 0; }));
-  // Whoever calls on is not served, or is refused; nobody else notices.
+  // Later calls are not served, or are refused; nobody else notices.
   const auto late = call(region, 2, 0, 100ms);
   EXPECT_TRUE(!late || *late != 0);
   EXPECT_EQ(client_->call(0, 0), 0);
@@ -196,7 +196,7 @@ TEST_F(HostileGrowth, a_client_that_takes_and_gives_back_without_end_leaves_noth
     if (!line) std::this_thread::sleep_for(1ms);  // the bell is full
   }
   EXPECT_TRUE(eventually([&] { return grown() == 0 && Holdings::of().within(before); }));
-  // Its own binding may have been lost by that, and nobody else's.
+  // The hostile client may lose its own binding by that, but no other.
   client_ = std::make_unique<RawBinding>(socket_.get(), shim::Gate::adaptive);
   EXPECT_EQ(client_->call(0, 0), 0);
 }

@@ -16,14 +16,14 @@ using lrpc::Errc;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-/// A server in this process, so that what it leaks is seen, with an honest client, and room for others.
+/// A server in this process, so that its leaks are visible, with an honest client, and room for others.
 class BadMessages : public testing::Test {
  protected:
   void SetUp() override {
     auto client = Conformance::Client::import_over(private_socket());
     ASSERT_TRUE(client) << client.error().message();
     bystander_ = std::make_unique<Bystander>(*std::move(client));
-    const lrpc::UniqueFd first = private_socket();  // whatever is opened once is open now
+    const lrpc::UniqueFd first = private_socket();  // opens what is opened only once
     before_ = open_descriptors() - 2;
   }
   void TearDown() override {
@@ -33,7 +33,7 @@ class BadMessages : public testing::Test {
         << before_ << " descriptors were open, now " << open_descriptors();
     EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; }));
   }
-  /// The client's end of a socket that the server serves.
+  /// Returns the client's end of a new socket that the server serves.
   lrpc::UniqueFd private_socket() {
     auto ends = shim::make_socket_pair();
     if (!ends) throw std::runtime_error(ends.error().message());
@@ -42,7 +42,7 @@ class BadMessages : public testing::Test {
     }
     return std::move(ends->second);
   }
-  /// What the server says to a packet; nullopt: it hung up without a word.
+  /// The server's answer to a packet; nullopt: it hung up without an answer.
   static std::optional<shim::BinderMessage> answer(int socket) {
     auto received = shim::receive_message(socket, kPatience);
     if (!received) {
@@ -179,7 +179,7 @@ TEST_F(BadMessages, about_the_interface_say_which_side_is_to_change) {
   EXPECT_EQ(refusal([](lrpc::Pdl& pdl) { pdl.interface.hash ^= 1; }).code(), Errc::hash_mismatch);
 }
 
-/// A client that imports from whoever has put `packet` into its socket.
+/// Imports over a socket into which the server's side has already put `packet`.
 lrpc::Result<Conformance::Client> import_from_one_who_says(std::span<const std::byte> packet,
                                                            std::span<const int> fds = {}, bool hang_up = false) {
   auto ends = answered_pair(packet, fds);

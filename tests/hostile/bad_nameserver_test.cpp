@@ -1,4 +1,4 @@
-// A server whose nameserver has gone mad: it must stay up, say what is wrong, and keep serving whom it serves.
+// A server whose nameserver breaks the protocol: it must stay up, say what is wrong, and keep serving its clients.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -23,7 +23,7 @@ using lrpc::Errc;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-/// A socket where a nameserver is expected.
+/// A socket at which a server expects a nameserver.
 class FalseNameserver {
  public:
   FalseNameserver()
@@ -38,7 +38,7 @@ class FalseNameserver {
     }
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Takes the next connection and its first message.
+  /// Accepts the next connection and receives its first message.
   shim::BinderMessage accept_one() {
     pollfd entry{listener_.get(), POLLIN, 0};
     if (poll(&entry, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) <= 0) return {};
@@ -52,12 +52,12 @@ class FalseNameserver {
   }
   [[nodiscard]] int connection() const noexcept { return connection_.get(); }
   void hang_up() { connection_.reset(); }
-  /// And nobody is there any more.
+  /// Hangs up, and stops listening.
   void leave() {
     hang_up();
     listener_.reset();
   }
-  /// True if the other side has hung up, waiting for it.
+  /// Waits until the other side hangs up. True if it does.
   [[nodiscard]] bool hung_up_on() {
     std::array<std::byte, 1024> rest{};
     ssize_t got = 0;
@@ -95,7 +95,7 @@ class BadNameserver : public testing::Test {
         << without_listener << " were open, now " << open_descriptors();
     EXPECT_EQ(server_.statistics().bindings, 1U);
   }
-  /// Exports, while the false nameserver answers the request with what `answer` makes of it.
+  /// Exports, while the false nameserver answers the request as `answer` does.
   template <class Answer>
   lrpc::Result<lrpc::ExportId> export_and(Answer&& answer) {
     std::optional<lrpc::Result<lrpc::ExportId>> exported;
@@ -113,7 +113,7 @@ class BadNameserver : public testing::Test {
     ASSERT_TRUE(exported) << exported.error().message();
     exported_ = *exported;
   }
-  /// What the server does by itself after a hang-up, whoever hung up.
+  /// Expects what the server does by itself after any hang-up: it connects and exports again.
   void expect_the_name_back() {
     const shim::BinderMessage request = nameserver_.accept_one();
     const auto* again = std::get_if<shim::ExportRequest>(&request.body);
@@ -122,7 +122,7 @@ class BadNameserver : public testing::Test {
     EXPECT_TRUE(shim::send_message(nameserver_.connection(), {request.request, shim::Exported{kExport}, {}, {}}));
     EXPECT_EQ(reply_to(bind_request(), {}).code, Errc::bad_message) << "known, but without descriptors";
   }
-  /// What the server's clerk says to a bind request with these descriptors.
+  /// The clerk's reply to a bind request with these descriptors.
   shim::BindReply reply_to(const shim::BindRequest& request, std::span<const int> fds) {
     EXPECT_TRUE(send_packet(nameserver_.connection(), encoded({5, request, {}, {}}), fds));
     const shim::BinderMessage message = nameserver_.receive();
@@ -138,7 +138,7 @@ class BadNameserver : public testing::Test {
   FalseNameserver nameserver_;
   lrpc::Server server_{{.nameserver = nameserver_.path()}};
   ConformanceService service_{&server_};
-  lrpc::ExportOptions options_;  ///< Of what is exported.
+  lrpc::ExportOptions options_;  ///< For the export.
   std::unique_ptr<Bystander> bystander_;
   std::optional<lrpc::ExportId> exported_;
   std::size_t before_ = 0;
@@ -164,13 +164,13 @@ TEST_F(BadNameserver, that_answers_an_export_with_something_else_is_a_bad_messag
   for (const shim::BinderBody& body :
        std::vector<shim::BinderBody>{shim::Withdrawn{}, shim::Bound{}, shim::Listed{}, import_request("x").body}) {
     const auto exported = export_and([&](std::uint32_t request) {
-      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request + 1, body, {}, {}})));  // nobody asked
+      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request + 1, body, {}, {}})));  // not asked for
       ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request, body, {}, {}}),
                               std::array{STDERR_FILENO, STDERR_FILENO}));
     });
     EXPECT_EQ(exported.code(), Errc::bad_message);
     nameserver_.hang_up();
-    // The next export connects anew once the hang-up has been seen.
+    // The next export connects again once the server has seen the hang-up.
     EXPECT_TRUE(eventually([&] { return open_descriptors() <= before_; }));
   }
 }
@@ -243,7 +243,7 @@ TEST_F(BadNameserver, that_floods_and_hangs_up_finds_the_name_offered_again) {
 
 TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and_nobody_waits_for_it) {
   export_well();
-  // More answers than the socket takes, and not more than the clerk keeps beyond that.
+  // More answers than fit into the socket, but no more than the clerk queues in addition.
   auto twin = shim::make_socket_pair();
   ASSERT_TRUE(twin);
   std::uint64_t room = 0;
@@ -273,7 +273,7 @@ TEST_F(BadNameserver, that_has_sent_many_requests_is_heard_many_at_a_time_and_af
   std::promise<void> inside;
   std::promise<void> go_on;
   std::mutex mutex;
-  std::string order;  // under the mutex
+  std::string order;  // guarded by the mutex
   const auto note = [&](const char* what) {
     const std::lock_guard lock(mutex);
     return order += what;
@@ -305,7 +305,7 @@ TEST_F(BadNameserver, that_has_sent_many_requests_is_heard_many_at_a_time_and_af
   ASSERT_EQ(reply_to(bind_request(), std::array{region.get(), pidfd->get(), ended->first.get()}).code, Errc::ok);
   ask(std::array{region.get(), pidfd->get(), bell->first.get()});
   inside.get_future().get();
-  ended->second.reset();  // its place may be what the next one is for
+  ended->second.reset();  // the next binding may need its place
   ask(std::array{region.get(), pidfd->get(), bell->first.get()});
   for (int i = 0; i < 20; ++i) ask({});
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(shim::send_message(ends->second.get(), import_request("")));
@@ -321,7 +321,7 @@ TEST_F(BadNameserver, that_turns_to_garbage_later_is_left_for_a_new_connection) 
   export_well();
   Random random(test_seed());
   const auto packets = undecodable_packets(random, encoded({1, shim::Exported{1}, {}, {}}));
-  // The server pauses before it connects anew: the short form takes a third of them.
+  // The server pauses before it connects again, so the short form takes a third of the packets.
   const std::size_t step = long_tests() ? 1 : 3;
   for (std::size_t i = test_seed() % step; i < packets.size(); i += step) {
     ASSERT_TRUE(send_packet(nameserver_.connection(), packets[i]));
@@ -368,12 +368,12 @@ TEST_F(BadNameserver, that_sends_pages_that_are_none_leaves_the_server_to_its_ow
   expect_the_name_back();
 }
 
-/// The same socket for a client: what is expected there is a nameserver's answer to an import.
+/// The same socket for a client, which expects a nameserver's answer to an import.
 TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
   FalseNameserver nameserver;
   Random random(test_seed());
   std::vector<Packet> packets = undecodable_packets(random, encoded(conformance_answer()));
-  packets.push_back(encoded(conformance_answer()));  // without its descriptors
+  packets.push_back(encoded(conformance_answer()));  // lacks its descriptors
   packets.push_back(encoded({1, shim::Exported{1}, {}, {}}));
   const auto import_answered_by = [&](const Packet& packet) {
     std::optional<lrpc::Result<Conformance::Client>> client;
@@ -385,7 +385,7 @@ TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
     EXPECT_EQ(client->code(), Errc::bad_message) << packet.size();
     nameserver.hang_up();
   };
-  ASSERT_NO_FATAL_FAILURE(import_answered_by(packets.front()));  // the first has the library's own opened
+  ASSERT_NO_FATAL_FAILURE(import_answered_by(packets.front()));  // the first import opens the library's own descriptors
   const std::size_t before = open_descriptors();
   for (const Packet& packet : packets) ASSERT_NO_FATAL_FAILURE(import_answered_by(packet));
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }));

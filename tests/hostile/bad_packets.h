@@ -1,5 +1,5 @@
-// Packets that are not the binder protocol, or are, with something wrong; and descriptors that are not what they stand
-// for.
+// Packets that break the binder protocol, or contain wrong values; and descriptors that are not what the protocol
+// expects.
 #pragma once
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ inline Packet of_another_version(Packet good) {
   return good;
 }
 
-/// Packets that nobody may take for a message, made out of a good one; all decode to nothing.
+/// Packets made from a good one that all fail to decode.
 inline std::vector<Packet> undecodable_packets(Random& random, const Packet& good) {
   std::vector<Packet> packets;
   for (std::size_t size = 1; size < good.size(); size += 1 + size / 16)
@@ -41,7 +41,7 @@ inline std::vector<Packet> undecodable_packets(Random& random, const Packet& goo
     for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
     packets.push_back(noise);
     if (size <= 16) continue;
-    std::copy_n(good.begin(), 6, noise.begin());  // magic and version are right
+    std::copy_n(good.begin(), 6, noise.begin());  // correct magic and version
     packets.push_back(noise);
   }
   packets.push_back(of_another_version(good));
@@ -56,7 +56,7 @@ inline std::vector<Packet> undecodable_packets(Random& random, const Packet& goo
   return packets;
 }
 
-/// `good` with a few bits flipped: may be undecodable, or say something else than was meant.
+/// `good` with a few bits flipped: it may fail to decode, or mean something else.
 inline Packet with_flipped_bits(Random& random, Packet good) {
   for (std::size_t i = 0; i <= random.below(3); ++i)
     good[random.below(good.size())] ^= static_cast<std::byte>(1U << random.below(8));
@@ -89,7 +89,7 @@ inline lrpc::UniqueFd read_end() {
   return lrpc::UniqueFd(ends[0]);
 }
 
-/// What a hostile peer may send where a region is expected.
+/// Descriptors that a hostile peer may send instead of a region.
 inline const std::vector<Descriptor>& not_regions() {
   static constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   static const std::vector<Descriptor> all{
@@ -117,7 +117,7 @@ inline const std::vector<Descriptor>& not_regions() {
   return all;
 }
 
-/// A listening socket with a connection that nobody takes: readable for ever, and every recv fails.
+/// A listening socket with a connection that nobody accepts: readable for ever, and every recv fails.
 inline lrpc::UniqueFd ringing_listener() {
   lrpc::UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -128,13 +128,13 @@ inline lrpc::UniqueFd ringing_listener() {
       getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw std::runtime_error("ringing_listener");
   }
-  const lrpc::UniqueFd caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));  // its call waits although it goes
+  const lrpc::UniqueFd caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));  // stays queued when it is closed
   if (connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
     throw std::runtime_error("connect");
   return listener;
 }
 
-/// What a hostile peer may send where its end of a bell is expected.
+/// Descriptors that a hostile peer may send instead of its end of a bell.
 inline const std::vector<Descriptor>& not_bells() {
   static const std::vector<Descriptor> all{
       {"a pipe", read_end},

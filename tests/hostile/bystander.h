@@ -1,4 +1,5 @@
-// The honest party beside a hostile one, and what must be as it was when the hostile one has gone.
+// The honest client beside a hostile one, and the server's holdings, which must be the same when the hostile one is
+// gone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 
 namespace testing_lrpc {
 
-/// Open descriptors of a process: "self", or a process id.
+/// The number of open descriptors of a process: "self", or a process id.
 inline std::size_t open_descriptors(const std::string& process = "self") {
   wait_for_what_is_closed_aside(process);
   std::size_t count = 0;
@@ -31,7 +32,7 @@ class Bystander {
   explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) { call(50); }
   [[nodiscard]] Conformance::Client& client() noexcept { return client_; }
 
-  /// A small call, and by turns one with text, one with bytes in the tail, one with an error raised.
+  /// Makes a small call, and each time one more: with text, with bytes in the tail, or with a raised error, in turns.
   void call() {
     const auto sum = client_.Add(++calls_, 3);
     ASSERT_TRUE(sum) << sum.error().message();
@@ -49,7 +50,7 @@ class Bystander {
       ASSERT_EQ(client_.Check(101).code(), lrpc::Errc::raised);
     }
   }
-  /// So many times, unless one fails.
+  /// Makes up to `times` calls; stops at a fatal failure.
   void call(int times) {
     for (int i = 0; i < times && !testing::Test::HasFatalFailure(); ++i) call();
   }
@@ -60,17 +61,17 @@ class Bystander {
   int calls_ = 0;
 };
 
-/// What a server holds, as it tells a client of its, and as /proc tells: remembered, to be found again.
+/// What a server holds, by its statistics and by /proc. Remembers it, to compare later.
 class ServerHoldings {
  public:
   ServerHoldings(Conformance::Client& client, pid_t server)
       : client_(client), server_(std::to_string(server)), before_(after_its_first_import()) {}
 
-  /// The server holds what it held, waiting for what it gives back in its own time (idle E-stacks).
+  /// Checks that the server holds what it held. Waits for what it releases after some time (idle E-stacks).
   void expect_as_before() {
     const bool settled = eventually([&] {
       const Counts counted = now();
-      // One more: the bystander may have taken another A-stack of a class since, with an E-stack of its own.
+      // One E-stack more is allowed: the bystander may have used another A-stack of a class since.
       return counted.bindings == before_.bindings && counted.estacks <= before_.estacks + 1 &&
              counted.objects == before_.objects && counted.descriptors <= before_.descriptors;
     });
@@ -87,7 +88,8 @@ class ServerHoldings {
     std::uint64_t objects = 0;
     std::size_t descriptors = 0;
   };
-  /// What a process makes once for all its imports has descriptors, and garbage may be a call that imports.
+  /// Makes the server import once: that creates descriptors for all its imports, and garbage may be a call that
+  /// imports.
   Counts after_its_first_import() {
     EXPECT_EQ(client_.Through("nobody", 1, 2).code(), lrpc::Errc::raised);
     return now();

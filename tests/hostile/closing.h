@@ -1,5 +1,5 @@
-// Sends what is slow to close to whoever has to close it. Nobody else waits for that: each such test would hang, and
-// each bystander in it fail, if somebody did.
+// Sends descriptors that are slow to close to the party that must close them. Nobody else may wait for that: otherwise
+// the test hangs, or its bystander's calls fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ class Closing : public testing::Test {
  protected:
   explicit Closing(Slow slow) : kind_(slow) {}
   void SetUp() override {
-    // Not kept: whatever process is started now would have to close it.
+    // Not kept: any process that is started now would inherit it, and have to close it.
     if (make(kind_) == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(kind_);
   }
-  /// Before any process is ended, which could not end before.
+  /// Runs before any process is ended: a process that still has to close it could not end.
   void TearDown() override { slow_.clear(); }
-  /// Lives as long as the test: until its very end nobody gets it closed.
+  /// Lives until the end of the test, so that until then close(2) blocks.
   SlowToClose* make_one() {
     auto made = make(kind_);
     return made == nullptr ? nullptr : slow_.emplace_back(std::move(made)).get();
@@ -36,7 +36,7 @@ class Closing : public testing::Test {
     if (sent) slow->give_away_meanwhile();
     return sent;
   }
-  /// The same where nobody receives yet: from here on the last copy lies in the socket.
+  /// The same when nobody receives yet: from here on the last copy is in the socket.
   bool leave_one(int socket) {
     SlowToClose* const slow = make_one();
     const bool sent = slow != nullptr && send_with(socket, 'x', slow->get());

@@ -1,4 +1,4 @@
-// Memory of any size in the place of a region. To give it back takes its time: no thread that calls or imports does.
+// Memory of any size, sent instead of a region. Freeing it takes time, which no calling or importing thread may spend.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-constexpr auto kName = "not-a-region";  // memory_file() calls it so
+constexpr auto kName = "not-a-region";  // the name that memory_file() gives it
 constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 lrpc::UniqueFd too_large() { return memory_file(conformance_layout().size() + 4096, kSealed); }
@@ -33,8 +33,8 @@ class MemoryToAClient : public testing::Test {
     closers_.reset();
     EXPECT_TRUE(eventually([] { return copies_of_memory(kName) == 0; }));
   }
-  /// A client binds to this test, which serves no calls, so that it asks for more A-stacks. Grants `count` of them, for
-  /// which it has sent memory that is no region.
+  /// Binds a client to this test, which serves no calls, so that the client asks for more A-stacks. Grants `count` of
+  /// them, with memory that is not a region.
   void grant(std::uint16_t count) {
     auto bell = shim::make_socket_pair();
     ASSERT_TRUE(bell);
@@ -47,7 +47,7 @@ class MemoryToAClient : public testing::Test {
     ASSERT_TRUE(grant_again(count));
   }
   bool grant_again(std::uint16_t count) {
-    return eventually([&] {  // again if the client has given up, which it does after a second
+    return eventually([&] {  // again if the client has given up waiting, which it does after a second
       closers_.reset();
       EXPECT_FALSE((*client_)->Add(1, 2));
       auto heard = shim::receive_bell(bell_.get());

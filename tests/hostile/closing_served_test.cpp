@@ -1,5 +1,5 @@
-// What is slow to close, in a socket that a server is to serve private clients over, or in place of it. The thread that
-// gives the socket does not wait for it, whether the server takes the socket or not.
+// Descriptors that are slow to close: in a socket over which a server shall serve private clients, or instead of that
+// socket. The thread that passes the socket does not wait for them, whether the server takes the socket or not.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ constexpr Stubs kNone;
 
 class ToAServedSocket : public ClosingOfAKind {
  protected:
-  /// A server that is given the socket, serves it or, without entry stubs, refuses it, and ends.
+  /// Passes the socket to a server, which serves it, or refuses it if there are no entry stubs. Then the server ends.
   static void give(lrpc::UniqueFd socket, const lrpc::Pdl& pdl, Stubs stubs, void* impl) {
     lrpc::Server server;
     const lrpc::Status given = server.serve_over(std::move(socket), pdl, stubs, impl);
@@ -71,7 +71,7 @@ TEST_P(ToAServedSocket, is_given_in_its_place) {
   }
 }
 
-/// Whether this process has a descriptor of the socket with this number.
+/// Whether this process has a descriptor of the socket with this inode number.
 bool is_open_here(ino_t socket) {
   const std::string link = "socket:[" + std::to_string(socket) + "]";
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -81,7 +81,8 @@ bool is_open_here(ino_t socket) {
   return false;
 }
 
-/// The threads that close for this process's user are busy, so that it stays open; those of others would be free.
+/// The threads that close for this process's user are busy. So the socket stays open; threads for another user would
+/// close it.
 TEST(ServedSockets, that_hold_a_descriptor_are_closed_for_the_user_at_their_other_end) {
   bool left_open = false;
   EXPECT_TRUE(eventually([&] {
@@ -95,7 +96,7 @@ TEST(ServedSockets, that_hold_a_descriptor_are_closed_for_the_user_at_their_othe
     {
       lrpc::Server server;
       EXPECT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-      pollfd entry{ends->second.get(), 0, 0};  // the server hangs up, for a client may send none
+      pollfd entry{ends->second.get(), 0, 0};  // the server hangs up, because clients may send no descriptor
       EXPECT_EQ(::poll(&entry, 1, kPatienceMs), 1);
     }
     left_open = is_open_here(served.st_ino);
@@ -104,10 +105,10 @@ TEST(ServedSockets, that_hold_a_descriptor_are_closed_for_the_user_at_their_othe
   EXPECT_TRUE(left_open);
 }
 
-/// A client that offers to be called back, and its server, which is this test.
+/// A client that offers to be called back. Its server is this test.
 class ToACallback : public ToAServedSocket {
  protected:
-  /// Offers on this kernel, or as on one that cannot refuse descriptors (SO_PASSRIGHTS).
+  /// Offers with this kernel, or as on a kernel that cannot refuse descriptors (SO_PASSRIGHTS).
   void offer(bool refuses) {
     auto bell = shim::make_socket_pair();
     const auto region = shim::create_region(*shim::RegionLayout::of(Chatter::kPdl.classes));
@@ -133,7 +134,7 @@ class ToACallback : public ToAServedSocket {
     }));
     if (!end_) GTEST_SKIP() << taken_.get().error().message() << ": " << kNoSuchKernel;
   }
-  /// Leaves one in the other end. False: that refuses it, as it should.
+  /// Leaves one in the other end. False: that end refuses it, as it should.
   bool leave_unless_refused(bool refuses) {
     const auto pair = shim::make_socket_pair();
     const bool can_refuse = refuses && pair && shim::refuse_descriptors(pair->first.get());
@@ -141,13 +142,13 @@ class ToACallback : public ToAServedSocket {
     EXPECT_EQ(left, !can_refuse);
     return left;
   }
-  /// What came of the offer.
+  /// The result of the offer.
   lrpc::Result<lrpc::UniqueFd> taken() { return taken_.get(); }
 
   std::pair<lrpc::UniqueFd, lrpc::UniqueFd> bell_;
   std::optional<Chatter::Client> client_;
   std::future<lrpc::Result<lrpc::UniqueFd>> taken_;
-  shim::PeerSocket end_;  ///< The one that was offered.
+  shim::PeerSocket end_;  ///< The end that was offered.
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ToACallback, testing::ValuesIn(kSlow), kind);
 

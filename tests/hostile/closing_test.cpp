@@ -1,4 +1,4 @@
-// What is slow to close, sent to whoever has to close it.
+// Descriptors that are slow to close, sent to each party that has to close them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -34,17 +34,17 @@ using lrpc::Errc;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-/// This process's copy of an end that it has offered. By now it may be the last, and who closes that waits.
+/// Closes this process's copy of an end that it has offered. By now it may be the last copy, so the close may block.
 void close_own_copy(lrpc::UniqueFd& fd) { shim::close_aside(std::move(fd), {}); }
 
 // ---- To a server's clerk ----
 
-/// What the server's threads can have: tables of descriptors of their own, or, as in a sandbox, one for all.
+/// The server's threads have tables of descriptors of their own or, as in a sandbox, one table for all.
 enum class Tables { own, one };
 
 class ToAClerk : public Closing, public testing::WithParamInterface<std::tuple<Slow, Tables>> {
  protected:
-  /// Fewer are free than one message can bring, and enough are for everything else.
+  /// Fewer places are free than one message can carry descriptors, and enough for everything else.
   static constexpr auto kDescriptors = "320";
   static constexpr auto kOccupied = "120";
 
@@ -64,7 +64,7 @@ class ToAClerk : public Closing, public testing::WithParamInterface<std::tuple<S
     return std::get<Tables>(GetParam()) == Tables::one ? std::vector<std::string>{"--one-table"}
                                                        : std::vector<std::string>{};
   }
-  /// An honest client calls, is bound, and calls.
+  /// An honest client calls, another one is bound and calls.
   void expect_service() {
     bystander_->call(20);
     auto client = world_.import("victim");
@@ -86,12 +86,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ToAClerk,
 
 TEST_P(ToAClerk, offered_on_the_bell) {
   for (const char message : {'\1', '\2', '\3', '\4', '\x9'}) {
-    if (!send_one(attacker_->bell(), message)) break;  // it has had enough
+    if (!send_one(attacker_->bell(), message)) break;  // the server has ended the binding
     expect_service();
   }
 }
 
-/// More than its table may have room for: what does not fit is the last, and nobody else has it.
+/// More descriptors than the table has room for. The slow one is the last, so it does not fit, and nobody else has a
+/// copy.
 TEST_P(ToAClerk, behind_many_descriptors_on_the_bell) {
   constexpr std::size_t kMostInMessage = 253;
   SlowToClose* const slow = make_one();
@@ -102,12 +103,12 @@ TEST_P(ToAClerk, behind_many_descriptors_on_the_bell) {
   ASSERT_TRUE(send_packet(attacker_->bell(), std::array{std::byte{1}}, fds));
   slow->give_away_meanwhile();
   bystander_->call(20);
-  // It has few descriptors left until the many are closed.
+  // The server has few free descriptors until the others are closed.
   EXPECT_TRUE(eventually([this] { return world_.import("victim").has_value(); }));
 }
 
 TEST_P(ToAClerk, left_unread_on_the_bell) {
-  // More than it looks at, so that something is left when it finds the end.
+  // More messages than the clerk reads, so that some are left when it notices the hang-up.
   for (int i = 0; i < 200; ++i) shim::ring_bell(attacker_->bell());
   (void)send_one(attacker_->bell(), 1);
   for (int i = 0; i < 3; ++i) (void)send_one(attacker_->bell(), 2);
@@ -157,8 +158,8 @@ TEST_P(ToAClerk, over_a_private_socket) {
 
 class ToAClient : public ClosingOfAKind {
  protected:
-  /// Binds over a pair to a server that is this test: `bell` is the client's end, and `region` what it says is one.
-  /// `slow` is among them, and given away.
+  /// Binds over a socket pair to a server that is this test: it sends `region` as the region and `bell` as the client's
+  /// end. If `slow` is one of them, it is given away.
   static lrpc::Result<Conformance::Client> import_with(int region, int bell, SlowToClose* slow = nullptr,
                                                        const lrpc::ImportOptions& options = {}) {
     auto ends = answered_pair(encoded(conformance_answer()), std::array{region, bell});
@@ -166,7 +167,7 @@ class ToAClient : public ClosingOfAKind {
     if (slow != nullptr) slow->give_away_meanwhile();
     return Conformance::Client::import_over(std::move(ends->first), options);
   }
-  /// The line of the next request for A-stacks on a bell. None: nobody has asked.
+  /// The line of the next request for A-stacks on a bell. Empty: there is no request.
   static shim::PeerSocket asked_on(int bell) {
     for (;;) {
       auto news = shim::receive_bell(bell);
@@ -174,7 +175,7 @@ class ToAClient : public ClosingOfAKind {
       if ((*news)->message == shim::BellMessage::grow) return std::move((*news)->offered);
     }
   }
-  /// What was asked for on a line, as an honest server grants it.
+  /// Grants the request on a line, as an honest server does.
   static bool grant_on(int line) {
     const auto request = shim::take_growth_request(line, {});
     if (!request) return false;
@@ -187,7 +188,7 @@ class ToAClient : public ClosingOfAKind {
     pollfd entry{line, 0, 0};
     return poll(&entry, 1, 0) > 0;
   }
-  /// Nobody serves its calls, so that it soon asks for more A-stacks.
+  /// Nobody serves the client's calls, so it soon asks for more A-stacks.
   static constexpr auto kCallTimeout = 50ms;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ToAClient, testing::ValuesIn(kSlow), kind);
@@ -224,7 +225,8 @@ TEST_P(ToAClient, in_a_line) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(client->Add(1, 2)) << "takes what was granted";
 }
 
-/// Behind what was granted, or in its place while nobody looks. The client closes the line when it goes.
+/// After the grant on the line, or instead of it while the client does not look. The client closes the line when it
+/// ends.
 TEST_P(ToAClient, left_unread_in_a_line) {
   for (const bool granted : {true, false}) {
     auto bell = shim::make_socket_pair();
@@ -267,7 +269,7 @@ TEST_P(ToAClient, over_the_socket_that_it_was_to_import_over) {
 
 // ---- To a nameserver ----
 
-/// A nameserver on any kernel: on one without SO_PASSRIGHTS, too.
+/// A nameserver as on any kernel, also as on one without SO_PASSRIGHTS.
 class ANameserver {
  public:
   explicit ANameserver(bool refuses, std::uint64_t connections = lrpc::kNoLimit) {
@@ -288,7 +290,7 @@ class ANameserver {
   ~ANameserver() { end(); }
   /// Until then it listens and accepts nobody.
   void run() { runs_.count_down(); }
-  /// Also one that has never run.
+  /// Ends it, even if run() was not called.
   void end() {
     if (!daemon_.joinable()) return;
     if (nameserver_ != nullptr) nameserver_->stop();
@@ -300,7 +302,7 @@ class ANameserver {
     nameserver_.reset();
   }
   [[nodiscard]] bool such_a_kernel_can_be_had() const { return can_; }
-  /// It listens.
+  /// Whether it listens.
   [[nodiscard]] bool there() const { return nameserver_ != nullptr; }
   [[nodiscard]] auto connect() const { return shim::connect_nameserver(options_.socket_path); }
 
@@ -335,7 +337,7 @@ TEST_P(ToANameserver, with_a_message_on_any_kernel) {
       ASSERT_TRUE(attacker);
       const bool sent = send_one(attacker->get(), 'x');
       EXPECT_TRUE(sent || refuses);
-      if (i == 1) (void)send_one(attacker->get(), 'y');  // left unread behind the first
+      if (i == 1) (void)send_one(attacker->get(), 'y');  // stays unread behind the first
       attacker->reset();
       auto bystander = nameserver.connect();
       ASSERT_TRUE(bystander);

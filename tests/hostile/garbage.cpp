@@ -25,7 +25,7 @@ std::uint64_t nasty_bits(Random& random) {
   switch (random.below(4)) {
     case 0: return random.one_in(2) ? 0 : ~std::uint64_t{0};
     case 1: return random();
-    case 2: return random() & 0x0101'0101'0101'0101;  // what a bool may be
+    case 2: return random() & 0x0101'0101'0101'0101;  // bytes that are valid bools
     default: return std::uint64_t{nasty_number(random)} << 32 | nasty_number(random);
   }
 }

@@ -1,4 +1,4 @@
-// What a hostile peer writes: random bits, and bits chosen because somebody might believe them. One seed, one run.
+// What a hostile peer writes: random bits, and bits chosen to be plausible. One seed gives one run.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace testing_lrpc {
 
-/// A stream of numbers that depends on nothing but its seed.
+/// Random numbers that depend only on the seed.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -39,8 +39,8 @@ constexpr std::uint16_t procedure(std::string_view name) {
   throw "no such procedure";  // NOLINT: stops the compiler, nothing else
 }
 
-/// True for procedures that do what they are told to, however bad: end the server, or keep an E-stack for days. No
-/// garbage may name them, or the test would find that they work.
+/// Procedures that do harm if called correctly: they end the server, or occupy an E-stack for days. Garbage must not
+/// name them.
 constexpr bool obeys_too_well(std::uint16_t identifier) {
   return identifier == procedure("Die") || identifier == procedure("SleepFor") || identifier == procedure("NapFor");
 }
@@ -56,13 +56,13 @@ std::uint64_t nasty_call_word(Random& random, std::uint64_t seen);
 inline void scribble(std::byte* at, std::uint64_t bits) {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(bits, std::memory_order_relaxed);
 }
-/// Fills the image of an A-stack, to the end of its slot.
+/// Fills the image of an A-stack up to the end of its slot.
 void scribble_image(Random& random, const lrpc::shim::Region& region, const lrpc::shim::AStack& astack);
 /// Rewrites every call word, hint and image of a region.
 void scribble_slots(Random& random, const lrpc::shim::Region& region);
 /// Rewrites `words` words of each tail, at random places.
 void scribble_tails(Random& random, const lrpc::shim::Region& region, std::size_t words);
-/// Punches a hole over some pages of the region, for both sides.
+/// Punches a hole into some pages of the region. Both sides see it.
 void punch_hole(Random& random, const lrpc::shim::Region& region);
 
 /// The A-stacks of a region.

@@ -26,7 +26,7 @@ using lrpc::Errc;
 using lrpc::UniqueFd;
 using namespace std::chrono_literals;
 
-/// Binds one client by hand, serves no call, and answers requests for A-stacks in the way that it is told.
+/// Binds one client without the server library, serves no call, and answers requests for A-stacks by `answer`.
 class HostileClerk {
  public:
   using Answer = std::function<void(int line, const shim::GrowthRequest&)>;
@@ -91,7 +91,7 @@ UniqueFd region_of(std::uint16_t astack_class, std::uint16_t count) {
 void send_bytes(int line, const std::string& bytes, const std::vector<int>& fds) {
   (void)send_packet(line, std::as_bytes(std::span(bytes)), fds);
 }
-/// An answer as the protocol has it: kind, count, refusal.
+/// An answer as in the protocol: kind, count, refusal.
 std::string answer_bytes(std::uint16_t count, std::uint16_t refusal) {
   return {2, static_cast<char>(count), static_cast<char>(count >> 8), static_cast<char>(refusal),
           static_cast<char>(refusal >> 8)};
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(HostileClerkRegion, scribbled_on_costs_the_calls_there_and_nothing_else) {
-  // It grants a sound region, and then writes garbage into the words of it.
+  // It grants a valid region, and then writes garbage into its call words.
   std::atomic<bool> stop{false};
   std::thread scribbler;
   {
@@ -220,7 +220,7 @@ TEST(HostileClerkRegion, scribbled_on_costs_the_calls_there_and_nothing_else) {
       (void)client->Null();
       return clerk.asked() >= 1;
     }));
-    for (int i = 0; i < 5; ++i) (void)client->Null();  // any outcome, but an end
+    for (int i = 0; i < 5; ++i) (void)client->Null();  // any result is right, but the call must end
     for (auto& call : calls) EXPECT_FALSE(call.finish());
   }
   stop = true;

@@ -1,4 +1,4 @@
-// A client that breaks every rule, and a server's other clients that must not notice.
+// A client that breaks every rule. The server's other clients must not notice.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -33,11 +33,11 @@ std::uint16_t refused(Errc code) {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
 
-/// A server process, an honest client of it, and room for a hostile one.
+/// A server process, an honest client, and room for a hostile one.
 class HostileClient : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    // Idle E-stacks end soon, so that what is left of them shows.
+    // Idle E-stacks end soon, so that leaked ones show.
     server_ = world_.start_server({"target"}, {"--estack-idle", "200"});
     auto client = world_.import("target", {.gate = GetParam()});
     ASSERT_TRUE(client) << client.error().message();
@@ -56,8 +56,8 @@ class HostileClient : public testing::TestWithParam<Gate> {
   std::unique_ptr<ServerHoldings> holdings_;
 };
 
-/// Rings whatever the server may take for a call, on one A-stack after another: the next generation as the word says
-/// it, so that many of these are executed, with arguments that others rewrite meanwhile.
+/// Rings calls on one A-stack after another. The generation is the next one by the word, so many calls are executed,
+/// with arguments that other threads rewrite meanwhile.
 void ring_without_rules(const RawBinding& binding, Random random, const std::atomic<bool>& stop) {
   const auto astacks = all_astacks(binding.region());
   while (!stop) {
@@ -76,7 +76,7 @@ void scribble_without_end(const RawBinding& binding, Random random, const std::a
     scribble_slots(random, binding.region());
     if (random.one_in(8)) scribble_tails(random, binding.region(), 1000);
     if (random.one_in(16)) punch_hole(random, binding.region());
-    if (random.one_in(2)) std::this_thread::sleep_for(100us);  // let some calls through whole
+    if (random.one_in(2)) std::this_thread::sleep_for(100us);  // lets some calls through unharmed
   }
 }
 
@@ -164,7 +164,7 @@ TEST_P(HostileClient, that_rings_its_bell_without_end_keeps_nobody_waiting) {
       while (!stop) (void)send(hostile.bell(), "!", 1, MSG_NOSIGNAL);
     });
   }
-  // Binding needs the clerk, and so does the first call on each A-stack. All this happens while the bell rings on.
+  // Binding and the first call on each A-stack need the clerk. Both happen while the bell keeps ringing.
   for (int i = 0; i < 5; ++i) {
     auto client = world_.import("target", {.timeout = kPatience, .gate = GetParam()});
     EXPECT_TRUE(client) << client.error().message();
@@ -189,7 +189,7 @@ TEST_P(HostileClient, that_says_something_strange_on_its_bell_loses_at_most_its_
 
 INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::ValuesIn(kRepeatedGates), gate_name);
 
-/// Takes long enough that calls on several A-stacks queue.
+/// Slow enough that calls on several A-stacks queue.
 struct SlowService : ConformanceService {
   using ConformanceService::ConformanceService;
   void Null(lrpc::CallContext&) {
@@ -201,8 +201,8 @@ struct SlowService : ConformanceService {
   std::atomic<std::uint64_t> executed{0};
 };
 
-// Bindings that say of no call where it comes from pass for a caller each, and keep no processor free of pollers. So
-// they are dealt out again and again, even on two processors.
+// A binding whose calls name no processor counts as a caller, but keeps no processor free of pollers. So such bindings
+// are redistributed again and again, even on two processors.
 TEST(HostileCaller, that_is_on_no_processor_moves_between_pollers_and_loses_no_call) {
   SlowService service;
   lrpc::Server server;
@@ -248,7 +248,7 @@ TEST(HostileCaller, that_is_on_no_processor_moves_between_pollers_and_loses_no_c
   if (most < 2) GTEST_SKIP() << "no second poller has begun: the machine is busy, or has one processor";
 }
 
-/// Moves whoever sleeps on the word of an A-stack to a word that only this process knows.
+/// Requeues the threads that sleep on an A-stack's word to a word that only this process knows.
 long steal_sleepers(const shim::AStack& astack, void* elsewhere) {
   const auto now = static_cast<std::uint32_t>(astack.head->word.load());
   return syscall(SYS_futex, &astack.head->word, FUTEX_CMP_REQUEUE, 0, INT_MAX, elsewhere, now);

@@ -1,8 +1,8 @@
-// The server process of the hostile tests: answers private imports by hand, then misbehaves in the way it was told.
+// The server process of the hostile tests: answers private imports without the server library, then misbehaves as told.
 //
 //   lrpc-hostile-server SOCKET BEHAVIOUR SEED
 //
-// One binding at a time: a new import ends the one before.
+// One binding at a time: a new import ends the previous binding.
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ void die(const char* why) {
   _exit(1);
 }
 
-/// The binding as this side has it.
+/// The server's side of the binding.
 struct Victim {
   shim::Region region;
   lrpc::UniqueFd bell;
@@ -45,18 +45,18 @@ struct Victim {
 
 std::uint64_t generation_of(std::uint64_t word) { return word >> CallWord::kGenerationShift; }
 
-/// Returns a call as the protocol has it, with any status and generation.
+/// Returns a call as the protocol demands, with any status and generation.
 void return_call(const AStack& astack, std::uint64_t generation, std::uint16_t status) {
   shim::return_to_caller(*astack.head, CallWord::returned(generation, status));
 }
 
-/// Takes part in the conversation just well enough that the client gets as far as its results.
+/// Follows the protocol far enough that the client reads the results.
 void return_garbage(Random& random, Victim& victim, const AStack& astack, std::uint64_t word) {
   scribble_image(random, victim.region, astack);
   return_call(astack, generation_of(word), 0);
 }
 
-/// Every length word, wherever it is in the image, says more than any bound allows.
+/// Makes every possible length word in the image exceed every bound.
 void return_too_long(Random& random, Victim& victim, const AStack& astack, std::uint64_t word) {
   const auto& placed = victim.region.layout().classes()[astack.astack_class];
   const std::uint32_t length = random.one_in(2) ? 0xffff'ffffU : 4'194'305U | (random.one_in(2) ? 0x8000'0000U : 0U);
@@ -72,7 +72,7 @@ void steal_sleepers(const AStack& astack) {
   (void)syscall(SYS_futex, &astack.head->word, FUTEX_CMP_REQUEUE, 0, INT_MAX, elsewhere, now);
 }
 
-/// What is done to a call that has been rung. `word` is what was seen.
+/// What is done to a rung call. `word` is its call word.
 using Behaviour = void (*)(Random&, Victim&, const AStack&, std::uint64_t word);
 
 const std::map<std::string, Behaviour> kBehaviours{
@@ -123,7 +123,7 @@ const std::map<std::string, Behaviour> kBehaviours{
     {"stolen_sleep",
      [](Random&, Victim&, const AStack& astack, std::uint64_t word) {
        const timespec time{0, 5'000'000};
-       nanosleep(&time, nullptr);  // now the caller sleeps
+       nanosleep(&time, nullptr);  // by now the caller sleeps
        steal_sleepers(astack);
        return_call(astack, generation_of(word), 0);
      }},
@@ -131,7 +131,7 @@ const std::map<std::string, Behaviour> kBehaviours{
     {"death", [](Random&, Victim&, const AStack&, std::uint64_t) { _exit(0); }},
 };
 
-/// The hints say what makes the client go through the gate under test, or anything.
+/// Sets the hints so that the client uses the gate under test; with the adaptive gate, at random.
 void lie_in_the_hints(Random& random, const Victim& victim, shim::Gate gate) {
   for (const AStack& astack : all_astacks(victim.region)) {
     const bool polled = gate == shim::Gate::adaptive ? random.one_in(2) : gate == shim::Gate::exchange;
@@ -140,7 +140,7 @@ void lie_in_the_hints(Random& random, const Victim& victim, shim::Gate gate) {
   }
 }
 
-/// Answers one import. False: nobody will ask any more.
+/// Answers one import. False: there will be no more.
 bool accept_binding(int socket, Random& random, Victim& victim) {
   auto received = shim::receive_message(socket);
   if (!received || !received->has_value()) return false;
@@ -164,7 +164,7 @@ bool accept_binding(int socket, Random& random, Victim& victim) {
   Victim victim;
   for (;;) {
     pollfd entry{socket, POLLIN, 0};
-    if (poll(&entry, 1, 0) > 0 && !accept_binding(socket, random, victim)) socket = -1;  // poll passes it by
+    if (poll(&entry, 1, 0) > 0 && !accept_binding(socket, random, victim)) socket = -1;  // poll(2) ignores it then
     if (victim.region.mapped()) {
       for (const AStack& astack : all_astacks(victim.region)) {
         const std::uint64_t word = astack.head->word.load();

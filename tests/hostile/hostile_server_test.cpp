@@ -1,4 +1,4 @@
-// A server that breaks every rule, and a client whose calls all end, with an error or with a value of their type.
+// A server that breaks every rule. All calls of its client end, with an error or with a value of the declared type.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using lrpc::Gate;
 using namespace std::chrono_literals;
 namespace layout = Conformance::layout;
 
-/// Room for results with a fence behind it that nobody may touch.
+/// Room for results, followed by a guard area that must not change.
 class FencedRoom {
  public:
   explicit FencedRoom(std::size_t size) : memory_(size + kFence, std::byte{0xf5}), size_(size) {}
@@ -45,7 +45,7 @@ void expect_conforming(const lrpc::Buffer& buffer, const FencedRoom& room) {
   EXPECT_TRUE(room.intact()) << "written behind the caller's buffer";
 }
 
-/// Calls one procedure after another. Whatever comes out must conform to the interface; returns how the call ended.
+/// Calls one procedure after another. All results must conform to the interface. Returns how the call ended.
 class Conduct {
  public:
   Errc call_next(Conformance::Client& client) { return kCalls[next_++ % kCalls.size()](client); }
@@ -136,7 +136,7 @@ class Conduct {
     }
     return share.code();
   }
-  /// What its error says is short and holds nothing but text.
+  /// The error's text must be short and printable.
   static Errc null(Conformance::Client& client) {
     const lrpc::Error error = client.Null().error();
     EXPECT_LE(error.text.size(), lrpc::shim::kMostTold);
@@ -150,7 +150,7 @@ class Conduct {
   std::size_t next_ = 0;
 };
 
-/// A way to misbehave, and how calls may end under it.
+/// A way to misbehave, and how calls may end then.
 struct Misconduct {
   const char* name;
   std::set<Errc> ends;
@@ -197,7 +197,7 @@ const std::vector<Misconduct> kMisconduct{
     {"death", kGone},
 };
 
-/// A client of a hostile server, which is at the same time the client of an honest one.
+/// A client of a hostile server, which is also the client of an honest one.
 class HostileServer : public testing::TestWithParam<std::tuple<Misconduct, Gate, bool>> {
  protected:
   static constexpr std::chrono::milliseconds kCallTimeout{30};
@@ -230,7 +230,7 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
                  {ends->first.get()});
   ends->first.reset();
   Conduct conduct;
-  // Calls that time out, or whose caller sleeps until then, are slow, so that there are fewer of them.
+  // Calls that time out, or whose caller sleeps until the timeout, are slow. So there are fewer of them.
   const int most_calls = rounds(std::string_view(misconduct.name) == "stolen_sleep" ? 50 : 400);
   const int most_aborted = rounds(12);
   int calls = 0;
@@ -247,10 +247,10 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
       const Errc end = conduct.call_next(*client);
       ++calls;
       if (end == Errc::call_aborted) ++aborted;
-      // On a loaded machine any call may run into its timeout.
+      // On a loaded machine any call may time out.
       EXPECT_TRUE(misconduct.ends.contains(end) || end == Errc::call_aborted) << lrpc::describe(end);
       if (HasFailure()) return;
-      // Of a status that says so the server may change its mind; of a binding that this side has given up nobody may.
+      // The server may take back a status binding_revoked. But a binding that the client has ended stays revoked.
       if (client->binding().revoked()) {
         EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
       }
@@ -282,13 +282,13 @@ TEST(HostileSilence, a_call_with_a_timeout_ends_also_when_no_astack_ever_comes_b
   Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "silence", "1"}, {ends->first.get()});
   auto client = Conformance::Client::import_over(std::move(ends->second), {.call_timeout = 20ms});
   ASSERT_TRUE(client) << client.error().message();
-  // Five A-stacks of the class: after five calls all are in quarantine, and what ends is the wait for one.
+  // Five A-stacks in this class: after five calls all are in quarantine, and later calls time out waiting for one.
   for (int i = 0; i < 8; ++i) EXPECT_EQ(client->Null().code(), Errc::call_aborted) << i;
 }
 
 TEST(HostileSilence, killing_a_silent_server_ends_calls_without_a_timeout) {
   Errc end = Errc::binding_revoked;
-  // The call may come so late that its server is dead already: then again.
+  // If the server is dead before the call is made, try again.
   while (end == Errc::binding_revoked) {
     auto ends = lrpc::shim::make_socket_pair();
     ASSERT_TRUE(ends);

@@ -1,4 +1,4 @@
-// A server that breaks the rules while calls of its client are in flight: each ends all the same.
+// A server that breaks the rules while its client's calls are in flight: each call ends all the same.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ TEST_P(HostileServerOfPendingCalls, ends_none_of_them_never) {
   ends->first.reset();
   for (int binding = 0; binding < 3; ++binding) {
     auto client = Conformance::Client::import_over(duplicate(ends->second.get()), {.gate = gate, .call_timeout = 30ms});
-    if (!client) break;  // it has died
+    if (!client) break;  // the server has died
     auto queue = lrpc::CompletionQueue::create();
     ASSERT_TRUE(queue);
     for (int round = 0; round < 5 && !client->binding().revoked(); ++round) {

@@ -1,5 +1,5 @@
-// Random images straight through every generated entry stub, both halves in one thread (gate `none`): no crash, no
-// status that does not exist, no "returned" for arguments that do not conform.
+// Random images into every generated entry stub, both sides in one thread (gate `none`): no crash, no undefined status,
+// no success for arguments that do not conform.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using lrpc::Errc;
 using lrpc::shim::call_status::kFailed;
 using lrpc::shim::call_status::kTold;
 
-/// A binding of this process to itself.
+/// This process is both client and server.
 class RandomImages : public testing::Test {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ class RandomImages : public testing::Test {
   std::optional<InlineServer> here_;
 };
 
-/// Fills an image, and the front of the tail, for a procedure: sometimes all random, sometimes with lengths near their
+/// Fills a procedure's image and the start of the tail: sometimes with random bits, sometimes with lengths near their
 /// bounds.
 void fill(Random& random, lrpc::client::Call& call, const lrpc::ProcedureDescriptor& procedure) {
   for (std::size_t at = 0; at < procedure.image_size; at += 4) {
@@ -64,8 +64,8 @@ void fill(Random& random, lrpc::client::Call& call, const lrpc::ProcedureDescrip
   }
 }
 
-/// Whether the arguments that were in `image` conform to their declared types, for procedures where that is easy to
-/// say.
+/// Whether the arguments in `image` conform to their declared types; only for procedures for which that is easy to
+/// check.
 bool conforms(const std::string& name, const std::byte* image) {
   const auto byte = [&](std::size_t at) { return std::to_integer<std::uint8_t>(image[at]); };
   std::int16_t offset = 0;
@@ -92,7 +92,7 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
     if (obeys_too_well(identifier)) continue;
     const lrpc::ProcedureDescriptor& procedure = Conformance::kPdl.procedures[identifier];
     const std::string name(procedure.name);
-    // The large ones are slow by design: they touch megabytes if the image says so.
+    // Procedures with large parameters are slow: they touch megabytes if the image says so.
     const bool large =
         std::ranges::any_of(procedure.variable_parameters, [](const auto& p) { return p.bound > 1'000'000; });
     for (int i = 0; i < (large ? images / 15 : images); ++i) {

@@ -1,4 +1,4 @@
-// The protocols of binding and of calling, spoken by hand: a peer that need not keep to any of it.
+// The protocols of binding and of calling without the library: for a peer that need not follow them.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,14 @@
 
 namespace testing_lrpc {
 
-/// The right question of a Conformance client.
+/// A Conformance client's correct import request.
 lrpc::shim::BinderMessage import_request(std::string name, lrpc::shim::Gate gate = lrpc::shim::Gate::adaptive);
-/// The right answer of a Conformance server, see private_answer.h.
+/// A Conformance server's correct answer; see private_answer.h.
 lrpc::shim::BinderMessage conformance_answer(std::uint32_t request = 1);
 lrpc::shim::RegionLayout conformance_layout();
 lrpc::UniqueFd duplicate(int fd);
 
-/// A client's binding without a client: the region and the bell. Throws std::runtime_error where binding fails.
+/// A client's binding without the client library: the region and the bell. Throws std::runtime_error if binding fails.
 class RawBinding {
  public:
   /// Binds by name.
@@ -29,16 +29,16 @@ class RawBinding {
 
   [[nodiscard]] const lrpc::shim::Region& region() const noexcept { return region_; }
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
-  /// Hangs up, whoever uses the bell meanwhile; the region stays mapped.
+  /// Hangs up even while others use the bell. The region stays mapped.
   void hang_up() noexcept;
 
-  /// Rings `procedure` on an A-stack whose image is in place, wakes whoever may serve it, and waits for its return.
-  /// nullopt: none came within `patience`.
+  /// Rings `procedure` on an A-stack whose image is filled in, wakes its E-stack or the clerk, and waits for the
+  /// return. nullopt: none came within `patience`.
   std::optional<std::uint16_t> call(std::uint32_t astack, std::uint16_t procedure,
                                     std::chrono::milliseconds patience = std::chrono::minutes(4));
   /// The first half of call(): rings and wakes.
   void ring(std::uint32_t astack, std::uint16_t procedure);
-  /// Only rings: for a poller. Where none is, wake() has it served.
+  /// Only rings, for a poller. If there is no poller, wake() gets the call served.
   void ring_only(std::uint32_t astack, std::uint16_t procedure);
   void wake(std::uint32_t astack);
   /// The status of the last call, if it has returned.

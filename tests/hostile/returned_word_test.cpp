@@ -1,4 +1,4 @@
-// A server that is the test itself writes what it likes into the word of a call that it has been given.
+// The test itself is the server. It writes arbitrary values into the word of a call.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ class ReturnedWords : public testing::Test {
     region_.emplace(*std::move(region));
   }
 
-  /// How a call ends, if the server makes `answer(generation)` of its word.
+  /// How a call ends if the server stores `answer(generation)` in its word.
   template <class Answer>
   Errc end_of_call(const Answer& answer) {
     auto call = client_->start().Null();
@@ -58,7 +58,7 @@ class ReturnedWords : public testing::Test {
     return call.finish().code();
   }
 
-  std::array<lrpc::UniqueFd, 3> held_;  ///< The server's ends.
+  std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.
   std::unique_ptr<Conformance::Client> client_;
   std::optional<lrpc::shim::Region> region_;
 };
