@@ -1,4 +1,4 @@
-// Domain caching by the nameserver's ruling (LRPC §3.4): processors poll in the most active domains.
+// Domain caching as the nameserver rules (LRPC §3.4): processors poll in the most active domains.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using lrpc::nameserver::MachineLoad;
 
-/// Whatever else runs here: a machine with processors to spare, or one that is full.
+/// Options for a simulated load, whatever the real one is: a machine with idle processors, or a full one.
 lrpc::nameserver::NameserverOptions on_a_machine(const std::shared_ptr<std::atomic<bool>>& full = nullptr) {
   lrpc::nameserver::NameserverOptions options;
   options.allocator_tick = 10ms;
@@ -32,7 +32,7 @@ lrpc::nameserver::NameserverOptions on_a_machine(const std::shared_ptr<std::atom
 #define NEEDS_TWO_PROCESSORS() \
   if (only_one_processor()) GTEST_SKIP() << "nobody polls on one processor"
 
-/// Calls `busy` without a pause until `condition` holds; false if it never does.
+/// Calls `busy` without a pause until `condition` holds. False if it never does.
 template <class Condition>
 bool call_until(Conformance::Client& busy, Condition condition) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -85,7 +85,7 @@ TEST(ProcessorAllocation, a_server_that_may_not_poll_serves_its_calls_all_the_sa
   ASSERT_TRUE(client);
   EXPECT_TRUE(call_until(*client, [&] { return shown(*client).granted == 0; }));
   for (int i = 0; i < 100; ++i) EXPECT_EQ(client->Add(i, 1).value(), i + 1);
-  // More than once, for a client that is held up longer than the allocator's patience lets it fall asleep.
+  // Repeated, because the allocator falls asleep if this client is held up for longer than its patience.
   std::uint64_t hits = 0;
   EXPECT_TRUE(call_until(*client, [&] {
     hits = shown(*client).hits;
@@ -134,7 +134,7 @@ TEST(ProcessorAllocation, the_allocator_ticks_while_a_server_is_active_and_never
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t ticks = world.allocator().ticks;
     EXPECT_TRUE(call_until(*client, [&] { return world.allocator().ticks > ticks + 5; })) << round;
-    // A server that was held up may wake it once more after it has fallen asleep.
+    // A server that was held up may wake the allocator once more after it has fallen asleep.
     EXPECT_TRUE(eventually([&] {
       const auto before = world.allocator();
       std::this_thread::sleep_for(200ms);

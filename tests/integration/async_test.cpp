@@ -1,4 +1,4 @@
-// Calls that are started now and finished later: over every gate, in any order, and when things go wrong.
+// Calls that are started now and finished later: over every gate, in any order, and with failures.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using Sum = decltype(std::declval<Tasks::Client&>().start().Add(0, 0));
 using Nap = decltype(std::declval<Tasks::Client&>().start().NapFor(0));
 
-/// What start() returns is for one call: kept, it could outlive its client.
+/// The result of start() is for one call: if it could be kept, it could outlive its client.
 template <class Starter>
 concept CallableWhenKept = requires(Starter& kept) {
   kept.Add(0, 0);
@@ -36,7 +36,7 @@ static_assert(!std::is_move_constructible_v<decltype(std::declval<Tasks::Client&
 class StartedCalls : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // lets the gate settle
   }
   LocalTasks tasks_{{.gate = GetParam()}};
   Tasks::Client& client_ = *tasks_.client;
@@ -128,7 +128,7 @@ TEST_P(StartedCalls, carry_the_text_of_an_error_that_a_procedure_returns_as_sync
     EXPECT_EQ(fail(started, Errc::limit_reached, "one\ntwo\x1b[31m").text, "one?two?[31m");
     EXPECT_EQ(fail(started, Errc::limit_reached, std::string(199, 'x') + "€").text, std::string(199, 'x'));
     EXPECT_EQ(fail(started, Errc::limit_reached, "").message(), "limit reached");
-    // The smallest slot has room for so many bytes.
+    // The smallest slot has room for this many bytes.
     const auto code = static_cast<std::uint16_t>(Errc::limit_reached);
     const std::string part(32, 'y');
     EXPECT_EQ(client_.FailBriefly(code, part, 3).error().text, std::string(96, 'y'));
@@ -146,7 +146,7 @@ TEST_P(StartedCalls, say_of_a_code_that_a_procedure_returned_only_what_it_may_sa
     return (started ? client_.start().Fail(code, text).finish() : client_.Fail(code, text)).error();
   };
   for (const bool started : {false, true}) {
-    // All that have a number, some that have none, and 45 with the bits that say more of a status.
+    // All numbers of Errc, some that are none, and 45 with the bits that mark other kinds of status.
     for (const int number : {0,  1,  2,  3,  4,  5,  6,   7,   8,      9,           10,          11,          12,    13,
                              14, 31, 32, 33, 34, 35, 36,  37,  38,     39,          40,          41,          42,    43,
                              44, 45, 46, 47, 48, 49, 255, 256, 0x1234, 0x4000 | 45, 0x8000 | 45, 0xc000 | 45, 0xffff}) {
@@ -154,7 +154,7 @@ TEST_P(StartedCalls, say_of_a_code_that_a_procedure_returned_only_what_it_may_sa
       const bool same = sayable.contains(code);
       const lrpc::Error silent = fail(started, number, "");
       EXPECT_EQ(silent.code, same ? code : Errc::call_failed) << number;
-      const std::string words(lrpc::describe(code));  // of some codes with the procedure's name behind them
+      const std::string words(lrpc::describe(code));  // for some codes the procedure's name follows
       if (same) {
         EXPECT_TRUE(silent.message().starts_with(words)) << silent.message();
       } else {
@@ -199,7 +199,8 @@ TEST_P(StartedCalls, of_many_threads_mix_with_synchronous_ones_on_one_binding) {
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 200; ++i) {
-        // Three a thread: together more than there are A-stacks, but nobody waits while it holds all.
+        // Three calls per thread: together more than there are A-stacks, but no thread waits while it holds all of
+        // them.
         auto first = client_.start().Add(t, i);
         const auto between = client_.Add(i, i);
         if (!between || *between != 2 * i) ++wrong;
@@ -273,7 +274,7 @@ TEST(StartedCallsSupply, take_idle_astacks_from_threads_that_have_them_as_spares
 
 TEST(StartedCallsTimeout, are_aborted_at_the_finish_and_their_astacks_come_back) {
   LocalTasks tasks({.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
-  // A call that ends before the server has taken it up gives its A-stack back at once: then another one is made.
+  // A call that ends before the server has taken it up gives its A-stack back at once. Then the test makes another one.
   EXPECT_TRUE(eventually([&] {
     std::vector<Nap> naps;
     for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(kUntilLetGo));
@@ -299,7 +300,7 @@ TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares
       for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(1));
       for (auto& nap : naps) EXPECT_TRUE(nap.finish());
     }
-    // As if it had lost its processor just there.
+    // As if the thread had lost its processor just there.
     auto& moving = astacks.own_lease().moving;
     moving.store(1);
     at_spares.count_down();
@@ -311,7 +312,7 @@ TEST(StartedCallsSupply, are_not_refused_because_another_thread_is_at_its_spares
   EXPECT_EQ(astacks.take_any(moving), nullptr);
   EXPECT_TRUE(moving);
   {
-    // What would wait finds that its time is over; what would not is refused.
+    // A call that would wait fails because its time is over; a call that would not wait would be refused.
     const lrpc::CallScope over{-1s};
     EXPECT_EQ(tasks.client->start().NapFor(1).finish().code(), Errc::call_aborted);
     EXPECT_EQ(tasks.client->NapFor(1).code(), Errc::call_aborted);

@@ -115,13 +115,13 @@ TEST(Binding, the_clerk_may_refuse_and_its_reason_reaches_the_client) {
   EXPECT_NE(client.error().message().find("not today"), std::string::npos);
 }
 
-/// A world with a server in this process.
+/// A nameserver, and a server in this process.
 struct LocalWorld : World {
   lrpc::Server server{{.nameserver = nameserver()}};
   ConformanceService service{&server};
 };
 
-/// Hears who asks, and answers as it is told. It is asked on the clerk's thread.
+/// An `authorise` hook: records the client that asks, and answers as set. Runs on the clerk's thread.
 class Clerk {
  public:
   [[nodiscard]] lrpc::ExportOptions options() {
@@ -133,13 +133,13 @@ class Clerk {
     };
     return made;
   }
-  /// From now on. Forgets who asked.
+  /// Sets the answer from now on, and forgets the recorded client.
   void answer(const lrpc::Status& status) {
     const std::lock_guard lock(mutex_);
     answer_ = status;
     heard_ = {};
   }
-  /// Who asked last.
+  /// The client that asked last.
   lrpc::ClientCredentials heard() {
     const std::lock_guard lock(mutex_);
     return heard_;
@@ -189,7 +189,7 @@ TEST(Binding, the_clerk_decides_by_who_calls) {
   EXPECT_EQ(client->Add(2, 3).value(), 5);
 }
 
-/// Runs `act` on a thread that has those supplementary groups, which to the kernel are a thread's. False: it may not.
+/// Runs `act` on a thread with those supplementary groups, which the kernel keeps per thread. False: not permitted.
 bool with_groups(const std::vector<gid_t>& groups, const std::function<void()>& act) {
   bool may = false;
   std::thread([&] {
@@ -247,7 +247,7 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   if (!with_groups({54'323, 54'324}, import)) GTEST_SKIP() << "needs CAP_SETGID";
   clerk.expect_groups(GroupsKnown::all, {54'323, 54'324});
 
-  // Who made the pair is another: it has groups that the client does not have.
+  // The pair was made by another process, which has groups that the client does not have.
   auto end = make_pair();
   const auto bytes = import_request();
   const pid_t child = ::fork();
@@ -261,7 +261,7 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   clerk.expect_groups(GroupsKnown::none, {});
 }
 
-/// Two processes of another process namespace than the server's have the same number there, 0.
+/// Two processes of a PID namespace other than the server's have the same number there: 0.
 TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who_made_the_pair) {
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
@@ -271,7 +271,7 @@ TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who
   const pid_t server = ::fork();
   if (server == 0) {
     if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
-    const pid_t first = ::fork();  // of the namespace
+    const pid_t first = ::fork();  // first process of the namespace
     if (first == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       lrpc::Server serving;
@@ -291,7 +291,7 @@ TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who
   }
   ::close(told[1]);
   ends->first.reset();
-  const pid_t client = ::fork();  // not who made the pair
+  const pid_t client = ::fork();  // another process than the one that made the pair
   if (client == 0) ::_exit(::send(ends->second.get(), request.data(), request.size(), 0) > 0 ? 0 : 1);
   char heard[2] = {};
   const ssize_t size = ::read(told[0], heard, sizeof heard);
@@ -390,7 +390,7 @@ TEST(Binding, destroying_a_binding_ends_it_at_the_server_and_runs_its_handles_do
     EXPECT_EQ(watcher->LiveObjects().value(), 1U);
     EXPECT_EQ(watcher->Statistics().value().bindings, 2U);
   }
-  // The server forgets the binding first, then runs its handles down.
+  // The server first forgets the binding, then runs down its handles.
   EXPECT_TRUE(eventually([&] { return watcher->LiveObjects().value() == 0; }));
   EXPECT_EQ(watcher->Statistics().value().bindings, 1U);
 }

@@ -1,4 +1,4 @@
-// What is behind Burst, and a way to bind to it.
+// The implementation of Burst, and a way to bind to it.
 #pragma once
 
 #include <time.h>
@@ -46,7 +46,7 @@ class BurstService {
     const std::lock_guard lock(mutex_);
     return most_;
   }
-  /// For the next meeting; nobody is in one.
+  /// Resets the count for the next meeting. Precondition: no call is in a meeting.
   void forget() {
     const std::lock_guard lock(mutex_);
     most_ = 0;
@@ -71,7 +71,7 @@ class BurstService {
   std::uint32_t most_ = 0;
 };
 
-/// Both domains in one process, so that a race detector sees both halves. The client goes first.
+/// Both domains in one process, so that a race detector sees both sides. The client must be destroyed first.
 struct LocalBurst {
   BurstService service;
   lrpc::Server server;
@@ -79,7 +79,7 @@ struct LocalBurst {
 
   explicit LocalBurst(const lrpc::ImportOptions& options = {}, lrpc::ServerOptions limits = {})
       : server(std::move(limits)), client(bind(options)) {}
-  /// A further binding to the same server.
+  /// Makes another binding to the same server.
   std::unique_ptr<Burst::Client> bind(const lrpc::ImportOptions& options) {
     auto ends = lrpc::shim::make_socket_pair();
     if (!ends) throw std::runtime_error(ends.error().message());

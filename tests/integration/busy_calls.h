@@ -1,4 +1,4 @@
-// Calls whose answers show whether callers were mixed up.
+// Calls whose answers show whether callers were confused.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace testing_lrpc {
 
-/// 1 if the call failed or returned something else.
+/// 1 if the call failed or returned another value.
 template <class T>
 [[nodiscard]] int wrong_unless(const lrpc::Result<T>& result, const T& wanted) {
   return result && *result == wanted ? 0 : 1;
 }
 
-/// What one thread of a client does: every answer can be only this thread's.
+/// The calls of one thread of a client: each answer is distinct for this thread. Returns the number of wrong ones.
 [[nodiscard]] inline int wrong_answers(Conformance::Client& client, std::uint32_t thread, int calls) {
   int wrong = 0;
   std::vector<std::byte> data(3'000, static_cast<std::byte>(thread));
@@ -46,11 +46,11 @@ template <class T>
   return wrong;
 }
 
-/// What a client process says at its end.
+/// What a client process reports at its end.
 struct BusyReport {
   std::uint64_t wrong = 0;
-  std::uint64_t calls = 0;  ///< Of Count.
-  std::uint64_t sum = 0;    ///< Of what Count returned.
+  std::uint64_t calls = 0;  ///< Calls of Count.
+  std::uint64_t sum = 0;    ///< Sum of the values that Count returned.
 };
 
 }  // namespace testing_lrpc

@@ -1,4 +1,4 @@
-// A program's hooks for the way back to a client, which run while the server ends the client's binding.
+// A program's hooks for the way back to a client. They run while the server ends the client's binding.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace testing_lrpc {
 namespace {
 
-/// Its clients are called back with a hook.
+/// Calls its clients back over a binding with a hook.
 class HookedService : public ChatterService {
  public:
   lrpc::Result<std::uint64_t> Sum(CallContext& context, std::uint32_t number) {
@@ -32,7 +32,7 @@ class HookedService : public ChatterService {
 
 class CallbackHooks : public testing::Test {
  protected:
-  /// A client that has been called back, of a domain that has ended: the hook runs.
+  /// Makes a client that was called back and whose domain then ended, so that the hook runs.
   void start(std::function<void(std::uint64_t binding_id)> hook) {
     service_.on_revoked = [this, hook = std::move(hook)](std::uint64_t binding_id) {
       begun_ = true;
@@ -55,7 +55,7 @@ class CallbackHooks : public testing::Test {
     return Chatter::Client::import_over(std::move(ends->second));
   }
 
-  /// Destroys the server while a hook runs, which then ends the client's binding.
+  /// Destroys the server while a hook runs that then ends the client's binding.
   void destroy_server_during_hook(bool client_has_gone) {
     auto other = another();
     ASSERT_TRUE(other) << other.error().message();
@@ -87,7 +87,7 @@ class CallbackHooks : public testing::Test {
 
 TEST_F(CallbackHooks, may_end_the_clients_binding_while_the_clerk_ends_it) {
   start([this](std::uint64_t binding_id) {
-    while (server_->statistics().bindings != 0) std::this_thread::yield();  // the clerk is about it, or has done it
+    while (server_->statistics().bindings != 0) std::this_thread::yield();  // until the clerk ends it, or has ended it
     server_->end_binding(binding_id);
   });
   client_.reset();

@@ -1,4 +1,4 @@
-// Callbacks: a server calls its clients over the pair that they share, within their calls and outside of them.
+// Callbacks: a server calls its clients over their shared binding, within their calls and outside of them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
@@ -54,7 +54,7 @@ class Callbacks : public testing::Test {
     return shim::offer_on_bell(lrpc::detail::StubAccess::object(client_->binding()).bell(), shim::BellMessage::callback,
                                fd);
   }
-  /// Waits until the server has received what was offered, and has closed it: it has only so much of one user's at a
+  /// Waits until the server has received and closed what was offered: it holds only a limited amount of one user's at a
   /// time.
   void wait_until_offers_are_closed() {
     const int bell = lrpc::detail::StubAccess::object(client_->binding()).bell();
@@ -64,7 +64,7 @@ class Callbacks : public testing::Test {
     }));
     wait_for_what_is_closed_aside();
   }
-  /// What the server met when it tried to call back, waiting so long at most.
+  /// The error with which the server's callback ended, within these time limits.
   Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs,
            std::uint32_t call_timeout_ms = kPatienceMs) {
     const auto asked = client_->Ask(question, timeout_ms, call_timeout_ms);
@@ -74,7 +74,7 @@ class Callbacks : public testing::Test {
   ChatterService service_;
   ChatterListener listener_;
   std::unique_ptr<lrpc::Server> server_ = std::make_unique<lrpc::Server>();
-  std::unique_ptr<lrpc::Server> own_ = std::make_unique<lrpc::Server>();  ///< The client's, for callbacks.
+  std::unique_ptr<lrpc::Server> own_ = std::make_unique<lrpc::Server>();  ///< The client's own server, for callbacks.
   std::unique_ptr<Chatter::Client> client_;
 };
 
@@ -164,7 +164,7 @@ TEST_F(Callbacks, that_a_poller_makes_are_late_and_not_lost) {
   auto eager = another({.gate = Gate::exchange});
   ASSERT_TRUE(eager) << eager.error().message();
   ASSERT_TRUE(eager->serve_callbacks(*own_, listener_));
-  for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(eager->Ping());  // the A-stack becomes hot
+  for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(eager->Ping());  // makes the A-stack hot
   for (int i = 0; i < 200; ++i) ASSERT_EQ(eager->SumUnmarked(3).value(), 6U);
 }
 
@@ -203,21 +203,21 @@ TEST_F(Callbacks, that_recurse_deeper_fail_where_the_client_does_not_wait_for_an
 TEST_F(Callbacks, that_recurse_deeper_are_aborted_where_the_client_waits_for_so_long) {
   start({.call_timeout = 200ms});
   ASSERT_TRUE(listen());
-  // The outermost call gives up first; the others are right behind it. On a busy machine also before the innermost one
-  // has been made: then again.
+  // The outermost call gives up first, and the others right after it. On a busy machine that may happen before the
+  // innermost one is made; then it is tried again.
   EXPECT_TRUE(eventually([&] {
     EXPECT_FALSE(client_->Recurse(8));
     for (int k = 0; k < 50 && listener_.innermost == Errc::ok; ++k) std::this_thread::sleep_for(10ms);
     return listener_.innermost != Errc::ok;
   }));
   EXPECT_EQ(listener_.innermost, Errc::call_aborted);
-  EXPECT_TRUE(eventually([&] {  // quarantines end
+  EXPECT_TRUE(eventually([&] {  // until the quarantines have ended
     const auto back = client_->Recurse(7);
     return back && *back == 7;
   }));
 }
 
-// ---- Clients that do not mean it ----
+// ---- Dishonest clients ----
 
 std::size_t open_descriptors() {
   const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
@@ -251,7 +251,7 @@ TEST_F(Callbacks, are_not_made_over_what_is_no_socket_pair) {
   EXPECT_EQ(ask(), Errc::ok);
 }
 
-/// Offers one end of a pair and waits until it is accepted.
+/// Offers one end of a pair, and waits until it is accepted.
 lrpc::UniqueFd offer_pair(Chatter::Client& client) {
   auto kept = lrpc::detail::StubAccess::offer_callback(client.binding());
   EXPECT_TRUE(kept) << kept.error().message();
@@ -298,7 +298,7 @@ TEST_F(Callbacks, fail_over_a_socket_that_answers_garbage_or_hangs_up) {
 
 TEST_F(Callbacks, a_full_socket_does_not_hold_the_server_either) {
   const auto kept = offer_pair(*client_);
-  // The peer's buffer is as small as can be, and nobody reads: the import request itself waits.
+  // The peer's buffer is as small as possible, and nobody reads: even the import request must wait.
   const int little = 1;
   (void)setsockopt(kept.get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("?", 5), Errc::timed_out);
@@ -369,10 +369,10 @@ TEST_F(CallbackProcesses, subscribers_in_other_processes_are_told_until_they_die
 
 TEST_F(CallbackProcesses, a_client_that_dies_while_it_is_called_back_fails_that_call) {
   Process dies = start_client("hang");
-  std::this_thread::sleep_for(50ms);  // the callback runs, or will find nobody
+  std::this_thread::sleep_for(50ms);  // the callback runs by now, or finds no client
   dies.kill_and_wait();
   EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 0; }));
-  (void)service_.publish(1);  // and forget it
+  (void)service_.publish(1);  // so that the service forgets the client
   const Process next = start_client("stay");
   EXPECT_EQ(service_.publish(2).told, 1U);
 }
@@ -384,7 +384,7 @@ TEST_F(CallbackProcesses, a_stopped_client_holds_up_only_who_calls_it_back) {
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(stopped.pid()), &state, WSTOPPED | WEXITED | WNOWAIT), 0);
   ASSERT_EQ(state.si_code, CLD_STOPPED);
   std::thread publisher([&] {
-    const auto told = service_.publish(1);  // whether in time or not
+    const auto told = service_.publish(1);  // it may or may not arrive in time
     EXPECT_EQ(told.told + told.lost, 1U);
   });
   EXPECT_TRUE(eventually([&] { return service_.publications != 0; })) << "to this client alone";

@@ -1,4 +1,4 @@
-// Cancellation: calls that another thread ends, before, during and after, and in a race with their return.
+// Cancellation: another thread cancels calls before they start, while they run, after them, and as they return.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 class Cancelled : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // lets the gate settle
   }
   [[nodiscard]] bool held() const {
     return eventually([&] { return limits_.service.holding != 0; });
@@ -181,7 +181,7 @@ TEST_P(Cancelled, calls_wake_their_completion_queue) {
 }
 
 TEST_P(Cancelled, scopes_nest_as_deep_as_one_likes) {
-  // Deeper than one sleep has words for.
+  // Deeper than the number of words that one sleep can wait for.
   const std::function<Errc(int, const Cancellation&)> nest = [&](int depth, const Cancellation& outermost) {
     const CallScope scope(depth == 0 ? outermost : Cancellation());
     return depth < 40 ? nest(depth + 1, outermost) : client_.Hold(kForeverMs).code();
@@ -219,7 +219,7 @@ TEST_P(Cancelled, calls_in_a_race_with_their_return_end_in_one_way_or_the_other)
           const CallScope scope(cancellation);
           begun = true;
           for (int calls = 0;; ++calls, ++number) {
-            // Numbers are not without end.
+            // The supply of numbers is limited.
             while (calls >= 300 && !cancellation.cancelled()) std::this_thread::yield();
             const bool started = random() % 3 == 0;
             const auto once = started ? client_.start().Once(number).finish() : client_.Once(number);
@@ -244,7 +244,7 @@ TEST_P(Cancelled, calls_in_a_race_with_their_return_end_in_one_way_or_the_other)
   EXPECT_EQ(cancelled, kThreads * kRounds) << "each cancellation ended exactly one call";
   EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
   EXPECT_TRUE(std::ranges::all_of(service_.times, [](const auto& times) { return times <= 1; }));
-  // All A-stacks are there again.
+  // All A-stacks are available again.
   std::vector<decltype(client_.start().Once(0))> all;
   for (std::uint32_t i = 0; i < 8; ++i) all.push_back(client_.start().Once(LimitsService::kNumbers - 1 - i));
   for (auto& one : all) EXPECT_TRUE(one.finish());

@@ -1,5 +1,5 @@
-// Cancellation wakes callers that sleep. Told by how their sleep ended, for a caller that nobody wakes looks by itself
-// every 100 ms.
+// Cancellation wakes callers that sleep. Checked by the result of the sleep, because even a caller that is not woken
+// looks every 100 ms.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 using lrpc::CallScope;
 using lrpc::Cancellation;
 
-/// The sleeps of the thread that makes it.
+/// Records the sleeps of the thread that makes it.
 class OwnSleeps : public Watch {
  public:
   void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/,
@@ -30,7 +30,7 @@ class OwnSleeps : public Watch {
     woken_ = result == 0;
   }
   [[nodiscard]] bool asleep() const noexcept { return asleep_; }
-  /// Whether the last one was ended by a wake-up.
+  /// Whether the last sleep was ended by a wake-up.
   [[nodiscard]] bool woken() const noexcept { return woken_; }
 
  private:
@@ -45,8 +45,8 @@ class CancelledSleep : public testing::TestWithParam<lrpc::Gate> {
     if (!lrpc::shim::can_wait_any()) GTEST_SKIP() << "futex_waitv(2) is missing or refused";
     watch_.begin();
   }
-  /// Cancels a call while its caller sleeps. True: that was woken. Where the cancellation came between two sleeps, it
-  /// was not, and had no need to be.
+  /// Cancels a call while its caller sleeps. True: the caller was woken. False: the cancellation came between two
+  /// sleeps, so no wake-up was needed.
   bool is_woken(bool started) {
     const Cancellation cancellation;
     std::thread other([&] {
@@ -63,7 +63,7 @@ class CancelledSleep : public testing::TestWithParam<lrpc::Gate> {
     EXPECT_TRUE(eventually([&] { return limits_.service.holding == 0; }));
     return woken;
   }
-  /// Of so many cancellations all come between two sleeps of 100 ms only if nobody wakes anybody.
+  /// Not all of this many cancellations can come between two sleeps of 100 ms, unless nobody is woken.
   static constexpr int kRounds = 50;
 
   OwnSleeps watch_;

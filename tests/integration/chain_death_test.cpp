@@ -1,5 +1,6 @@
-// Nested calls of which several domains die at once, or are revoked: who waits for a dead domain has call_failed, and
-// so has everybody before; what returns to a dead domain, or over a revoked binding, is dropped (LRPC §5.3).
+// Nested calls of which several domains die at once, or are revoked. Every caller that waits for a dead domain gets
+// call_failed, and so do the callers before it. What returns to a dead domain, or over a revoked binding, is dropped
+// (LRPC §5.3).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,13 +21,13 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kLinks = 4;
 constexpr std::uint32_t kLast = kLinks - 1;
 
-/// What one link has seen of the calls to Hold.
+/// One link's counts: of calls that it passed on, and of calls to Hold.
 struct Seen {
   Chain::PassedResults passed;
   Chain::HoldsResults held;
 };
 
-/// client → 0 → 1 → 2 → 3, all through one gate; the last holds a call that has come all the way.
+/// client → 0 → 1 → 2 → 3, all over one gate. The last link holds a call that has passed through all of them.
 class DyingChains : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
@@ -34,7 +35,7 @@ class DyingChains : public testing::TestWithParam<Gate> {
   }
   void TearDown() override {
     if (!caller_.joinable()) return;
-    links_.clear();  // a call that still waits now, waits for nobody
+    links_.clear();  // so a call that still waits ends now
     caller_.join();
   }
 
@@ -60,8 +61,8 @@ class DyingChains : public testing::TestWithParam<Gate> {
     return {passed ? *passed : Chain::PassedResults{}, held ? *held : Chain::HoldsResults{}};
   }
 
-  /// Starts the call and returns once the last link holds it. A link that was started anew is found by the one before
-  /// it as soon as that has heard of its predecessor's end.
+  /// Starts the call, and returns once the last link holds it. A restarted link is found by the one before it as soon
+  /// as that one has noticed the end of the previous process.
   void begin_to_hold() {
     ASSERT_TRUE(eventually([&] {
       const auto sum = client_->Sum(kLast);
@@ -72,17 +73,17 @@ class DyingChains : public testing::TestWithParam<Gate> {
     caller_ = std::thread([this] { ended_ = client_->Hold(kLast).code(); });
     ASSERT_TRUE(eventually([&] { return seen(kLast).held.waiting == 1; }));
   }
-  /// Kills all of them before any is reaped.
+  /// Kills all of them before any of them is reaped.
   void kill(const std::vector<std::uint32_t>& which) {
     for (const std::uint32_t link : which) links_[link].send(SIGKILL);
     for (const std::uint32_t link : which) links_[link].kill_and_wait();
   }
-  /// What the caller has in the end.
+  /// How the caller's call ended.
   [[nodiscard]] Errc ended() {
     caller_.join();
     return ended_;
   }
-  /// Whether the link's passed calls are those before, and so many more.
+  /// Whether the counts of the link have grown by these amounts since before_.
   [[nodiscard]] bool passed(std::uint32_t link, std::uint32_t waiting, std::uint32_t failed, std::uint32_t returned) {
     const auto& was = before_[link].passed;
     return seen(link).passed ==
@@ -91,7 +92,7 @@ class DyingChains : public testing::TestWithParam<Gate> {
 
   World world_;
   std::vector<Process> links_;
-  std::vector<std::optional<Chain::Client>> peers_;  ///< Bindings to each, for questions.
+  std::vector<std::optional<Chain::Client>> peers_;  ///< Bindings to each link, to read its counts.
   std::optional<Chain::Client> client_;
   std::vector<Seen> before_;
   std::thread caller_;
@@ -116,7 +117,7 @@ TEST_P(DyingChains, fail_before_each_domain_that_dies_and_go_on_behind_it_whiche
       EXPECT_EQ(peers_[i]->Sum(0).value().sum, i) << "it serves, whoever waits in it";
     }
     if (!dies(kLast)) {
-      // The last one is held up by who waits for it; if nobody does, it has heard so.
+      // The last link holds its call while the link before waits for it. Otherwise it has noticed that nobody waits.
       const auto held_before = before_[kLast].held.let_go;
       if (!dies(kLast - 1)) {
         EXPECT_EQ(seen(kLast).held.waiting, 1U);
@@ -125,7 +126,7 @@ TEST_P(DyingChains, fail_before_each_domain_that_dies_and_go_on_behind_it_whiche
       EXPECT_TRUE(
           eventually([&] { return seen(kLast).held == Chain::HoldsResults{.waiting = 0, .let_go = held_before + 1}; }));
     }
-    // What was released returns, link by link, as far as there are links; the first one's return finds nobody.
+    // A released call returns link by link up to the last dead link. There nobody takes the return.
     for (std::uint32_t i = 0; i < kLast; ++i) {
       if (dies(i) || set >> (i + 1) != 0) continue;
       EXPECT_TRUE(eventually([&] { return passed(i, 0, 0, 1); })) << "link " << i;
@@ -160,7 +161,7 @@ std::string name_of_gate(const testing::TestParamInfo<Gate>& tested) {
 
 INSTANTIATE_TEST_SUITE_P(through, DyingChains, testing::ValuesIn(kChainGates), name_of_gate);
 
-/// Links 0 and 1 in this process, so that the binding between them can be ended while both live.
+/// Links 0 and 1 are in this process, so that the test can end the binding between them while both live.
 TEST(RevokedChains, fail_before_the_revoked_binding_and_drop_what_returns_over_it) {
   World world;
   const Process third({LRPC_TEST_CHAIN_LINK, world.nameserver(), "2"});
@@ -186,7 +187,7 @@ TEST(RevokedChains, fail_before_the_revoked_binding_and_drop_what_returns_over_i
   caller.join();
   EXPECT_EQ(ended, Errc::call_failed);
   EXPECT_TRUE(eventually([&] { return unbound == 1; }));
-  // The second domain still waits for the third: that linkage is valid.
+  // The second domain still waits for the third, because that linkage is valid.
   auto asked = Chain::Client::import("link-1", {.nameserver = world.nameserver()});
   ASSERT_TRUE(asked) << asked.error().message();
   EXPECT_EQ(asked->Passed().value(), (Chain::PassedResults{.waiting = 1, .failed = 0, .returned = 0}));

@@ -1,4 +1,4 @@
-// One domain of a chain: chain_link NAMESERVER INDEX [GATE] exports link-INDEX until its parent goes.
+// One domain of a chain: chain_link NAMESERVER INDEX [GATE] exports link-INDEX until its parent ends.
 #include <sys/prctl.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// A link of a chain of domains: server to the one before, client of the one behind.
+// A link of a chain of domains: the server of the previous link, and the client of the next one.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace testing_lrpc {
 
-/// What whoever calls a chain does with its reports: the last link's sum comes back as what was heard.
+/// How the first caller of a chain handles reports: it returns the sum that the last link reported.
 class ReportEnd {
  public:
   std::uint64_t Report(lrpc::CallContext&, std::uint64_t ticket, std::uint64_t sum) {
@@ -27,7 +27,7 @@ class ReportEnd {
 
 class ChainLink {
  public:
-  /// `gate`: of its calls to the link behind.
+  /// `gate`: for its calls to the next link.
   ChainLink(std::string nameserver, std::uint32_t index, lrpc::Gate gate = lrpc::Gate::adaptive)
       : nameserver_(std::move(nameserver)), index_(index), gate_(gate) {}
 
@@ -74,7 +74,7 @@ class ChainLink {
     }
     return (*next)->SumByReports(depth - 1, ticket);
   }
-  /// From the link behind, while a call of ours waits there: passed on to whoever waits for us.
+  /// Called by the next link while it serves a call of this one: passes the report on to this link's caller.
   lrpc::Result<std::uint64_t> Report(lrpc::CallContext&, std::uint64_t ticket, std::uint64_t sum) {
     std::shared_ptr<Chain::Callback::Client> caller;
     {
@@ -87,7 +87,7 @@ class ChainLink {
   }
 
  private:
-  /// The link behind this one, with our callbacks served to it; bound once.
+  /// A client of the next link, with this link's callbacks served over it; bound once.
   lrpc::Result<std::shared_ptr<Chain::Client>> behind() {
     std::lock_guard lock(mutex_);
     if (next_ == nullptr || next_->binding().revoked()) {

@@ -1,4 +1,4 @@
-// Nested calls through chains of domains: each serves one and calls the next (LRPC §3.2, §5.3).
+// Nested calls through chains of domains: each link serves the previous one and calls the next (LRPC §3.2, §5.3).
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -24,7 +24,7 @@ class Chains : public testing::Test {
     options.nameserver = world_.nameserver();
     return Chain::Client::import("link-" + std::to_string(link), options);
   }
-  /// Waits until the link has so many calls that it holds, and so many that it has let go.
+  /// Waits until the link has these counts: of calls that it holds, and of calls that it has released.
   static void wait_for_holds(Chain::Client& link, const Chain::HoldsResults& wanted) {
     EXPECT_TRUE(eventually([&] { return link.Holds().value() == wanted; }))
         << link.Holds()->waiting << " wait, " << link.Holds()->let_go << " were let go";
@@ -126,7 +126,8 @@ TEST_F(Chains, a_caller_that_gives_up_leaves_the_chain_as_it_was) {
   ASSERT_TRUE(client && last);
   auto asks = import(0);
   ASSERT_TRUE(asks);
-  // Until it gives up in the middle, not before the first link has begun. A call that goes well may take its time, too.
+  // Repeats until a call is abandoned in the middle, after the first link has begun. A call that succeeds may be slow,
+  // too.
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(client->Hold(0).code(), Errc::call_aborted);
     return asks->Holds().value().let_go != 0;

@@ -1,4 +1,4 @@
-// Both halves of Chatter, for tests that have them in one process or in several.
+// Both sides of Chatter, for tests that have them in one process or in several.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ using lrpc::Errc;
 class ChatterService {
  public:
   using Back = std::shared_ptr<Chatter::Callback::Client>;
-  /// For ways back that are there.
+  /// For callback bindings that must succeed.
   static lrpc::ImportOptions patient() { return {.timeout = kPatience, .call_timeout = kPatience}; }
 
   void Ping(CallContext&) {}
@@ -39,7 +39,7 @@ class ChatterService {
   lrpc::Result<std::uint64_t> SumUnmarked(CallContext& context, std::uint32_t times) { return Sum(context, times); }
   lrpc::Result<Chatter::AskResults, Chatter::Refused> Ask(CallContext& context, const lrpc::String<2000>& question,
                                                           std::uint32_t timeout_ms, std::uint32_t call_timeout_ms) {
-    lrpc::ImportOptions options;  // 0: as they are by themselves
+    lrpc::ImportOptions options;  // 0: the defaults
     if (timeout_ms != 0) options.timeout = std::chrono::milliseconds(timeout_ms);
     if (call_timeout_ms != 0) options.call_timeout = std::chrono::milliseconds(call_timeout_ms);
     auto back = Chatter::callback(context, options);
@@ -60,7 +60,7 @@ class ChatterService {
   Chatter::PublishResults Publish(CallContext&, std::uint32_t number) { return publish(number); }
   Chatter::PublishResults publish(std::uint32_t number) {
     Chatter::PublishResults results;
-    std::thread([&] {  // no call's thread: nobody's context is at hand
+    std::thread([&] {  // a thread without a call, and so without a CallContext
       std::vector<Back> all;
       {
         std::lock_guard lock(mutex_);
@@ -87,12 +87,12 @@ class ChatterService {
     if (!sum) return note(sum.error());
     return *sum + 1;
   }
-  /// The last error that a procedure met on its way back.
+  /// The last error of a procedure's callback.
   [[nodiscard]] lrpc::Error last_error() {
     std::lock_guard lock(error_mutex_);
     return last_error_;
   }
-  std::atomic<int> publications{0};  ///< That have begun: whoever subscribes now is not told of these.
+  std::atomic<int> publications{0};  ///< Begun so far. A client that subscribes now does not get these.
 
  private:
   lrpc::Error note(lrpc::Error error) {
@@ -106,7 +106,7 @@ class ChatterService {
   lrpc::Error last_error_;
 };
 
-/// The client's side: what its server calls.
+/// The client's side: the procedures that its server calls back.
 class ChatterListener {
  public:
   std::uint64_t Double(CallContext&, std::uint32_t number) {
@@ -134,7 +134,7 @@ class ChatterListener {
   std::atomic<std::uint64_t> doubled{0};
   std::atomic<std::uint32_t> last_news{0};
   std::atomic<bool> let_go{false};
-  std::atomic<Errc> innermost{Errc::ok};  ///< The first error that Deeper met.
+  std::atomic<Errc> innermost{Errc::ok};  ///< The first error of Deeper's calls.
 };
 
 }  // namespace testing_lrpc

@@ -1,5 +1,5 @@
-// A client domain ends, in each way that there is, while it calls through every gate: its server learns of it and
-// cleans up (LRPC §5.3).
+// A client domain ends in every possible way while it calls over every gate. Its server notices and cleans up (LRPC
+// §5.3).
 #include <map>
 #include <mutex>
 #include <set>
@@ -11,7 +11,7 @@
 namespace testing_lrpc {
 namespace {
 
-/// A server in this process that keeps books of its bindings.
+/// A server in this process that records its bindings.
 class Host {
  public:
   Host() : server_({.nameserver = world_.nameserver()}) {
@@ -28,7 +28,7 @@ class Host {
     auto exported = Mortal::export_to(server_, "host", service, options);
     if (!exported) throw std::runtime_error(exported.error().message());
   }
-  /// Ends its bindings, and then its calls, before the books are closed.
+  /// Ends the held calls before the records are destroyed.
   ~Host() { service.let_all_go = true; }
   [[nodiscard]] Process start_client(Gate gate, int ending) const {
     return Process({LRPC_TEST_MORTAL, "client", world_.nameserver(), "host", std::to_string(static_cast<int>(gate)),
@@ -113,7 +113,8 @@ TEST(ClientStops, holds_up_nobody_and_goes_on_where_it_was) {
   Host host;
   auto survivor = host.import();
   ASSERT_TRUE(survivor) << survivor.error().message();
-  // It ends by a signal that it sends itself after its calls; stopped and continued before, it just goes on to that.
+  // The client ends by a signal that it sends itself after its calls. Being stopped and continued before changes
+  // nothing.
   const Process client = host.start_client(Gate::adaptive, static_cast<int>(Ending::StopThenKill));
   wait_until_stopped(client.pid());
   EXPECT_EQ(host.service.held, 1);

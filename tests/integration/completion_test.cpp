@@ -1,4 +1,4 @@
-// Many started calls at once: a descriptor for poll(2), callbacks, coroutines.
+// Many started calls at once: a descriptor for poll(2), functions, coroutines.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ bool readable(int fd, int milliseconds) {
   return poll(&entry, 1, milliseconds) == 1;
 }
 
-/// Runs until its first co_await, then wherever the queue runs.
+/// A coroutine that runs until its first co_await, and then in the queue's run().
 struct Task {
   struct promise_type {
     Task get_return_object() { return {}; }
@@ -57,7 +57,7 @@ TEST(Completion, makes_a_descriptor_readable_when_a_watched_call_has_returned) {
   EXPECT_EQ(nap.finish().value(), kUntilLetGo);
 }
 
-/// While it lives, freed memory does not look as it did before.
+/// While it exists, freed memory is overwritten.
 struct FreedMemoryChanges {
   FreedMemoryChanges() { (void)mallopt(M_PERTURB, 0x5a); }
   ~FreedMemoryChanges() { (void)mallopt(M_PERTURB, 0); }
@@ -90,7 +90,7 @@ TEST(Completion, may_end_before_the_calls_that_it_watches) {
   EXPECT_TRUE(target.finish());
 }
 
-/// It would wait for itself if it did not.
+/// If it were not dropped, destroying the call would wait for itself.
 TEST(Completion, lets_a_call_that_is_watched_again_drop_what_it_was_to_run) {
   LocalTasks tasks;
   const auto queue = make_queue();

@@ -1,4 +1,5 @@
-// Many callers at once, over every gate: threads of one client, clients of one server; and what bindings do not share.
+// Many callers at once, over every gate: threads of one client, and clients of one server. And what bindings do not
+// share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ TEST_P(Concurrency, threads_of_a_client_get_their_own_answers_over_one_binding) 
   ASSERT_TRUE(client) << client.error().message();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
-  for (std::uint32_t t = 1; t <= 8; ++t) {  // more than A-stacks
+  for (std::uint32_t t = 1; t <= 8; ++t) {  // more than there are A-stacks
     threads.emplace_back([&, t] { wrong += wrong_answers(*client, t, 400); });
   }
   for (auto& thread : threads) thread.join();
@@ -83,7 +84,7 @@ TEST_P(Concurrency, calls_of_many_processes_are_executed_exactly_once) {
   }
   EXPECT_EQ(all.wrong, 0U);
   EXPECT_EQ(all.calls, kProcesses * 400U);
-  // Each number from 1 up came once: nothing was lost, nothing executed twice.
+  // Each number from 1 was returned once: no call was lost, and none executed twice.
   EXPECT_EQ(all.sum, all.calls * (all.calls + 1) / 2);
   EXPECT_EQ(world.import("busy")->Count().value(), all.calls + 1);
 }
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(gates, Concurrency, testing::ValuesIn(kRepeatedGates), 
 
 // ---- Nothing on the call path is shared between bindings ----
 
-/// Procedures that stay until they are let go.
+/// Procedures that block until they are released.
 struct StuckService : ConformanceService {
   void SleepFor(CallContext&, std::uint32_t) { stay(); }
   void NapFor(CallContext&, std::uint32_t milliseconds) {
@@ -129,7 +130,7 @@ struct StuckService : ConformanceService {
   std::atomic<bool> let_go{false};
 };
 
-/// A server in this process. If bindings shared what a stuck call holds, these tests would not end.
+/// A server in this process. If bindings shared what a blocked call holds, these tests would not end.
 class StuckBinding : public testing::TestWithParam<Gate> {
  protected:
   auto bind() { return bind_privately(server_, service_, {.gate = GetParam()}); }
@@ -148,7 +149,7 @@ TEST_P(StuckBinding, with_every_astack_in_a_call_and_callers_waiting_does_not_ho
   auto other = bind();
   ASSERT_TRUE(stuck && other);
   for (int i = 0; i < 9; ++i) threads_.emplace_back([&] { EXPECT_TRUE(stuck->SleepFor(1)); });
-  // Five calls have the five A-stacks, the other four wait for one.
+  // Five calls hold the five A-stacks; the other four wait for one.
   while (service_.stuck < 5) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < 3'000; ++i) ASSERT_EQ(other->Add(i, 2).value(), i + 2);
   auto later = bind();
@@ -162,7 +163,7 @@ TEST_P(StuckBinding, whose_procedure_captures_the_poller_does_not_hold_up_anothe
   auto stuck = bind();
   auto other = bind();
   ASSERT_TRUE(stuck && other);
-  for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(stuck->NapFor(0));  // hot, where the gate is polled
+  for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(stuck->NapFor(0));  // makes the A-stack hot, if the gate is polled
   threads_.emplace_back([&] { EXPECT_TRUE(stuck->NapFor(1)); });
   while (service_.stuck < 1) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < 3'000; ++i) ASSERT_EQ(other->Add(i, 2).value(), i + 2);

@@ -1,4 +1,4 @@
-// The procedures of the Conformance interface, for the test server and for tests that serve in their own process.
+// The implementation of the Conformance interface, for the test server and for tests that serve in their own process.
 #pragma once
 
 #include <time.h>
@@ -30,7 +30,7 @@ class ConformanceService {
   };
   struct Note {};
 
-  /// `server`, if given, is asked for statistics; `nameserver` is where Through looks for other servers.
+  /// `server`, if not null, provides the statistics; `nameserver` is where Through imports other servers.
   explicit ConformanceService(lrpc::Server* server = nullptr, std::string nameserver = {})
       : server_(server), nameserver_(std::move(nameserver)) {}
 
@@ -55,7 +55,7 @@ class ConformanceService {
     return {.half = static_cast<Conformance::Percent>(share / 2), .negated = static_cast<Conformance::Signed>(-offset)};
   }
   std::int32_t Mirror(CallContext&, Conformance::Shape& shape) {
-    // The least int32 has no opposite: it stays what it is.
+    // The smallest int32 has no negative: it stays the same.
     for (auto& corner : shape.corners)
       corner = {static_cast<std::int32_t>(0U - static_cast<std::uint32_t>(corner.x)), -corner.y};
     shape.filled = !shape.filled;
@@ -128,7 +128,7 @@ class ConformanceService {
   std::atomic<std::uint64_t> executed_{0};
 };
 
-/// A private client, in this process, of `service`.
+/// Binds a private client in this process to `service`.
 template <class Service>
 lrpc::Result<Conformance::Client> bind_privately(lrpc::Server& server, Service& service,
                                                  const lrpc::ImportOptions& options = {},

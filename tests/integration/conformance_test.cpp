@@ -1,4 +1,4 @@
-// One conformance suite over every gate: whatever the gate, every kind of parameter arrives and comes back.
+// One conformance suite, run over every gate: every kind of parameter arrives and returns unchanged.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ class EveryGate : public testing::TestWithParam<Gate> {
     auto imported = Conformance::Client::import_over(std::move(server_.socket), {.gate = GetParam()});
     ASSERT_TRUE(imported) << imported.error().message();
     client_ = std::make_unique<Conformance::Client>(*std::move(imported));
-    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(client_->Null());  // let the gate settle
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(client_->Null());  // lets the gate settle
   }
   PrivateServer server_;
   std::unique_ptr<Conformance::Client> client_;

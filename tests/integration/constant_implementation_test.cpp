@@ -1,4 +1,4 @@
-// An implementation whose procedures are const may itself be.
+// If all procedures of an implementation are const, the implementation may be const, too.
 #include <gtest/gtest.h>
 
 #include <utility>

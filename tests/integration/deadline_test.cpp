@@ -1,4 +1,4 @@
-// Deadlines: of a call, of a stretch of code, of what a procedure calls in turn.
+// Deadlines: of a call, of a scope, and of the calls that a procedure makes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,9 +27,9 @@ using Clock = std::chrono::steady_clock;
 class Deadlines : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // lets the gate settle
   }
-  /// Makes a call that says to have `left` ns. As ring() does, but nobody here looks at the deadline. Its status.
+  /// Makes a call whose slot claims `left` ns, as ring() does, but without a deadline here. Returns its status.
   std::uint16_t call_with(std::uint64_t left, std::uint16_t number, std::string_view name) {
     EXPECT_EQ(Limits::kPdl.procedures[number].name, name);
     lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client_.binding());
@@ -45,16 +45,16 @@ class Deadlines : public testing::TestWithParam<Gate> {
     object.ring_bell();
     EXPECT_TRUE(eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
     return lrpc::shim::load_word(head).status();
-    // The A-stack stays in quarantine: its owner does not know of this generation.
+    // The A-stack stays in quarantine: its client does not know this generation.
   }
 
-  /// How `call` ends, which has until `limit`, or for so long.
+  /// The code with which `call` ends in a scope with this limit: a time point or a duration.
   template <class Limit, class Call>
   static Errc within(Limit limit, const Call& call) {
     const CallScope scope{limit};
     return call().code();
   }
-  /// Calls that have all the A-stacks, until the service lets them go.
+  /// Calls that hold all A-stacks until the service releases them.
   static auto hold_all_astacks(LocalLimits& limits) {
     std::vector<decltype(limits.client->start().Stay())> all;
     for (int i = 0; i < 8; ++i) all.push_back(limits.client->start().Stay());
@@ -93,7 +93,7 @@ TEST_P(Deadlines, end_a_call_wherever_it_is_executed) {
 }
 
 TEST_P(Deadlines, end_a_call_as_aborted_whose_procedure_gave_up_first) {
-  // It may see the end before its caller does, and return at once.
+  // The procedure may see the end of its time before its caller does, and return at once.
   for (int i = 0; i < 30; ++i) EXPECT_EQ(within(2ms, [&] { return client_.Hold(kForeverMs); }), Errc::call_aborted);
 }
 
@@ -101,7 +101,7 @@ TEST_P(Deadlines, keep_the_astack_from_everybody_until_the_server_lets_go) {
   limits_.until_it_begins([&] { EXPECT_EQ(within(30ms, [&] { return client_.Stay(); }), Errc::call_aborted); },
                           [&] { return service_.holding != 0; });
   ASSERT_EQ(service_.holding, 1U);
-  // Calls go on, on other A-stacks and on other threads of the server; that one stays where it is.
+  // Calls continue on other A-stacks and on other threads of the server. This A-stack stays in quarantine.
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(client_.Null());
   EXPECT_EQ(limits_.in_quarantine(), 1U);
   EXPECT_EQ(service_.holding, 1U);
@@ -264,13 +264,13 @@ TEST_P(Deadlines, in_a_one_way_call_run_down_at_the_server) {
   ASSERT_TRUE(client_.Note(0));
   ASSERT_TRUE(eventually([&] { return service_.noted == 1; }));
   EXPECT_EQ(service_.last_left, -1);
-  // The machine may take more than the deadline's time before the call is made, or before it is served: then again.
+  // On a slow machine the time may be over before the call is made or served: then try again.
   for (bool in_time = false; !in_time;) {
     const std::uint32_t before = service_.noted;
     {
       const CallScope scope{200ms};
       if (!client_.Note(kForeverMs)) continue;
-      in_time = *CallScope::remaining() > 0ns;  // nobody waits for it
+      in_time = *CallScope::remaining() > 0ns;  // no call waits for it
     }
     ASSERT_TRUE(eventually([&] { return service_.noted == before + 1; })) << "the procedure hears of its end";
     EXPECT_EQ(service_.abandonments, before);
@@ -297,7 +297,7 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
   EXPECT_FALSE(client_.LeftBehind(false)->limited) << "the server's threads have put it back";
   limits_.until_it_begins(
       [&] {
-        service_.behind_ended = -1;  // of an attempt before; nobody is in one now
+        service_.behind_ended = -1;  // set by an earlier attempt; no attempt is running now
         EXPECT_EQ(within(50ms, [&] { return client_.HoldBehind(kForeverMs); }), Errc::call_aborted);
       },
       [&] { return last.service.abandonments != 0; });
@@ -310,14 +310,14 @@ TEST_P(Deadlines, of_the_caller_end_the_wait_for_an_astack_of_the_server_behind_
   LocalLimits last({.gate = GetParam()});
   service_.behind = last.client.get();
   auto all = hold_all_astacks(last);
-  EXPECT_TRUE(eventually([&] {  // again, if the call ended before its procedure had begun
+  EXPECT_TRUE(eventually([&] {  // repeated if the call ended before its procedure had begun
     EXPECT_EQ(within(50ms, [&] { return client_.HoldBehind(1); }), Errc::call_aborted);
     return service_.behind_ended == static_cast<int>(Errc::call_aborted);
   }));
   EXPECT_EQ(last.service.holding, 8U) << "nothing was called";
   last.service.released = true;
   for (auto& one : all) EXPECT_TRUE(one.finish());
-  // The count says nothing new, but ThreadSanitizer does not see calls as synchronisation.
+  // The counts show that already, but ThreadSanitizer does not treat calls as synchronisation.
   EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0 && service_.holding_behind == 0; }))
       << "no procedure uses the server behind";
 }
@@ -372,7 +372,7 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
     if (client) (void)client->Hold(kForeverMs);
     _exit(1);
   }
-  LocalLimits other;  // its socket is not used; its service serves the child
+  LocalLimits other;  // only its service is used, for the child
   ASSERT_TRUE(Limits::serve_over(other.server, std::move(ends->first), other.service));
   EXPECT_TRUE(eventually([&] { return other.service.holding == 1; }));
   kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-// Domain termination (LRPC §5.3): the death of either side ends calls with call_failed and harms nobody else.
+// Domain termination (LRPC §5.3): if either side dies, calls end with call_failed and nobody else is harmed.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 class Death : public testing::TestWithParam<Gate> {};
 
-/// A server with an observer, by which is seen that calls are under way: each holds an E-stack.
+/// Waits until the server has `number` E-stacks: each call under way holds one. `observer` asks for the count.
 bool so_many_estacks(Conformance::Client& observer, std::uint64_t number) {
   return eventually([&] {
     const auto counted = observer.Statistics();
@@ -84,7 +84,7 @@ TEST(Termination, a_dead_client_is_cleaned_up_and_others_never_notice) {
   ASSERT_TRUE(survivor);
   const pid_t child = fork();
   if (child == 0) {
-    // A fork child holds no bindings of its parent, but makes its own.
+    // A fork child has no bindings of its parent, but can make its own.
     auto own = world.import("arith");
     if (!own || !own->Open(5) || !own->Open(6)) _exit(1);
     kill(getpid(), SIGKILL);
@@ -159,7 +159,7 @@ TEST(Termination, a_socket_that_is_served_over_is_in_no_program_that_the_server_
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
   const int end = ends->first.get();
-  ASSERT_EQ(fcntl(end, F_SETFD, 0), 0);  // as by dup2(2)
+  ASSERT_EQ(fcntl(end, F_SETFD, 0), 0);  // clears close-on-exec, as dup2(2) does
   ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
   EXPECT_EQ(fcntl(end, F_GETFD), FD_CLOEXEC);
   EXPECT_TRUE(Conformance::Client::import_over(std::move(ends->second)));
@@ -170,7 +170,7 @@ TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_l
   lrpc::Server server;
   auto client = bind_privately(server, service, {.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
   ASSERT_TRUE(client) << client.error().message();
-  // Five A-stacks of the class: after five aborted calls there is none until the server lets go. A call that ends
+  // The class has five A-stacks. After five aborted calls there is none, until the server returns one. A call that ends
   // before the server has taken it up gives its A-stack back at once.
   int aborted = 0;
   EXPECT_TRUE(eventually([&] {
@@ -190,7 +190,7 @@ TEST(Termination, waiting_for_an_astack_ends_with_the_call_timeout_too) {
   const Process server = world.start_server({"slow"});
   auto client = world.import("slow", {.call_timeout = 50ms});
   ASSERT_TRUE(client) << client.error().message();
-  // Nothing but the timeout ends these calls.
+  // Only the timeout ends these calls.
   for (int i = 0; i < 8; ++i) EXPECT_EQ(client->SleepFor(kForeverMs).code(), Errc::call_aborted) << i;
 }
 

@@ -1,4 +1,4 @@
-// A child process that is made before its parent has threads.
+// A child process that is forked before its parent has threads.
 #pragma once
 
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 
 namespace testing_lrpc {
 
-/// A process that runs `action(told)` as `user`, once begin() tells it something, such as where the nameserver is. Its
-/// exit status is what `action` returns.
+/// A process that runs `action(told)` as `user`, after begin() has sent it `told`, such as the nameserver's socket. Its
+/// exit status is the value of `action`.
 ///
-/// Make it before this process has threads: a lock that another thread holds at the fork, such as that of a sanitizer's
-/// allocator, stays locked in the child for ever.
+/// Make it before this process has threads. A lock that another thread holds during the fork, such as that of a
+/// sanitizer's allocator, stays locked in the child for ever.
 class EarlyChild {
  public:
   template <class Action>
@@ -32,7 +32,7 @@ class EarlyChild {
     if (pid_ != 0) return;
     std::array<char, 256> told{};
     const ssize_t size = ::read(begin_.get(), told.data(), told.size());
-    if (size <= 0) ::_exit(254);  // never begun
+    if (size <= 0) ::_exit(254);  // begin() was not called
     const bool changed = user == ::geteuid() || (::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
                                                  ::setresuid(user, user, user) == 0);
     ::_exit(changed ? action(std::string(told.data(), static_cast<std::size_t>(size))) : 255);
@@ -55,12 +55,12 @@ class EarlyChild {
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  /// Whether it has ended; then wait() does not.
+  /// Whether it has ended. Then wait() does not block.
   [[nodiscard]] bool ended() const { return has_ended(pid_); }
 
  private:
   pid_t pid_ = -1;
-  lrpc::UniqueFd begin_;  ///< The pipe's end of either process.
+  lrpc::UniqueFd begin_;  ///< This process's end of the pipe.
 };
 
 }  // namespace testing_lrpc

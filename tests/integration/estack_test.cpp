@@ -23,7 +23,7 @@ using Text = lrpc::String<65'535>;
 
 class LargeService {
  public:
-  /// Returns when `together` calls are here at once.
+  /// Returns when `together` calls are in it at the same time.
   void Null(lrpc::CallContext&) {
     for (++here; here < together;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -38,7 +38,7 @@ class LargeService {
   }
 };
 
-/// A server with these options in this process, and a client of it.
+/// A server with these options in this process, and its client.
 struct LargeWorld {
   explicit LargeWorld(const lrpc::ServerOptions& options) : server(options) {}
   lrpc::Status serve() {
@@ -73,7 +73,7 @@ TEST_P(EStackSize, is_enough_by_default_for_five_of_the_largest_strings) {
   auto client = world.import(GetParam());
   ASSERT_TRUE(client) << client.error().message();
   const std::string text(65'535, 'x');
-  // Often enough that the poller, where it may run, gets some of them.
+  // So many calls that a poller, if there can be one, executes some of them.
   for (int i = 0; i < 200; ++i) ASSERT_EQ(client->Strings(text, text, text, text, text).value(), 5U * 65'535);
 }
 
@@ -121,7 +121,7 @@ TEST(EStackSizeTooSmall, the_size_in_the_refusal_covers_every_copy) {
 TEST(KeptEStacks, stay_when_nobody_uses_them_and_the_others_end) {
   LargeService service;
   lrpc::Server server({.kept_estacks = 1, .estack_idle = std::chrono::milliseconds(100)});
-  service.together = 3;  // an E-stack each
+  service.together = 3;  // each needs an E-stack
   {
     std::vector<Large::Client> clients;
     std::vector<std::thread> callers;
@@ -137,7 +137,7 @@ TEST(KeptEStacks, stay_when_nobody_uses_them_and_the_others_end) {
     for (auto& caller : callers) caller.join();
   }
   EXPECT_TRUE(eventually([&] { return server.statistics().estacks <= 1; }));
-  // All three became idle at about the same time: were the last to end, it would have by now.
+  // If the last one ended, too, it would have ended by now: all three became idle at about the same time.
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_EQ(server.statistics().estacks, 1U);
 }

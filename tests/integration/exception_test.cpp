@@ -1,4 +1,4 @@
-// An exception escapes a procedure: what the server's owner hears of it.
+// An exception escapes a procedure: what the server's owner is told.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -28,12 +28,12 @@ struct ThrowingService : LimitsService {
     throw std::runtime_error(what);
   }
 
-  std::mutex mutex;  ///< Both domains are this process, and their hand-over is out of a sanitizer's sight.
+  std::mutex mutex;  ///< Both domains are this process, and sanitizers do not see how calls order them.
   std::string what = "on request";
   bool throws_number = false;
 };
 
-/// A server of two exports of one interface, each with a client.
+/// A server with two exports of one interface, and a client for each.
 class EscapedExceptions : public testing::Test {
  protected:
   std::unique_ptr<Limits::Client> serve(lrpc::ExportOptions options = {}) {
@@ -112,7 +112,7 @@ TEST_F(EscapedExceptions, of_the_hook_itself_end_nothing) {
   EXPECT_TRUE(client->Null());
 }
 
-/// A function that throws what() once it has told `calls`.
+/// A function that counts its call in `calls` and then throws.
 auto throws(std::atomic<int>& calls, const char* what) {
   return [&calls, what](auto&&...) {
     ++calls;
@@ -131,7 +131,7 @@ TEST_F(EscapedExceptions, of_hooks_are_printed_and_end_nothing) {
   EXPECT_TRUE(eventually([&] { return calls == 1; }));
   client.reset();
   EXPECT_TRUE(eventually([&] { return calls == 2; }));
-  EXPECT_TRUE(serve()->Null());  // behind it on the thread that calls the hooks
+  EXPECT_TRUE(serve()->Null());  // runs after them on the thread that calls the hooks
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "lrpc: an exception escaped on_bound of Limits: no place for it\n"
             "lrpc: an exception escaped on_unbound of Limits: never heard of it\n");

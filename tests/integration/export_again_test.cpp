@@ -1,5 +1,5 @@
-// A name that a program withdraws and exports again while its library is getting it back from a new nameserver: the
-// program never meets itself as the one that has taken it (LRPC §3.1).
+// A program withdraws a name and exports it again while its library is registering it with a new nameserver. The
+// program never gets name_taken because of its own earlier export (LRPC §3.1).
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ using lrpc::shim::Withdrawn;
 using lrpc::shim::WithdrawRequest;
 using namespace std::chrono_literals;
 
-/// A nameserver whose every answer the test gives itself, after it has read the request.
+/// A nameserver whose requests the test reads and answers one by one.
 class ScriptedNameserver {
  public:
   explicit ScriptedNameserver(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -40,7 +40,7 @@ class ScriptedNameserver {
     }
   }
   void accept() { connection_ = lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-  /// The next request, of the wanted kind; none if it is another one or none comes.
+  /// The next request, of the wanted kind. None: it is of another kind, or none comes.
   template <class Request>
   std::optional<Request> next() {
     auto message = lrpc::shim::receive_message(connection_.get(), kPatience);
@@ -68,7 +68,7 @@ class NameWithdrawnWhileItComesBack : public testing::Test {
     id_ = *exported;
     world_.stop_nameserver();
   }
-  /// From another thread: exports "again", and what came of it.
+  /// Exports "again" on another thread. Returns the result.
   std::future<Errc> export_again() {
     return std::async(std::launch::async, [&] { return Conformance::export_to(server_, "again", service_).code(); });
   }
@@ -123,7 +123,7 @@ TEST_F(NameWithdrawnWhileItComesBack, is_exported_to_the_next_nameserver_if_this
     again = export_again();
     EXPECT_EQ(again.wait_for(50ms), std::future_status::timeout);
   }
-  // Nobody need let go of it any more. The next nameserver may not be there yet: that is what it says then.
+  // No nameserver has the name any more. The next one may not be up yet; then the export reports that.
   const Errc came = again.get();
   EXPECT_TRUE(came == Errc::no_nameserver || came == Errc::peer_gone) << static_cast<int>(came);
   world_.start_nameserver();

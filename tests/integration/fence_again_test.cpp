@@ -1,4 +1,4 @@
-// A kernel that refuses membarrier(2) for a while.
+// A kernel that refuses membarrier(2) for some time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ class Refusal : public Watch {
   std::atomic<bool> refuses{false};
 };
 
-/// Whether a poller comes by whose hint promises so.
+/// Whether a poller comes whose hint promises a fence (`fenced`), or that there is none.
 bool a_hint_comes(Conformance::Client& client, bool fenced) {
   return eventually([&] {
     for (int i = 0; i < 1000; ++i) {

@@ -1,4 +1,4 @@
-// Calls that stay until a test lets them go.
+// Calls that block until a test releases them.
 #pragma once
 
 #include <condition_variable>
@@ -9,10 +9,10 @@
 
 namespace testing_lrpc {
 
-/// Calls of SleepFor stay until they are let go, one at a time or all.
+/// Calls of SleepFor block until they are released, one at a time or all.
 struct Gated : ConformanceService {
   using ConformanceService::ConformanceService;
-  /// After the last of them: a call's results may be with its caller before the procedure has given up the mutex.
+  /// Waits for the last procedure to unlock the mutex: its results may reach the caller before that.
   ~Gated() { const std::lock_guard lock(mutex); }
   void SleepFor(CallContext&, std::uint32_t) {
     std::unique_lock lock(mutex);
@@ -30,12 +30,12 @@ struct Gated : ConformanceService {
     changed.notify_all();
   }
   void let_all_go() { let_go(1'000'000); }
-  /// Waits until so many are inside; false if that does not happen.
+  /// Waits until that many calls are inside. False if that does not happen.
   bool wait_inside(int how_many) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, kPatience, [&] { return inside >= how_many; });
   }
-  /// Waits until so many have left; false if that does not happen.
+  /// Waits until that many have left. False if that does not happen.
   bool wait_left(int how_many) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, kPatience, [&] { return left >= how_many; });

@@ -1,4 +1,4 @@
-// The gates that connect two domains, for tests that hold at each of them.
+// The gates that connect two domains, for tests that are run over each of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ inline constexpr bool kAllTests = true;
 #else
 inline constexpr bool kAllTests = false;
 #endif
-/// The gates for which a test is repeated: all, but with a sanitizer the first two, unless all tests run. The adaptive
-/// gate runs through most of the code of the others.
+/// The gates for which a test is repeated: all. With a sanitizer only the first two, unless all tests run, because the
+/// adaptive gate runs most of the code of the others.
 inline constexpr std::span kRepeatedGates(kEveryGate.data(), kSanitized && !kAllTests ? 2 : kEveryGate.size());
 
-/// Names a test by its gate.
+/// Names a test after its gate.
 inline std::string gate_name(const testing::TestParamInfo<lrpc::shim::Gate>& tested) {
   return std::string(name_of(tested.param));
 }

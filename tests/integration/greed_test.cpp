@@ -1,4 +1,4 @@
-// What a server gets over by itself: running out of descriptors, greedy clients, callbacks that throw.
+// Faults that a server survives by itself: no descriptors left, greedy clients, throwing callbacks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -44,7 +44,7 @@ TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is
   auto after = world.import("scarce");
   ASSERT_TRUE(after) << after.error().message();
   EXPECT_EQ(after->Add(1, 2).value(), 3);
-  // And the names come back to it like to any other.
+  // Its names are registered with a new nameserver, as any other server's.
   world.stop_nameserver();
   world.start_nameserver();
   EXPECT_TRUE(world.import("scarce", {.timeout = kPatience}));

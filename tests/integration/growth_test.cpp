@@ -1,4 +1,4 @@
-// A supply of A-stacks that grows with a burst of calls and goes back to its first size (LRPC §5.2).
+// A supply of A-stacks that grows with a burst of calls, and shrinks to its first size afterwards (LRPC §5.2).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ lrpc::ImportOptions growing(Gate gate = Gate::adaptive) {
   return {.gate = gate, .supply = AStackSupply::grow, .grown_idle = 50ms};
 }
 
-/// So many threads, each in a call of its own that ends when all are there.
+/// Starts `callers` threads. Each makes a call that ends when all calls are there.
 void meet(Burst::Client& client, std::uint32_t callers) {
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < callers; ++i) {
@@ -141,7 +141,7 @@ TEST(GrowthCompletions, of_calls_on_secondary_astacks_are_told) {
 
 // ---- Limits ----
 
-/// The most calls at once when `callers` threads nap.
+/// The most calls that are executed at once when `callers` threads nap.
 std::uint32_t most_at_once(LocalBurst& burst, std::vector<Burst::Client*> clients, int callers) {
   std::vector<std::thread> threads;
   for (int i = 0; i < callers; ++i) {
@@ -152,7 +152,7 @@ std::uint32_t most_at_once(LocalBurst& burst, std::vector<Burst::Client*> client
   return burst.service.Most(nobody);
 }
 
-/// That, as often as it takes until a request for more has been refused.
+/// The same maximum, repeated until a request for more A-stacks was refused.
 std::uint32_t most_until_refused(LocalBurst& burst, const std::vector<Burst::Client*>& clients, int callers) {
   std::uint32_t most = 0;
   EXPECT_TRUE(eventually([&] {
@@ -174,7 +174,7 @@ TEST(GrowthLimits, of_a_user_are_those_of_all_its_bindings) {
 }
 
 TEST(GrowthLimits, in_bytes_hold_for_tails) {
-  // Room for three A-stacks with a tail of 100,000 bytes, not for four.
+  // Enough for three A-stacks with a tail of 100,000 bytes each, but not for four.
   LocalBurst burst(growing(), {.max_grown_bytes_per_user = 350'000});
   const std::vector<std::byte> data(100'000, std::byte{1});
   std::vector<std::thread> threads;
@@ -191,8 +191,8 @@ TEST(GrowthLimits, of_zero_make_it_waiting) {
 
 TEST(GrowthLimits, do_not_hold_a_caller_beyond_its_time) {
   LocalBurst burst({.supply = AStackSupply::grow, .call_timeout = 100ms}, {.max_grown_astacks_per_user = 0});
-  // Three are to meet, but there are two A-stacks: these calls stay in the server. One that ends before the server has
-  // taken it up gives its A-stack back at once: then another one is made.
+  // Three calls must meet, but there are two A-stacks, so these calls stay in the server. A call that ends before the
+  // server has taken it up gives its A-stack back at once. Then the test makes another one.
   lrpc::CallContext nobody;
   EXPECT_TRUE(eventually([&] {
     const Errc ended = burst.client->start().Meet(3).finish().code();
@@ -307,7 +307,7 @@ TEST(GrowthDeath, of_the_server_fails_every_call_on_secondary_astacks) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 24; ++i) {
     threads.emplace_back([&] {
-      const Errc outcome = client->SleepFor(kForeverMs).code();  // one may not even have begun
+      const Errc outcome = client->SleepFor(kForeverMs).code();  // the server may have died before the call
       failed += outcome == Errc::call_failed || outcome == Errc::binding_revoked;
     });
   }
@@ -363,7 +363,7 @@ TEST(GrowthFork, leaves_the_child_nothing_and_the_parent_everything) {
     const bool unmapped = Holdings::of().regions == 0;
     close(stay[1]);
     char c = 0;
-    (void)!read(stay[0], &c, 1);  // while the parent lives on
+    (void)!read(stay[0], &c, 1);  // until the parent has checked
     _exit(refused && unmapped ? 0 : 1);
   }
   close(stay[0]);

@@ -1,4 +1,5 @@
-// A thread that begins to watch a call is held up behind its last step: what the queue runs then may end the queue.
+// A thread begins to watch a call, and is delayed after its last step: a function that the queue then runs may destroy
+// the queue.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Holds up the thread that makes it when that has woken another one, until the watched call was reported, or a while.
+/// Delays the thread that made this object after it has woken another one: until the watched call was reported, or 200
+/// ms.
 class HeldWaker : public Watch {
  public:
   void woke_here() override {

@@ -1,4 +1,4 @@
-// What a test of growth counts before and after.
+// What tests of growth count before and after.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace testing_lrpc {
 
-/// What a process has of regions and descriptors now.
+/// How many regions and descriptors a process has now.
 struct Holdings {
   std::size_t regions = 0;
   std::size_t descriptors = 0;
-  /// No more than `before`, in which there may have been something that was just being closed.
+  /// No more than `before`, which may have counted something that was just being closed.
   [[nodiscard]] bool within(const Holdings& before) const {
     return regions <= before.regions && descriptors <= before.descriptors;
   }

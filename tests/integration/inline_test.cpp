@@ -1,4 +1,4 @@
-// Gate::none: both halves of a call in the caller's thread, also when a procedure calls its own binding again.
+// Gate::none: both sides of a call in the caller's thread, even if a procedure calls its own binding again.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,7 +24,7 @@ std::array<std::byte, 4'000> filled_with(int value) {
   return data;
 }
 
-/// Sums bytes, but does something else first.
+/// Sum makes another call before it adds the bytes.
 struct Interrupted : ConformanceService {
   std::uint64_t Sum(CallContext& call, std::span<const std::byte> data) {
     const auto binding = call.binding_id();

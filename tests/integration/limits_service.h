@@ -1,4 +1,4 @@
-// What is behind Limits, and a binding to it within one process, so that a race detector sees both halves.
+// The implementation of Limits, and a binding to it within one process, so that a race detector sees both sides.
 #pragma once
 
 #include <array>
@@ -72,7 +72,7 @@ class LimitsService {
     ++noted;
   }
 
-  /// Whether it became so in time.
+  /// Whether `so` became true in time.
   static bool wait_for(std::chrono::milliseconds most, const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + most;
     while (!so()) {
@@ -112,7 +112,7 @@ struct LocalLimits {
   [[nodiscard]] std::size_t in_quarantine() const {
     return lrpc::detail::StubAccess::object(client->binding()).in_quarantine();
   }
-  /// Makes a call that ends early, again and again, until its procedure has begun: a call may also end before that.
+  /// Repeats a call that ends early until its procedure has begun: a call may also end before that.
   template <class Call, class Begun>
   void until_it_begins(const Call& call, const Begun& begun) const {
     for (bool has = false; !has && !testing::Test::HasFatalFailure();) {

@@ -1,5 +1,5 @@
-// What ends the long sleeps of E-stacks. Of one whose A-stack a poller has, or may take back, there is none (H3): a
-// one-way call that is left to a poller inside another client's procedure wakes nobody.
+// What ends the long sleeps of E-stacks. An E-stack whose A-stack a poller has, or may take back, never sleeps long
+// (H3): if a poller is stuck in another client's procedure, a one-way call that is left to it wakes nobody.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -24,7 +24,7 @@ namespace {
 
 using lrpc::Gate;
 
-/// The A-stacks whose E-stacks sleep for longer than the time after which a call is looked for.
+/// The A-stacks whose E-stacks sleep longer than kBoundedSleep.
 class LongSleeps : public Watch {
  public:
   void waits(void* word, std::uint32_t /*expected*/, std::uint32_t bits, std::chrono::nanoseconds limit) override {
@@ -36,15 +36,15 @@ class LongSleeps : public Watch {
     const std::lock_guard lock(mutex_);
     if (asleep_.erase(static_cast<lrpc::shim::AStackHead*>(word)) != 0) woken_ = result == 0;
   }
-  /// Moves all that sleep on one of the words to another futex, as a client may do: no wake-up of the word reaches
-  /// them.
+  /// Requeues all that sleep on one of the words to another futex, as a client may do: no wake-up of the word reaches
+  /// them then.
   [[nodiscard]] bool steal() {
     const std::lock_guard lock(mutex_);
     for (lrpc::shim::AStackHead* const head : asleep_)
       if (::syscall(SYS_futex, &head->word, FUTEX_REQUEUE, 0, INT_MAX, &head->attached, 0) <= 0) return false;
     return !asleep_.empty();
   }
-  /// Whether the last long sleep that has ended did so by a wake-up.
+  /// Whether the last long sleep was ended by a wake-up.
   [[nodiscard]] bool woken() {
     const std::lock_guard lock(mutex_);
     return woken_;
@@ -53,7 +53,7 @@ class LongSleeps : public Watch {
     const std::lock_guard lock(mutex_);
     return asleep_.size();
   }
-  /// Of one that wakes up the hint changes only after waited().
+  /// Reliable, because the hint of an E-stack that wakes up changes only after waited().
   [[nodiscard]] bool one_is_polled() {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(asleep_, [](const auto* head) { return head->polled != 0; });
@@ -87,7 +87,7 @@ TEST(LongSleeps, of_estacks_end_before_a_poller_takes_their_calls) {
   };
   bool polled = false;
   for (int round = 0; round < 4; ++round) {
-    auto& caller = round % 2 == 0 ? *client : *other;  // the other one is remembered
+    auto& caller = round % 2 == 0 ? *client : *other;  // the poller still remembers the other client
     polled = call_until_polled(caller) || polled;
     for (int i = 0; i < 1'000; ++i) {
       EXPECT_TRUE(caller.Null());
@@ -98,7 +98,7 @@ TEST(LongSleeps, of_estacks_end_before_a_poller_takes_their_calls) {
   if (!polled) GTEST_SKIP() << "no poller has come by";
 }
 
-/// A client steals them: it moves the sleepers to a futex of its own.
+/// A client steals them: it requeues the sleepers to a futex of its own.
 TEST(LongSleeps, that_are_stolen_end_when_the_server_stops_or_the_binding_does) {
   if (!lrpc::shim::can_wait_any()) GTEST_SKIP() << "futex_waitv(2) is missing or refused";
   for (const bool server_stops : {true, false}) {
@@ -112,7 +112,7 @@ TEST(LongSleeps, that_are_stolen_end_when_the_server_stops_or_the_binding_does) 
     if (server_stops) {
       server.reset();
     } else {
-      client = lrpc::Errc::binding_revoked;  // its end
+      client = lrpc::Errc::binding_revoked;  // ends the binding
     }
     EXPECT_TRUE(eventually([&] { return watch.count() == 0; }));
     EXPECT_TRUE(watch.woken()) << "not only when its time was over";

@@ -1,4 +1,4 @@
-// The death of lrpcd, as a process, while domains call and import (LRPC §3.1, §5.3).
+// The lrpcd process dies while domains call and import (LRPC §3.1, §5.3).
 #include <stdexcept>
 #include <vector>
 
@@ -7,12 +7,12 @@
 namespace testing_lrpc {
 namespace {
 
-/// lrpcd on a socket in a directory of its own, as often as it is started.
+/// An lrpcd on a socket in its own directory. It can be started again.
 class Lrpcd {
  public:
   Lrpcd() { start(); }
-  /// As a service manager does, again and again: the kernel closes what an io_uring of the dead one holds, its
-  /// listening socket among it, a moment after the death.
+  /// Retries, as a service manager does: the kernel closes what the dead one's io_uring holds, its listening socket
+  /// among it, only a moment after the death.
   void start() {
     for (int attempt = 1;; ++attempt) {
       try {
@@ -73,7 +73,7 @@ TEST(LrpcdDies, under_importers_that_wait_and_are_served_by_the_next) {
   for (int i = 0; i < 4; ++i) {
     importers.emplace_back([&] {
       auto client = Mortal::Client::import("late", {.nameserver = lrpcd.socket(), .timeout = kPatience});
-      // Who comes while there is no nameserver does not wait.
+      // An import fails at once while there is no nameserver.
       while (client.code() == Errc::no_nameserver)
         client = Mortal::Client::import("late", {.nameserver = lrpcd.socket(), .timeout = kPatience});
       served += client && client->Add(1, 2).value() == 3;

@@ -1,4 +1,4 @@
-// Kernels and filters that refuse membarrier(2): from the start, and from some moment on.
+// Kernels and filters that refuse membarrier(2): from the start, or from some moment on.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ TEST(WithoutMembarrier, calls_of_every_gate_are_right) {
   EXPECT_EQ(run_without_membarrier("--gtest_filter=conformance/*:gates/Growth.*:Supply.a_binding*"), 0);
 }
 
-/// A thread that calls when it is told to, and lives in between: so that it has an A-stack leased to it.
+/// A thread that calls when it is told to. It lives on between its calls, so that an A-stack stays leased to it.
 class Caller {
  public:
   explicit Caller(Conformance::Client& client) : client_(client), thread_([this] { run(); }) {}
@@ -70,7 +70,7 @@ TEST(WithoutMembarrierFromNowOn, DISABLED_a_waiting_caller_sleeps_and_leases_go_
   std::vector<std::unique_ptr<Caller>> callers;
   for (int i = 0; i < kAStacks; ++i) callers.push_back(std::make_unique<Caller>(*client));
   for (auto& caller : callers) caller->call();
-  ASSERT_TRUE(service.wait_inside(kAStacks));  // each has an A-stack
+  ASSERT_TRUE(service.wait_inside(kAStacks));  // each holds an A-stack
   service.let_all_go();
   ASSERT_TRUE(service.wait_left(kAStacks));
   for (auto& caller : callers) caller->call_and_wait();
@@ -82,12 +82,12 @@ TEST(WithoutMembarrierFromNowOn, DISABLED_a_waiting_caller_sleeps_and_leases_go_
     EXPECT_EQ(client->SleepFor(0).code(), Errc::call_aborted) << "idle owners have all A-stacks";
   }
   EXPECT_LT(processor_time() - began, 200ms) << "it is waiting, not sleeping";
-  for (auto& caller : callers) caller->call_and_wait();  // each lets go of its lease
+  for (auto& caller : callers) caller->call_and_wait();  // each releases its lease
   EXPECT_TRUE(client->SleepFor(0));
 }
 
 TEST(WithoutMembarrier, from_some_moment_on_a_waiting_caller_sleeps_and_leases_go_back) {
-  // In a process of its own: its threads are refused for good.
+  // In a separate process, because its threads are refused for good.
   const pid_t child = fork();
   if (child == 0) {
     execl("/proc/self/exe", "membarrier", "--gtest_filter=WithoutMembarrierFromNowOn.*",
@@ -103,7 +103,7 @@ TEST(AStackList, lets_nobody_wait_who_was_woken_since_the_count_was_read) {
   lrpc::client::AStackList list;
   list.fill({}, 0, 0);
   const std::uint32_t seen = list.wakes();
-  list.close();  // the binding is revoked here, after our look at it
+  list.close();  // the binding is revoked here, after wakes() was read
   list.wake_waiters();
   list.wait(seen, 24h, {});
 }

@@ -1,5 +1,5 @@
-// A domain that ends as it is told: mortal server NAMESERVER NAME, or mortal client NAMESERVER NAME GATE ENDING; mortal
-// static-server NAMESERVER NAME is destroyed by exit(3).
+// A domain that ends as its arguments say: mortal server NAMESERVER NAME, or mortal client NAMESERVER NAME GATE ENDING.
+// mortal static-server NAMESERVER NAME: exit(3) destroys its Server.
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -26,8 +26,8 @@ int serve(lrpc::Server& server, MortalService& service, const std::string& name)
   wait_for_the_end();
 }
 
-/// Has a handle, a call that the server holds (alone with its server: for certain before the end), and two threads that
-/// call back to back, then ends. Negative: ends while it imports.
+/// Ends while it has a handle, a call that the server holds (surely, if it is the server's only client), and two
+/// threads that call back to back. Negative `ending`: ends while it imports.
 int call(const std::string& nameserver, const std::string& name, lrpc::Gate gate, int ending) {
   const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = std::chrono::minutes(4), .gate = gate};
   if (ending < 0) {

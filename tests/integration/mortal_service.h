@@ -1,4 +1,4 @@
-// The ways in which a domain can end, and the procedures of a domain that does.
+// The ways in which a domain can end, and the procedures of such a domain.
 #pragma once
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ namespace testing_lrpc {
 
 using Ending = Mortal::Ending;
 
-/// What a program that execs itself goes on as: a process that holds nothing and stays until it is killed.
+/// The argument with which a program execs itself: it then holds nothing and stays until it is killed.
 inline constexpr const char* kStay = "stay";
 
 [[noreturn]] inline void exec_and_stay() {
@@ -32,11 +32,11 @@ inline constexpr const char* kStay = "stay";
   _exit(126);
 }
 
-/// A child that lives on with what it has inherited, until the test that started this process has ended.
+/// Leaves a child that keeps what it has inherited until the test that started this process has ended.
 inline void leave_a_child_behind() {
   const pid_t test = getppid();
   if (fork() != 0) return;
-  close(STDERR_FILENO);  // whoever reads what the test says need not wait for this one
+  close(STDERR_FILENO);  // so that a reader of the test's output does not wait for this child
   prctl(PR_SET_PDEATHSIG, 0);
   while (kill(test, 0) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   _exit(0);
@@ -46,7 +46,7 @@ inline void leave_a_child_behind() {
   for (;;) pause();
 }
 
-/// Ends the calling process, or what it is, so.
+/// Ends the calling process in this way.
 [[noreturn]] inline void meet(Ending ending) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -70,7 +70,7 @@ inline void leave_a_child_behind() {
       leave_a_child_behind();
       kill(getpid(), SIGKILL);
       break;
-    case Ending::StopThenKill: kill(getpid(), SIGSTOP); break;  // by its parent
+    case Ending::StopThenKill: kill(getpid(), SIGSTOP); break;  // the parent kills it
   }
   wait_for_the_end();
 }

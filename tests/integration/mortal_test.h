@@ -1,4 +1,4 @@
-// What tests of dying domains share.
+// What the tests of dying domains have in common.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ inline std::string name_of(Ending ending) {
 }
 inline std::string name_of_ending(const testing::TestParamInfo<Ending>& tested) { return name_of(tested.param); }
 
-/// Waits until a child of ours has been stopped.
+/// Waits until a child of this process is stopped.
 inline void wait_until_stopped(pid_t pid) {
   int status = 0;
   EXPECT_EQ(waitpid(pid, &status, WUNTRACED), pid);

@@ -1,4 +1,4 @@
-// "No limit" and "do not wait" mean the same in every option and every wait, and what means neither is refused.
+// "No limit" and "do not wait" mean the same in every option and every wait. Values without a meaning are refused.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ void expect_refused_by(const std::string& nameserver, ImportOptions options, con
 }
 
 TEST(NoLimit, import_options_without_a_meaning_are_refused_by_their_name) {
-  const World world;  // a nameserver that is there, so that nothing else is wrong
+  const World world;  // a running nameserver, so that only the option is wrong
   expect_refused_by(world.nameserver(), {.timeout = -1ms}, "timeout");
   expect_refused_by(world.nameserver(), {.grown_idle = 0ms}, "grown_idle");
   expect_refused_by(world.nameserver(), {.grown_idle = -1ms}, "grown_idle");

@@ -1,4 +1,4 @@
-// One-way calls: sent, executed once, and nobody waits.
+// One-way calls: sent and executed once, and nobody waits.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -65,7 +65,7 @@ TEST_P(OneWay, calls_do_not_wait_for_their_procedures) {
 
 INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kRepeatedGates), gate_name);
 
-/// Add keeps the poller, if it is the poller that executes it and it is to be kept.
+/// If `to_be_kept` and the poller executes it, Add blocks, and so keeps the poller.
 struct PollerKept : TasksService {
   std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) {
     if (to_be_kept && on_poller_thread()) {
@@ -93,7 +93,7 @@ lrpc::Result<Tasks::Client> bind(lrpc::Server& server, PollerKept& service) {
   return Tasks::Client::import_over(std::move(ends->second), {.gate = Gate::exchange});
 }
 
-/// While it is kept, the poller looks at no A-stack. A call that was left to it (H3) would wait for ever.
+/// A poller that is kept looks at no A-stack. A call that is left to it (H3) would wait for ever.
 TEST(OneWayBesideAPoller, that_another_clients_procedure_keeps_is_executed_all_the_same) {
   PollerKept service;
   lrpc::Server server({.estack_idle = lrpc::kNoLimit});
@@ -162,13 +162,13 @@ TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_
   for (std::uint32_t i = 0; i < region->layout().astack_count(); ++i) {
     region->astack(i).head->word.fetch_or(shim::CallWord::kRevoked);
   }
-  // Without a deadline: it would look at such a word for ever.
+  // Without a deadline: a caller that polled such a word would never stop.
   const auto began = processor_time();
   EXPECT_EQ(client->Log(2, "nor this").code(), Errc::binding_revoked);
   EXPECT_LT(processor_time() - began, 200ms) << "it has been polling";
 }
 
-/// The server's return wakes only those that have looked for such a call: the others would sleep on, 100 ms.
+/// The server's return wakes only waiters that have looked for such a call. The others would sleep for 100 ms.
 TEST(OneWaySupply, tells_those_that_wait_for_an_astack_of_each_call_that_was_sent_or_dropped) {
   LocalTasks tasks;
   lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(tasks.client->binding());

@@ -1,4 +1,5 @@
-// Started calls that outlive their client, and clients that end while they are told of their server's end.
+// Started calls that outlive their client, and clients that are destroyed while they are told that their server has
+// ended.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,11 +25,11 @@ using namespace std::chrono_literals;
 using Sum = decltype(std::declval<Tasks::Client&>().start().Add(0, 0));
 using Nap = decltype(std::declval<Tasks::Client&>().start().NapFor(0));
 
-/// The server stays; the client goes while calls are under way.
+/// The client is destroyed while calls are under way; the server lives on.
 class OutlivingCalls : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(tasks_.client->Null());  // let the gate settle
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(tasks_.client->Null());  // lets the gate settle
   }
   Nap start_nap() {
     const std::uint32_t before = tasks_.service.staying;
@@ -145,7 +146,8 @@ TEST_P(OutlivingCalls, leave_nothing_behind_when_the_last_has_ended) {
     auto client =
         Tasks::Client::import_over(std::move(ends->second), {.gate = GetParam(), .supply = lrpc::AStackSupply::grow});
     ASSERT_TRUE(client) << client.error().message();
-    // What lies where when the client ends: leased, a spare, in quarantine, sent one-way, and with calls that last.
+    // A-stacks in all states when the client ends: leased, spare, in quarantine, used by a one-way call and by lasting
+    // calls.
     ASSERT_TRUE(client->Null());
     ASSERT_TRUE(client->start().Null().finish());
     { const auto abandoned = client->start().NapFor(1); }
@@ -165,10 +167,10 @@ TEST_P(OutlivingCalls, leave_nothing_behind_when_the_last_has_ended) {
 
 INSTANTIATE_TEST_SUITE_P(gates, OutlivingCalls, testing::ValuesIn(kRepeatedGates), gate_name);
 
-/// A client whose server is killed, and which does something about it where it is told.
+/// Clients whose server is killed, and which react when they are told.
 class ToldClients : public testing::Test {
  protected:
-  /// Imports from a server of its own; `told` runs when that is gone.
+  /// Imports from a server of its own; `told` runs when that server is gone.
   std::unique_ptr<Tasks::Client> import(std::function<void()> told = {}) {
     TasksProcess& tasks = servers_.emplace_back(start_tasks_process(LRPC_TASKS_SERVER));
     auto heard = [this, told = std::move(told)] {
@@ -192,8 +194,8 @@ class ToldClients : public testing::Test {
   std::atomic<int> told_{0};
 
  private:
-  /// What the test has done before, the thread that is told sees. A server's death orders the two as well, but
-  /// ThreadSanitizer does not know of it.
+  /// Orders what the test has done before the thread that is told. A server's death orders the two as well, but
+  /// ThreadSanitizer does not see that.
   std::atomic<bool> killed_{false};
 };
 

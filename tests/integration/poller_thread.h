@@ -1,4 +1,4 @@
-// Whether a procedure is executed by a server's poller, and whether there can be one.
+// Whether a server's poller executes a procedure, and whether there can be a poller.
 #pragma once
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ inline bool on_poller_thread() {
   return std::string_view(name.data()) == "lrpc-poller";
 }
 
-/// Nobody polls then.
+/// If true, there are no pollers.
 inline bool only_one_processor() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;

@@ -1,4 +1,4 @@
-// Private bindings between process namespaces: a process that the other side cannot see has no number there.
+// Private bindings across PID namespaces: a process that the other side cannot see has no number there.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 namespace testing_lrpc {
 namespace {
 
-/// What `action` returns in the first process of a namespace. That one ends with the calling process.
+/// What `action` returns in the first process of a new PID namespace. That process ends with the calling process.
 template <class Action>
 int in_namespace_of_its_own(const Action& action) {
   if (::unshare(CLONE_NEWPID) != 0) return 77;
@@ -36,7 +36,7 @@ int in_namespace_of_its_own(const Action& action) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Before the test's process has threads: the two sides are processes of their own.
+/// The two sides are separate processes, forked before the test's process has threads.
 class ProcessNamespaces : public testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +54,7 @@ class ProcessNamespaces : public testing::Test {
     pollfd entry{heard_.get(), POLLIN, 0};
     return ::poll(&entry, 1, kPatienceMs) == 1 && ::read(heard_.get(), &what, 1) == 1 ? what : '-';
   }
-  /// Tells of its clients, and whether it knows their numbers.
+  /// Serves, and reports its clients and whether it knows their process numbers.
   int serve(lrpc::UniqueFd socket) const {
     ChatterService service;
     lrpc::Server server;
@@ -64,7 +64,7 @@ class ProcessNamespaces : public testing::Test {
     if (!Chatter::serve_over(server, std::move(socket), service, options)) return 1;
     for (;;) ::pause();
   }
-  /// The two ends of a pair, each for one process.
+  /// The two ends of a pair, one for each process.
   std::pair<lrpc::UniqueFd, lrpc::UniqueFd> ends_ = lrpc::make_socket_pair().value();
 
  private:
@@ -130,7 +130,7 @@ TEST_F(ProcessNamespaces, a_client_calls_a_server_that_it_cannot_see_and_hears_o
   EXPECT_EQ(client.wait(), 0);
 }
 
-/// The first process of each namespace has the number 1.
+/// The first process of each PID namespace has the number 1.
 TEST_F(ProcessNamespaces, a_fork_child_with_its_parents_number_is_another_process) {
   if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
   EarlyChild parent(::geteuid(), [this](const std::string&) {

@@ -1,4 +1,4 @@
-// What a program sees of the classes that it uses: nothing that is for generated stubs and our own libraries.
+// Programs cannot access the members of public classes that are for generated stubs and lrpc's own libraries.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Calls between domains of which one may not make others fence, or be made to (membarrier(2)): what is started and not
-// waited for is executed all the same.
+// Calls between domains of which one may not use membarrier(2), or cannot be reached by it: started calls that nobody
+// waits for are executed all the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ using lrpc::shim::PolledHint;
 
 constexpr std::uint32_t kCalls = 1000;
 
-/// Calls of every kind, a thousand of each, while pollers and E-stacks come and go. Counts the started ones that were
-/// rung for a poller.
+/// Makes a thousand calls of each kind while pollers and E-stacks come and go. Adds to `polled` the started calls that
+/// were rung for a poller.
 void call_in_every_way(Tasks::Client& client, int& polled) {
   for (std::uint32_t i = 0; i < kCalls; ++i) {
     ASSERT_TRUE(client.Log(i, "nobody waits"));
@@ -38,7 +38,7 @@ void call_in_every_way(Tasks::Client& client, int& polled) {
     }
     (void)client.start().Add(3, 3);  // dropped
     ASSERT_TRUE(client.LogSlowly(kCalls + i, 0)) << "never a poller's";
-    // Now and then one is the last for a while: nobody rings behind it.
+    // Now and then no call follows for a while.
     if (i % 10 == 0) {
       ASSERT_TRUE(client.Log(2 * kCalls + i, "alone"));
       ASSERT_TRUE(settles(client)) << i;
@@ -47,7 +47,7 @@ void call_in_every_way(Tasks::Client& client, int& polled) {
   ASSERT_TRUE(settles(client));
 }
 
-/// Each is executed once. With the exchange gate: also beside a poller, however long it takes until one comes by.
+/// Each call is executed once. With the exchange gate some calls must be rung for a poller; waits for one to come.
 void expect_no_call_to_be_lost(lrpc::UniqueFd socket, Gate gate) {
   auto client = Tasks::Client::import_over(std::move(socket), {.gate = gate});
   ASSERT_TRUE(client) << client.error().message();
@@ -67,7 +67,7 @@ void expect_no_call_to_be_lost(lrpc::UniqueFd socket, Gate gate) {
   }
 }
 
-/// The gate, and with which error membarrier(2) fails.
+/// The gate, and the errno with which membarrier(2) fails.
 class Fences : public testing::TestWithParam<std::tuple<Gate, int>> {};
 
 TEST_P(Fences, that_a_server_is_refused_lose_no_call) {
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(gates, Fences, testing::Combine(testing::ValuesIn(kRepe
                          fence_name);
 INSTANTIATE_TEST_SUITE_P(kernels, Fences, testing::Values(std::tuple(Gate::exchange, ENOSYS)), fence_name);
 
-/// What a program that is started again is to go on with: the number of the gate, and that of an inherited socket.
+/// Variables for a program that is started again: the gate's number, and the inherited socket's.
 constexpr const char* kGateVariable = "LRPC_TEST_GATE";
 constexpr const char* kSocketVariable = "LRPC_TEST_SOCKET";
 
@@ -107,7 +107,8 @@ TEST_P(Fences, that_a_client_is_refused_lose_no_call) {
   EXPECT_EQ(run_without_membarrier("--gtest_filter=WithoutFences.DISABLED_calls_over_the_given_socket", error), 0);
 }
 
-/// Calls until a hundred have seen a poller. The first of them whose hint does not promise what it should; zero: none.
+/// Calls until a hundred calls have seen a poller. Returns the first hint that does not promise what it should; 0:
+/// none.
 PolledHint wrong_hint(Tasks::Client& client, bool fences) {
   int polled = 0;
   PolledHint wrong;
@@ -156,7 +157,7 @@ TEST(WithoutFences, DISABLED_pollers_say_so_from_some_moment_on) {
   LocalTasks tasks({.gate = Gate::exchange});
   EXPECT_EQ(wrong_hint(*tasks.client, lrpc::shim::have_shared_fence).bits(), 0U);
   ASSERT_TRUE(refuse_membarrier());
-  // Its next stint but one says so at the latest; from then on it holds.
+  // At the latest its next stint but one says so; from then on the hint stays.
   ASSERT_TRUE(eventually([&] {
     auto call = tasks.client->start().Add(1, 2);
     const PolledHint hint(lrpc::detail::StubAccess::call(call).linkage().astack.head->polled.load());
@@ -168,7 +169,7 @@ TEST(WithoutFences, DISABLED_pollers_say_so_from_some_moment_on) {
 
 TEST(WithoutFences, a_poller_that_is_refused_them_later_tells_its_callers_then) {
   if (only_one_processor()) GTEST_SKIP() << "nobody polls on the only processor";
-  // In a process of its own: its threads are refused for good.
+  // In a separate process, because its threads are refused for good.
   const pid_t child = fork();
   if (child == 0) {
     execl("/proc/self/exe", "fences", "--gtest_filter=WithoutFences.DISABLED_pollers_say_so_from_some_moment_on",

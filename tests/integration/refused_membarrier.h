@@ -1,4 +1,4 @@
-// A filter under which membarrier(2) fails, as containers have them, and kernels that were built without it.
+// A filter under which membarrier(2) fails, as in some containers, and on kernels that were built without it.
 #pragma once
 
 #include <linux/filter.h>
@@ -15,7 +15,8 @@
 
 namespace testing_lrpc {
 
-/// The system call fails for all threads of this process, those that come and those of its children. Async-signal-safe.
+/// Makes the system call fail for all threads of this process, present and future, and for its children.
+/// Async-signal-safe.
 inline bool refuse_call(std::uint32_t number, int error = EPERM) noexcept {
   std::array<sock_filter, 4> code{
       {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -28,8 +29,8 @@ inline bool refuse_call(std::uint32_t number, int error = EPERM) noexcept {
 }
 inline bool refuse_membarrier(int error = EPERM) noexcept { return refuse_call(SYS_membarrier, error); }
 
-/// This program again, from its beginning under the filter, with only those tests (--gtest_filter=..., disabled ones,
-/// too). Its exit status; 77: no filter can be set here; minus the signal that ended it.
+/// Runs this program again from its start, under the filter, with only those tests (--gtest_filter=..., including
+/// disabled ones). Returns its exit status; 77: no filter can be set here; minus the signal that ended it.
 inline int run_without_membarrier(const char* tests, int error = EPERM) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// A server whose nameserver goes and comes, hangs, or answers too late (LRPC §3.1).
+// A server whose nameserver goes and comes back, hangs, or answers too late (LRPC §3.1).
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ namespace {
 using lrpc::Errc;
 using namespace std::chrono_literals;
 
-/// What on_registration heard, in order.
+/// What on_registration was called with, in order.
 class Registrations {
  public:
   [[nodiscard]] lrpc::ExportOptions options() {
@@ -78,7 +78,7 @@ TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
   std::vector<std::thread> importers;
   for (auto& client : clients) {
     importers.emplace_back([&] {
-      // Who comes while there is no nameserver does not wait.
+      // An import fails at once while there is no nameserver.
       do {
         client.emplace(world.import("late", {.timeout = kPatience}));
       } while (client->code() == Errc::no_nameserver);
@@ -97,8 +97,8 @@ TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
 }
 
 TEST(Reregister, an_importer_that_waits_gives_up_in_its_time_when_no_nameserver_comes_back) {
-  // Where the machine stands still, the nameserver may be stopped before the import, or not before its time is over:
-  // then again.
+  // On a stalled machine the nameserver may be stopped before the import, or only after its time is over: then try
+  // again.
   for (Errc came{}; came != Errc::peer_gone;) {
     World world;
     const auto began = std::chrono::steady_clock::now();
@@ -124,7 +124,7 @@ TEST(Reregister, the_program_hears_of_it_and_its_export_ids_stay_valid) {
   auto first = Conformance::export_to(server, "first", service);
   auto id = Conformance::export_to(server, "heard", service, registrations.options());
   ASSERT_TRUE(first && id);
-  ASSERT_TRUE(server.withdraw(*first));  // so that a new nameserver numbers differently
+  ASSERT_TRUE(server.withdraw(*first));  // so that a new nameserver gives other numbers
   world.stop_nameserver();
   ASSERT_TRUE(eventually([&] { return registrations.heard_exactly({Errc::peer_gone}); }));
   world.start_nameserver();
@@ -163,7 +163,7 @@ TEST(Reregister, an_export_that_finds_the_nameserver_first_brings_the_other_name
   ASSERT_TRUE(Conformance::export_to(server, "old", service, registrations.options()));
   world.stop_nameserver();
   ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
-  std::this_thread::sleep_for(500ms);  // the pauses have grown
+  std::this_thread::sleep_for(500ms);  // by now the pauses have grown
   world.start_nameserver();
   auto added = Conformance::export_to(server, "new", service);
   ASSERT_TRUE(added) << added.error().message();
@@ -176,7 +176,7 @@ TEST(Reregister, a_name_that_somebody_else_took_meanwhile_is_asked_for_until_it_
   lrpc::Server server({.nameserver = world.nameserver()});
   ConformanceService service(&server);
   Registrations registrations;
-  // Whoever comes first has it: the server asks again only when the program has taken note of the loss.
+  // The first to ask gets the name. The server asks again only after the program has taken note of the loss.
   std::atomic<bool> stolen{false};
   auto options = registrations.options();
   options.on_registration = [&, hear = options.on_registration](const lrpc::Status& status) {
@@ -204,7 +204,7 @@ TEST(Reregister, the_callbacks_of_a_refused_export_go_while_no_lock_is_held) {
   lrpc::Server server({.nameserver = world.nameserver()});
   ConformanceService service(&server);
   ASSERT_TRUE(Conformance::export_to(first, "taken", service));
-  std::future<Errc> withdrawal;  // by another thread, so that this one does not wait for ever
+  std::future<Errc> withdrawal;  // on another thread, so that a deadlock does not hang this one
   std::atomic<bool> came{false};
   lrpc::ExportOptions options;
   const auto use_the_server = [&](const void*) {
@@ -243,7 +243,7 @@ TEST(Reregister, the_callback_may_withdraw_and_throw) {
   ASSERT_TRUE(eventually([&] { return told == 2; }));
   EXPECT_TRUE(world.import("steady", {.timeout = kPatience}));
   EXPECT_TRUE(eventually([&] { return world.import("brief").code() == Errc::name_unknown; }));
-  server.reset();  // the callback is over, too
+  server.reset();  // waits for the callback
   const std::string printed = testing::internal::GetCapturedStderr();
   EXPECT_NE(printed.find("lrpc: an exception escaped on_registration of Conformance: thrown on purpose\n"),
             std::string::npos)
@@ -259,7 +259,7 @@ TEST(Reregister, many_imports_at_once_are_all_answered) {
     importers.emplace_back([&] {
       for (int k = 0; k < 25; ++k) {
         auto client = world.import("busy", {.timeout = kPatience});
-        // The nameserver's own limit, on descriptors in flight to one server.
+        // The nameserver limits the descriptors in flight to one server.
         while (client.code() == Errc::limit_reached) client = world.import("busy", {.timeout = kPatience});
         EXPECT_TRUE(client) << client.error().message();
         bound += client.has_value();
@@ -283,7 +283,7 @@ TEST(Reregister, many_names_come_back) {
   }
 }
 
-/// A socket that takes connections and never says a word, where a nameserver was.
+/// A socket that accepts connections and never answers, at the path of a former nameserver.
 class MuteNameserver {
  public:
   explicit MuteNameserver(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -326,8 +326,8 @@ TEST(Reregister, a_nameserver_that_hangs_does_not_keep_the_clerk_from_its_bindin
       }
       queued.push_back(*std::move(socket));
     }
-    std::this_thread::sleep_for(200ms);  // by now it has been asked for as many names as its socket takes
-    // It never answers: a clerk that waited for it would not answer either.
+    std::this_thread::sleep_for(200ms);  // by now its socket is full of requests for names
+    // It never answers: a clerk that waited for it would not serve this import.
     auto client = Conformance::Client::import_over(lrpc::UniqueFd(dup(ends->second.get())));
     ASSERT_TRUE(client) << client.error().message();
     EXPECT_EQ(client->Add(1, 2).value(), 3);

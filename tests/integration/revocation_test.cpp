@@ -91,7 +91,7 @@ TEST_F(Revocation, has_no_descriptor_left_once_the_binding_is_gone) {
 }
 
 TEST_F(Revocation, calls_everybody_who_asked_once_in_their_order) {
-  std::vector<int> told;  // the watcher's alone, until all have been told
+  std::vector<int> told;  // used only by the watcher's thread until all were called
   std::atomic<int> count{0};
   const auto tell = [&](int who) {
     return [&, who] {
@@ -181,7 +181,7 @@ TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) 
   EXPECT_TRUE(client->binding().revoked());
 }
 
-/// A server, and the client of its one binding, which is private.
+/// A server, and the client of its only binding, which is private.
 template <class Service>
 struct PrivateBinding {
   PrivateBinding() {
@@ -213,13 +213,13 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   one.server.end_binding(one.bound);
   EXPECT_TRUE(readable(fd, kPatience));
   caller.join();
-  // The procedure asks whether its caller has gone: its return may be there before the news is.
+  // The procedure returns when its caller has gone; its return may arrive before the revocation.
   EXPECT_TRUE(held == Errc::call_failed || held == Errc::ok) << static_cast<int>(held);
   EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
   EXPECT_TRUE(eventually([&] { return told == 1; }));
 }
 
-/// Whose things take their time to go.
+/// A service whose objects take long to destroy.
 class ReluctantService : public MortalService {
  public:
   Mortal::Thing Own(lrpc::CallContext& context) {
@@ -266,7 +266,7 @@ TEST(RevocationByTheServer, is_told_on_the_thread_that_tells_of_bindings) {
   ASSERT_TRUE(client) << client.error().message();
   ASSERT_TRUE(eventually([&] { return bound != 0; }));
   server.end_binding(bound);
-  server.end_binding(bound);  // of no consequence
+  server.end_binding(bound);  // without effect
   ASSERT_TRUE(eventually([&] { return unbound != 0; }));
   EXPECT_EQ(unbound, bound);
   EXPECT_EQ(unbound_on, bound_on);

@@ -1,4 +1,4 @@
-// A server that has shut itself in: everything of libserver works, and nothing that it forbids.
+// A server in a sandbox: all of libserver works, and what the sandbox forbids does not.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -25,16 +25,16 @@ using namespace std::chrono_literals;
 namespace sandbox = lrpc::sandbox;
 namespace attempts = lrpc::sandbox::test;
 
-/// What clients cannot do: end, and say what was found inside.
+/// Checks that clients cannot make: runs in the server at its end, and reports what it found.
 using Epilogue = std::function<std::string()>;
 
-/// A server process in its sandbox that exports "host" and "chatter". What it says at its end is "" if all was well.
+/// A server process in its sandbox that exports "host" and "chatter". end() returns "" if all was well.
 class SandboxedServer {
  public:
   SandboxedServer(const std::string& nameserver, const sandbox::Options& options, const Epilogue& epilogue) {
     EXPECT_EQ(::pipe2(ready_, O_CLOEXEC), 0);
     EXPECT_EQ(::pipe2(go_, O_CLOEXEC), 0);
-    // A child is forked off by a thread of ours, which then waits for what it says.
+    // A thread forks the child, and then waits for its report.
     waiter_ = std::thread([this, &nameserver, &options, &epilogue] {
       said_ = attempts::in_a_child([&] { return serve(nameserver, options, epilogue); });
       const char over = 'e';
@@ -83,7 +83,7 @@ class SandboxedServer {
 
 class SandboxedServers : public testing::Test {
  protected:
-  // Before the world has threads: a sanitizer's allocator does not survive a fork beside one that allocates.
+  // Before World starts threads: forking beside a thread that allocates breaks a sanitizer's allocator.
   static void SetUpTestSuite() {
     why_not_ = attempts::in_a_child([]() -> std::string {
       sandbox::Options options;
@@ -97,7 +97,7 @@ class SandboxedServers : public testing::Test {
     options_.required = true;
   }
 
-  static inline std::string why_not_;  ///< Why this machine has no sandbox, if so.
+  static inline std::string why_not_;  ///< Why no sandbox is possible here; empty: one is.
   World world_;
   sandbox::Options options_;
 };
@@ -166,7 +166,7 @@ TEST_F(SandboxedServers, register_anew_when_the_nameserver_is_started_again) {
   world_.stop_nameserver();
   EXPECT_EQ(before->Add(1, 2).value(), 3);
   world_.start_nameserver();
-  auto after = world_.import("host", {.timeout = kPatience});  // waits for the name
+  auto after = world_.import("host", {.timeout = kPatience});  // waits until the name is exported again
   ASSERT_TRUE(after) << after.error().message();
   EXPECT_EQ(after->Add(2, 3).value(), 5);
   EXPECT_EQ(before->Add(3, 4).value(), 7);
@@ -191,7 +191,7 @@ TEST_F(SandboxedServers, can_get_hold_of_nothing_else_while_they_serve) {
   options_.read_only = {allowed};
   SandboxedServer server(world_.nameserver(), options_, [&]() -> std::string {
     std::string refused = attempts::not_refused(attempts::forbidden_to_all(victim.pid()));
-    // Threads that were started inside are shut in as well, as an E-stack is.
+    // Threads that were started inside, such as E-stacks, are restricted as well.
     std::thread([&] { refused += attempts::not_refused(attempts::forbidden_to_all(victim.pid())); }).join();
     if (!refused.empty()) return refused;
     return attempts::opening(allowed, O_RDONLY).act() == 0 ? "" : "what it may read";

@@ -1,4 +1,4 @@
-// lrpc::seal(): a process that seals itself, in a child process of one thread.
+// lrpc::seal(): a process with one thread, a child of the test, seals itself.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -34,10 +34,10 @@ namespace {
 using lrpc::Errc;
 using lrpc::SealedDomain;
 
-/// What a child does that is told where the nameserver is. Returns its exit status.
+/// What a child does; it gets the nameserver's socket. Returns its exit status.
 using ChildBody = int (*)(const std::string& nameserver);
 
-/// The base that is made before the world and its threads.
+/// A base, so that the child is made before World and its threads.
 class BodyToCome {
  protected:
   EarlyChild child_{::geteuid(), [](const std::string& told) {
@@ -49,7 +49,7 @@ class BodyToCome {
 
 class TrapOfAChild : BodyToCome, public TrapWorld {
  protected:
-  /// Runs `body` in a process that has one thread. Its exit status.
+  /// Runs `body` in a process with one thread. Returns its exit status.
   int in_a_child(ChildBody body) {
     child_.begin(std::string(reinterpret_cast<const char*>(&body), sizeof body) + world_.nameserver());
     return child_.wait();
@@ -75,7 +75,7 @@ TEST_F(TrapOfAChild, lets_a_process_seal_itself) {
   EXPECT_EQ(in_a_child([](const std::string& nameserver) {
               auto client = import_by_trap(nameserver);
               if (!client) return 2;
-              if (client->Null().code() != Errc::not_supported) return 3;  // nobody listens yet
+              if (client->Null().code() != Errc::not_supported) return 3;  // the server does not listen yet
               if (!lrpc::seal(client->binding())) return 4;
               for (int i = 0; i < 1000; ++i) {
                 const auto sum = client->Add(i, 1);
@@ -102,7 +102,7 @@ TEST_F(TrapOfAChild, seals_no_process_that_has_another_thread_even_where_there_i
       for (;;) pause();
     }).detach();
     if (lrpc::seal(client->binding()).code() != Errc::invalid_argument) return 3;
-    // A directory that is gone is an empty one.
+    // A removed directory is an empty one.
     char directory[] = "/tmp/lrpc-empty-XXXXXX";
     if (mkdtemp(directory) == nullptr || chdir(directory) != 0 || rmdir(directory) != 0 || chroot(".") != 0)
       return kNoChroot;
@@ -124,7 +124,7 @@ bool is_stopped(pid_t pid) {
   return true;
 }
 
-/// Waiting for room takes poll(2), which a sealed process may not call.
+/// Waiting for room needs poll(2), which a sealed process may not call.
 TEST_F(TrapOfAChild, is_told_at_once_and_lives_where_the_bell_is_full) {
   if (kSanitized) GTEST_SKIP() << "what a sanitizer's runtime calls by itself would kill";
   const Process server = world_.start_server({"stopped"});
@@ -145,7 +145,7 @@ TEST_F(TrapOfAChild, is_told_at_once_and_lives_where_the_bell_is_full) {
             0);
 }
 
-/// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
+/// A client without the library, whose children share its filter. The kernel tells the server which process calls.
 TEST_F(TrapOfAChild, serves_no_process_but_the_one_that_was_bound) {
   EXPECT_EQ(
       in_a_child([](const std::string& nameserver) {
@@ -159,8 +159,8 @@ TEST_F(TrapOfAChild, serves_no_process_but_the_one_that_was_bound) {
         }
         int status = 0;
         if (syscall(SYS_wait4, impostor, &status, 0, nullptr) != impostor) return 3;
-        // At once: the binding's end may start a thread, which can be had here, and which AddressSanitizer then finds
-        // without the system calls that it needs.
+        // No destructors: the binding's end may start a thread, which is allowed here, but AddressSanitizer then lacks
+        // system calls that it needs.
         _exit(WIFEXITED(status) && WEXITSTATUS(status) == 0 && client->Null() ? 0 : 4);
       }),
       0);

@@ -1,4 +1,4 @@
-// What the trap tests run sealed: one behaviour a run, chosen by the first argument. Exit status 0: it was as expected.
+// The program that the trap tests run sealed. The first argument chooses one behaviour. Exit status 0: all as expected.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ void arguments_and_results(Conformance::Client& client) {
   std::ranges::reverse(reversed);
   EXPECT(reversed == data);
   EXPECT(client.Greet("sealed").value().str() == "hello, sealed");
-  std::vector<std::byte> big(1'000'000, std::byte{3});  // goes through the out-of-band tail
+  std::vector<std::byte> big(1'000'000, std::byte{3});  // longer than the image: goes through the tail
   EXPECT(client.Sum(big).value() == 3'000'000);
   EXPECT(client.Check(101).code() == Errc::raised);
   EXPECT(client.Throw().code() == Errc::exception_escaped);
@@ -69,7 +69,7 @@ void arguments_and_results(Conformance::Client& client) {
   EXPECT(caller.has_value() && caller->pid == getpid() && caller->uid == getuid());
 }
 
-/// Little enough to be done again and again.
+/// So little that it can be repeated often.
 void something_of_each_kind(Conformance::Client& client) {
   const auto sum = client.Add(20, 22);
   EXPECT(sum && *sum == 42);
@@ -100,18 +100,19 @@ void what_is_refused(Conformance::Client& client) {
   EXPECT(client.Add(20, 22).value() == 42);
 }
 
-/// Numbers that no kernel has: each is another name to whoever reports refusals.
+/// System calls that no kernel has: each number is a new name to the code that reports refusals.
 void made_up_numbers() {
   for (long number = 100'000; number < 120'000; ++number) EXPECT(syscall(number) == -1 && errno == EPERM);
 }
 
-/// 1, for which the kernel starts no core handler either (core(5)).
+/// 1: with this limit the kernel starts no core handler either (core(5)).
 void core_limit() {
   rlimit limit{};
   EXPECT(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 1 && limit.rlim_max == 1);
 }
 
-/// Another region is a descriptor and a mapping, which a sealed domain cannot take. Asking for it costs it nothing.
+/// Another region needs a descriptor and a mapping, which a sealed domain cannot take. Asking for it is refused without
+/// harm.
 void growth(const char* name) {
   const auto growing = Conformance::Client::import(name, {.supply = lrpc::AStackSupply::grow});
   EXPECT(growing.code() == Errc::not_supported);
@@ -121,7 +122,7 @@ void growth(const char* name) {
 volatile sig_atomic_t signals_seen = 0;
 void count_signal(int) { signals_seen = signals_seen + 1; }
 
-/// Called while the test sends signals by the thousand. `restart`: the kernel restarts interrupted calls by itself.
+/// Calls while the test sends thousands of signals. `restart`: the kernel restarts interrupted system calls.
 void count_under_signals(Conformance::Client& client, bool restart) {
   struct sigaction action {};
   action.sa_handler = count_signal;
@@ -149,19 +150,19 @@ void registers_full_of_garbage(Conformance::Client& client) {
     if (i % 16 == 0) registers.procedure = random() % 8;
     (void)lrpc::shim::trap(registers);
   }
-  // None of it was a call, so calls go on as if nothing had happened.
+  // None of that was a call, so calls continue as before.
   EXPECT(client.Add(20, 22).value() == 42);
 }
 
-/// Procedures that do what they are told to, however bad.
+/// Procedures that do harm if called correctly.
 bool obeys_too_well(std::uint64_t procedure) {
   if (procedure >= Conformance::kPdl.procedures.size()) return false;
   const std::string_view name = Conformance::kPdl.procedures[procedure].name;
   return name == "Die" || name == "SleepFor" || name == "NapFor" || name == "Through";
 }
 
-/// Call words, hints, images and holes of any bits, and traps that agree with them or not: one seed, one run. Some of
-/// it is a call, so this binding is good for nothing afterwards.
+/// Writes random call words, hints and images, punches holes, and makes traps that do or do not match them. One seed
+/// gives one run. Some of it is a call, so this binding is useless afterwards.
 void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto nonce = lrpc::shim::in_registers(lrpc::detail::StubAccess::object(client.binding()).nonce());
@@ -171,7 +172,7 @@ void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
   constexpr std::uintptr_t kPage = 4096;
   std::byte* base = nullptr;
   {
-    // The first class's A-stacks are small and lie at the front of the region's first page.
+    // The A-stacks of the first class are small, and are at the start of the region's first page.
     const lrpc::client::Call call(lrpc::detail::StubAccess::object(client.binding()), 0);
     base = call.image() - reinterpret_cast<std::uintptr_t>(call.image()) % kPage;
   }
@@ -216,7 +217,7 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string_view what = argv[1];
   if (what == "status") return std::atoi(argv[2]);
-  if (what == "variable") {  // NAME [VALUE]: it is set to that; without a value: it is not set
+  if (what == "variable") {  // NAME [VALUE]: must be set to VALUE; without VALUE: must not be set
     const char* const value = std::getenv(argv[2]);
     return argc > 3 ? value == nullptr || std::string_view(value) != argv[3] : value != nullptr;
   }
@@ -253,6 +254,6 @@ int main(int argc, char** argv) {
     for (;;) EXPECT(client.Null());
   else
     return 2;
-  EXPECT(Conformance::Client::import(argv[2]).code() == Errc::limit_reached);  // one binding, once
+  EXPECT(Conformance::Client::import(argv[2]).code() == Errc::limit_reached);  // a sealed process has one binding
   return failures == 0 ? 0 : 1;
 }

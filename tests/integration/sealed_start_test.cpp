@@ -1,4 +1,4 @@
-// What a sealed program gets from the process that starts it.
+// What a sealed program inherits from the process that starts it, and what starting it can meet.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ namespace {
 using lrpc::SealedOptions;
 using SealedStart = TrapWorld;
 
-/// Lets core files be written into a directory of its own, as far as the hard limit allows.
+/// Allows core files, in a directory of its own, as far as the hard limit permits.
 class CoreFilesAllowed {
  public:
   CoreFilesAllowed() {
@@ -76,8 +76,8 @@ TEST_F(SealedStart, leaves_a_program_no_core_file) {
 
 constexpr int kNotHere = 77;
 
-/// A process of its own: kills a launcher while the process of its program waits to be let in by the nameserver, and
-/// then lets that one in. Exits with 0 if it ends, with kNotHere if nothing can be started sealed.
+/// Runs in its own process. Kills a launcher while its program's process waits for the nameserver to accept it, then
+/// accepts. Exits with 0 if the program's process ends, with kNotHere if nothing can be started sealed.
 [[noreturn]] void kill_a_launcher() {
   const TemporaryDirectory directory;
   sockaddr_un address{AF_UNIX, {}};
@@ -87,7 +87,7 @@ constexpr int kNotHere = 77;
   const lrpc::UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const lrpc::UniqueFd first(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (bind(listener.get(), where, sizeof address) != 0 || listen(listener.get(), 0) != 0) std::_Exit(1);
-  if (connect(first.get(), where, sizeof address) != 0) std::_Exit(1);  // the next one waits
+  if (connect(first.get(), where, sizeof address) != 0) std::_Exit(1);  // so the next connection waits
 
   const pid_t launcher = fork();
   if (launcher == 0) {
@@ -128,7 +128,7 @@ TEST(SealedLauncher, that_dies_early_takes_the_process_of_its_program_with_it) {
   if (status == kNotHere) GTEST_SKIP() << "nothing can be started sealed here";
 }
 
-/// A variable of this process for as long as a test runs.
+/// Sets a variable of this process for the duration of a test.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -191,7 +191,7 @@ TEST_F(SealedStart, makes_a_program_that_a_fork_child_of_the_launcher_does_not_e
   ASSERT_TRUE(domain) << domain.error().message();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(static_cast<unsigned>(kPatienceMs / 1000));  // for a wait without an end
+    alarm(static_cast<unsigned>(kPatienceMs / 1000));  // against an endless wait
     const int status = domain->wait();
     { const lrpc::SealedDomain destroyed = *std::move(domain); }
     _exit(status == -1 ? 0 : 1);
@@ -203,12 +203,12 @@ TEST_F(SealedStart, makes_a_program_that_a_fork_child_of_the_launcher_does_not_e
   EXPECT_EQ(WTERMSIG(domain->wait()), SIGTERM) << "it still ran";
 }
 
-/// With SealedOptions::pdl, or not: then the launcher asks the nameserver for the interface first.
+/// Parameter: whether SealedOptions::pdl is given. Without it the launcher first asks the nameserver for the interface.
 class SealedAcrossARestart : public SealedStart, public testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(Interfaces, SealedAcrossARestart, testing::Bool(),
                          [](const auto& known) { return known.param ? "known" : "asked_for"; });
 
-/// The nameserver goes when it has been reached, is away for a while, and is the world's when it comes back.
+/// The nameserver ends when the launcher has connected, is away for a while, and comes back as the world's.
 TEST_P(SealedAcrossARestart, waits_on_for_its_name) {
   const TemporaryDirectory directory;
   const std::string path = directory / "s";
@@ -229,7 +229,7 @@ TEST_P(SealedAcrossARestart, waits_on_for_its_name) {
   std::filesystem::remove(path);
   listener.reset();
   reached.reset();
-  // A launcher that does not wait returns meanwhile; one that waits finds nobody.
+  // A launcher that gives up returns now; one that waits finds no nameserver.
   EXPECT_EQ(launched.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
   std::filesystem::create_symlink(world_.nameserver(), path);
   auto domain = launched.get();
@@ -237,7 +237,7 @@ TEST_P(SealedAcrossARestart, waits_on_for_its_name) {
   EXPECT_EQ(WEXITSTATUS(domain->wait()), 7);
 }
 
-/// A private server that is the test itself, which closes nothing aside meanwhile.
+/// The test itself is a private server. It closes nothing aside meanwhile.
 class SealedByAStranger : public SealedStart {
  protected:
   void SetUp() override {
@@ -250,7 +250,7 @@ class SealedByAStranger : public SealedStart {
     ASSERT_TRUE(memory);
     region_ = *std::move(memory);
   }
-  /// Starts a program on a socket in which the answer already waits, and behind it what `leave` sends.
+  /// Starts a program over a socket in which the answer already waits, followed by what `leave` sends.
   int run_with(int region, int bell, const std::function<void(int socket)>& leave = {}) {
     auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region, bell});
     if (!ends) return -3;
@@ -273,14 +273,14 @@ class SealedByAStranger : public SealedStart {
   std::string text_;
 };
 
-/// Leaves no room for anything to send. Whoever made the pair can do so, and keep the other end unread.
+/// Fills the socket's buffer. A stranger who made the pair can do that, and leave the other end unread.
 void fill(int socket) {
   const char byte = 0;
   while (send(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) continue;
   EXPECT_EQ(errno, EAGAIN);
 }
 
-/// Otherwise the launcher would wait for a child that waits in sendmsg(2), for ever.
+/// Otherwise the launcher would wait for ever for a child that blocks in sendmsg(2).
 TEST_F(SealedByAStranger, is_given_up_where_the_bell_has_no_room_for_the_offer) {
   fill(bell_.second.get());
   EXPECT_EQ(run_with(region_.get(), bell_.second.get()), -2);
@@ -316,17 +316,17 @@ TEST_F(SealedByAStranger, takes_no_memory_for_a_bell) {
   EXPECT_NE(text_.find("bell"), std::string::npos) << text_;
 }
 
-/// The launcher waits for nothing that is slow to close, nor does the program's end: either would hang.
+/// Neither the launcher nor the program's end waits for descriptors that are slow to close: either would hang.
 class SealedBySlow : public SealedByAStranger, public testing::WithParamInterface<Slow> {
  protected:
   void SetUp() override {
-    SealedByAStranger::SetUp();  // starts a process, which would have a copy
+    SealedByAStranger::SetUp();  // starts a process, which would inherit a copy
     if (IsSkipped() || HasFatalFailure()) return;
     slow_ = make(GetParam());
     if (slow_ == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(GetParam());
   }
   void TearDown() override { slow_.reset(); }
-  /// From here on no process that is started has a copy from the test.
+  /// From here on new processes inherit no copy from the test.
   void give_away() {
     const std::string place = "/proc/self/fd/" + std::to_string(slow_->get());
     const auto file = std::filesystem::read_symlink(place);
@@ -355,7 +355,7 @@ TEST_P(SealedBySlow, comes_in_place_of_the_region) {
   EXPECT_EQ(why_not_, lrpc::Errc::bad_message);
 }
 
-/// A socket is a socket, whatever lies in it.
+/// A socket is accepted as a bell, whatever its queue holds.
 TEST_P(SealedBySlow, comes_in_place_of_the_bell) {
   const bool fits = GetParam() == Slow::laden;
   EXPECT_EQ(run_with(region_.get(), slow_->get(), [&](int) { give_away(); }), fits ? 7 : -2);

@@ -1,4 +1,4 @@
-// A server domain ends, in each way that there is, while calls run through every gate (LRPC §5.3).
+// A server domain ends in every possible way while calls run over every gate (LRPC §5.3).
 #include <sys/wait.h>
 
 #include <atomic>
@@ -12,8 +12,8 @@
 namespace testing_lrpc {
 namespace {
 
-/// A client's binding of one gate, with callers: one whose call the server holds, one that calls back to back, and one
-/// call that was started and is to be finished.
+/// A client's binding over one gate, with callers: one whose call the server holds, one that calls back to back, and
+/// one started call that is finished later.
 class Callers {
  public:
   explicit Callers(lrpc::Result<Mortal::Client> client)
@@ -77,7 +77,7 @@ TEST_P(ServerEnds, every_call_through_every_gate_has_call_failed_and_the_name_go
     server.kill_and_wait();
   }
   meeting.join();
-  for (auto& one : callers) one.join();  // a child that lives on, as long as this test, is not the server
+  for (auto& one : callers) one.join();  // a child that the server leaves behind does not count as the server
   EXPECT_EQ(met, Errc::call_failed);
   for (auto& one : callers) {
     EXPECT_EQ(one.held_end, Errc::call_failed);
@@ -97,7 +97,7 @@ TEST_P(ServerEnds, every_call_through_every_gate_has_call_failed_and_the_name_go
 
 INSTANTIATE_TEST_SUITE_P(by, ServerEnds, testing::ValuesIn(kEveryEnding), name_of_ending);
 
-/// Whose procedures make something for their thread that takes its time to go.
+/// Its procedures make a thread_local object that takes long to destroy.
 class RememberingService : public MortalService {
  public:
   std::uint64_t Nap(lrpc::CallContext& context, std::uint32_t milliseconds) {
@@ -119,7 +119,7 @@ TEST(EndOfTheServer, waits_for_what_procedures_have_made_for_their_threads) {
   RememberingService service;
   {
     lrpc::Server server({.estack_idle = 1ms});
-    for (int i = 0; i < 2; ++i) {  // threads that end before it does, and threads that end with it
+    for (int i = 0; i < 2; ++i) {  // threads that end before the server, and threads that end with it
       auto ends = lrpc::shim::make_socket_pair();
       ASSERT_TRUE(ends);
       ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service));
@@ -139,7 +139,7 @@ TEST(EndOfTheServer, in_static_storage_does_not_wait_for_the_procedure_that_call
   Process server({LRPC_TEST_MORTAL, "static-server", world.nameserver(), "mortal"});
   auto client = Mortal::Client::import("mortal", {.nameserver = world.nameserver()});
   ASSERT_TRUE(client) << client.error().message();
-  std::thread held([&] {  // it returns when it is abandoned: at the same moment as the binding ends
+  std::thread held([&] {  // returns when it is abandoned, at the moment the binding ends
     const Errc outcome = client->Hold().code();
     EXPECT_TRUE(outcome == Errc::call_failed || outcome == Errc::ok) << describe(outcome);
   });

@@ -1,4 +1,4 @@
-// When calls that nobody waits for have been executed.
+// Waits for calls whose return nobody waits for.
 #pragma once
 
 #include "eventually.h"
@@ -6,7 +6,7 @@
 
 namespace testing_lrpc {
 
-/// Waits until the server has let go of all one-way calls, and of those that were dropped.
+/// Waits until the server has returned all one-way calls and all dropped calls.
 inline bool settles(Tasks::Client& client) {
   return eventually([&] { return lrpc::detail::StubAccess::object(client.binding()).in_quarantine() == 0; });
 }

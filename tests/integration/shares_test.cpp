@@ -1,4 +1,4 @@
-// What one user may take of a server: bindings, region bytes, E-stacks; and that others go on beside it.
+// How much of a server one user may hold: bindings, region bytes, E-stacks. Other users still get theirs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ constexpr uid_t kThirdUser = 54'322;
 
 bool is_root() { return ::geteuid() == 0; }
 
-/// A world whose nameserver other users reach, too.
+/// Options for a nameserver that other users can reach, too.
 lrpc::nameserver::NameserverOptions for_everybody() {
   lrpc::nameserver::NameserverOptions options;
   options.mode = 0666;
@@ -40,7 +40,7 @@ lrpc::Result<Conformance::Client> import_from(const std::string& nameserver, con
   return Conformance::Client::import(name, options);
 }
 
-/// How many bindings of `name` a process gets, up to `most`, and which error ended it; 100 and more: another one.
+/// How many bindings of `name` a process gets, up to `most`. 100 is added if another error than `why` ended it.
 int bind_until_refused(const std::string& nameserver, const std::string& name, int most, const std::string& why) {
   std::vector<Conformance::Client> clients;
   for (int i = 0; i < most; ++i) {
@@ -93,7 +93,7 @@ TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
   ASSERT_TRUE(own) << own.error().message();
   other.begin(world.nameserver());
   EXPECT_EQ(other.wait(), 2);
-  // What the other process had has come back: the server has heard of its end, and no procedure of it runs.
+  // The other process's share was given back: the server has noticed its end, and none of its procedures runs.
   EXPECT_TRUE(own->Null());
   EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "(max_bindings_per_user)"), 2);
 }
@@ -150,7 +150,7 @@ TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
   EXPECT_EQ(other.wait(), 2);
 }
 
-/// What a process of another user makes of a call: 0, if it succeeds. It writes to `told` when the call has been rung.
+/// Makes a call as a process of another user. Returns 0 if it succeeds. Writes to `told` when the call was rung.
 int call_as_other(const std::string& nameserver, int told = -1) {
   auto client = import_from(nameserver, "gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
   if (!client) return 1;
@@ -160,8 +160,8 @@ int call_as_other(const std::string& nameserver, int told = -1) {
   return sum && *sum == 42 ? 0 : 2;
 }
 
-/// Four calls at a time of a process of another user that stay inside until they are let go. It writes to `told` when
-/// all have been rung. 0, if they succeed.
+/// Makes four calls at once as a process of another user, which block until they are released. Writes to `told` when
+/// all were rung. Returns 0 if they succeed.
 int stay_as_other(const std::string& nameserver, int told = -1) {
   auto client = import_from(nameserver, "gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
   if (!client) return 1;
@@ -174,7 +174,7 @@ int stay_as_other(const std::string& nameserver, int told = -1) {
   return 0;
 }
 
-/// A server in this process whose E-stacks this process's own calls hold.
+/// A server in this process whose E-stacks are held by this process's own calls.
 class Captured {
  public:
   explicit Captured(const lrpc::ServerOptions& options) : world(for_everybody()), server(with(options, world)) {
@@ -186,7 +186,7 @@ class Captured {
     for (auto& thread : callers_) thread.join();
     EXPECT_EQ(failed_, 0);
   }
-  /// Calls that stay inside until they are let go; five of a binding, as many as it has A-stacks for.
+  /// Makes calls that block until they are released; five per binding, one for each of its A-stacks.
   void call(int how_many) {
     for (int i = 0; i < how_many; ++i) {
       if (i % 5 == 0) {
@@ -265,7 +265,7 @@ TEST(Shares, captured_calls_of_two_users_leave_an_estack_for_a_third) {
   ASSERT_EQ(::read(rung[0], &told, 1), 1);
   for (const int fd : rung) ::close(fd);
   ASSERT_TRUE(captured.service.wait_inside(15));
-  // A clerk that answers has looked at the bells that were rung before.
+  // A clerk that answers has read the bells that were rung before.
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(captured.world.import("gated"));
   EXPECT_EQ(captured.service.inside_now(), 15) << "its fair share of the last two is one";
   third.begin(captured.world.nameserver());
@@ -301,12 +301,12 @@ TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
   ASSERT_TRUE(captured.exported);
   captured.call(kCalls);
   ASSERT_TRUE(captured.service.wait_inside(2));
-  // Its call comes behind all of these, but its user has no E-stack.
+  // The other user's call comes after all of these, but its user holds no E-stack.
   other.begin(captured.world.nameserver());
   char told = 0;
   ASSERT_EQ(::read(rung[0], &told, 1), 1);
   for (const int fd : rung) ::close(fd);
-  // A clerk that answers has looked at the bells that were rung before.
+  // A clerk that answers has read the bells that were rung before.
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(captured.world.import("gated"));
   constexpr int kLeave = 10;
   for (int left = 1; left <= kLeave; ++left) {

@@ -1,4 +1,4 @@
-// Threads that call are interrupted by signals, cancelled, or end: no call is lost, doubled or left behind.
+// Calling threads are interrupted by signals, cancelled, or end: no call is lost, doubled or left behind.
 #include <pthread.h>
 #include <signal.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<std::uint64_t> handled{0};
 
-/// Signals to one thread, some 10,000 a second, from construction to destruction.
+/// Sends some 10,000 signals a second to one thread, from construction to destruction.
 class Storm {
  public:
   Storm(pthread_t target, int flags) {
@@ -45,7 +45,7 @@ class Storm {
   std::thread thread_;
 };
 
-/// A server process with one client here.
+/// A server process, and a client of it here.
 class Domains {
  public:
   explicit Domains(lrpc::ImportOptions options = {}) : client_(import(std::move(options))) {}
@@ -150,7 +150,7 @@ TEST(SignalsElsewhere, do_not_end_an_import_that_waits) {
     sum = client ? client->Add(1, 2).value() : -1;
   });
   std::this_thread::sleep_for(100ms);
-  // By this thread, for with the thread that started it the kernel would kill it.
+  // Started by this thread: the kernel would kill the process together with the thread that started it.
   const Process late({LRPC_TEST_MORTAL, "server", domains.world().nameserver(), "late"});
   importer.join();
   EXPECT_EQ(sum, 3);
@@ -166,7 +166,7 @@ TEST(Cancellation, of_a_thread_takes_effect_after_its_call) {
     std::atomic<bool> cancelled{false};
     std::thread caller([&] {
       called = true;
-      // Longer than the bounded sleep, after which the server is looked for: poll(2), send(2).
+      // Longer than the bounded sleep: after it the caller checks the server, with poll(2) and send(2).
       const auto napped = domains->Nap(150);
       if (napped && *napped == 1) ++returned;
       auto started = domains->start().Nap(30);
@@ -231,7 +231,7 @@ TEST(Threads, that_end_leave_their_astacks_to_others) {
   Domains domains({.supply = lrpc::AStackSupply::fail});
   for (int i = 0; i < 60; ++i) {
     std::thread([&] {
-      // Leases one A-stack, and has one as a spare.
+      // Leases one A-stack, and has a second one as a spare.
       EXPECT_TRUE(domains->Null());
       auto started = domains->start().Add(1, 2);
       EXPECT_EQ(started.finish().value(), 3);

@@ -1,4 +1,5 @@
-// The end of a server whose threads are held up: by a procedure that does not return, by a client that writes words.
+// A server ends although its threads are blocked: by a procedure that does not return, or by a client that writes call
+// words.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +21,7 @@ namespace {
 using lrpc::Gate;
 using namespace std::chrono_literals;
 
-/// NapFor stays, once, when it is executed by the poller.
+/// When the poller executes NapFor, it blocks, once.
 struct StuckInPoller : ConformanceService {
   void NapFor(CallContext&, std::uint32_t) {
     if (!on_poller_thread()) return;
@@ -67,7 +68,7 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
     server.reset();
     stopped = true;
   });
-  caller.join();  // its call has failed, though the procedure runs
+  caller.join();  // its call has failed, although the procedure still runs
   EXPECT_TRUE(eventually([&] { return other->binding().revoked(); })) << "clients are told of the end";
   EXPECT_FALSE(other->Null());
   EXPECT_FALSE(stopped) << "the procedure uses what the server has";
@@ -75,8 +76,8 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
   stopper.join();
 }
 
-/// Holds an E-stack that is about to sleep for long on its word until the server has woken it for its end, then has it
-/// sleep all the same: what a client does who writes the word back that the E-stack expects.
+/// Delays an E-stack before its long sleep until the server has woken it for its end, then makes it sleep all the same:
+/// a client can do that by restoring the value that the E-stack expects.
 class WordsWrittenBack : public Watch {
  public:
   void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) override {
@@ -86,14 +87,14 @@ class WordsWrittenBack : public Watch {
     word_ = word;
     changed_.notify_all();
     changed_.wait_for(lock, kPatience, [this] { return wakes_ >= kBeforeStopWaits; });
-    // The low half, which the futex compares.
+    // Only the low half, which the futex compares.
     __atomic_store_n(static_cast<std::uint32_t*>(word), expected, __ATOMIC_SEQ_CST);
   }
   void waited(void* word, std::uint32_t /*bits*/, long result) override {
     const std::lock_guard lock(mutex_);
     if (word != word_ || ended_) return;
     ended_ = true;
-    woken_ = result == 0 || errno == EAGAIN;  // the word of the server's own has changed
+    woken_ = result == 0 || errno == EAGAIN;  // EAGAIN: the server's own word has changed
   }
   void woke(void* word, std::uint32_t /*bits*/) override {
     const std::lock_guard lock(mutex_);
@@ -115,7 +116,7 @@ class WordsWrittenBack : public Watch {
   }
 
  private:
-  /// One by the revocation, one by the first look of the stop.
+  /// One by the revocation, one by the first attempt of the stop.
   static constexpr int kBeforeStopWaits = 2;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,4 +1,4 @@
-// Supplies that run low: E-stacks, A-stacks; nested calls; several interfaces' worth of threads (LRPC §3.2, §5.2).
+// Short supplies of E-stacks and A-stacks; nested calls; the threads of several interfaces (LRPC §3.2, §5.2).
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -52,7 +52,7 @@ TEST(Supply, a_thousand_bindings_live_with_eight_estacks) {
     clients.push_back(*std::move(client));
   }
   for (auto& client : clients) ASSERT_EQ(client.Add(1, 7).value(), 8);
-  // A few of them from several threads: E-stacks go round while calls run.
+  // Some of them from several threads: E-stacks change their A-stacks while calls run.
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -94,7 +94,7 @@ TEST(Supply, a_binding_that_does_not_wait_says_no_astack) {
   EXPECT_TRUE(client->SleepFor(0));
 }
 
-/// With one A-stack for both, the other thread has it again each time before the one that it wakes has looked.
+/// Both threads use one A-stack. The other thread takes it again each time before the thread that it wakes has looked.
 TEST(Supply, a_caller_gets_an_astack_although_another_thread_calls_without_pause) {
   struct Napping : Gated {
     void SleepFor(lrpc::CallContext& call, std::uint32_t milliseconds) {
@@ -126,7 +126,7 @@ TEST(Supply, a_caller_gets_an_astack_although_another_thread_calls_without_pause
   for (auto& thread : holders) thread.join();
 }
 
-/// Whoever starves here has no processor and looks at nothing.
+/// The thread that starves does nothing here, as if it had no processor.
 TEST(Supply, a_caller_that_does_not_starve_itself_gets_the_astack_that_one_that_starves_leaves_idle) {
   ConformanceService service;
   lrpc::Server server;
@@ -135,7 +135,7 @@ TEST(Supply, a_caller_that_does_not_starve_itself_gets_the_astack_that_one_that_
   lrpc::client::BindingObject& object = lrpc::detail::StubAccess::object(client->binding());
   for (std::size_t i = 0; i < Conformance::kPdl.classes.size(); ++i)
     object.astacks(static_cast<std::uint16_t>(i)).starve();
-  Errc result = Errc::call_aborted;  // so often also because this machine is slow
+  Errc result = Errc::call_aborted;  // several attempts, because a slow machine also aborts calls
   for (int i = 0; i < 100 && result == Errc::call_aborted; ++i) {
     const lrpc::CallScope too_short_to_starve(std::chrono::milliseconds(5));
     result = client->Add(1, 2).code();
@@ -159,7 +159,7 @@ TEST(Supply, calls_nest_from_server_to_server) {
 }
 
 TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
-  // Both halves in this thread, so that the procedure can look at its caller's stack of linkages.
+  // Both sides in this thread, so that the procedure sees its caller's stack of linkages.
   struct Nested : ConformanceService {
     unsigned seen = 0;
     void Null(lrpc::CallContext&) { seen = lrpc::client::nesting_depth(); }
@@ -173,10 +173,10 @@ TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
   EXPECT_EQ(service.seen, 1U);
   EXPECT_EQ(lrpc::client::nesting_depth(), 0U);
   here.reset();
-  server.reset();  // the thread that served ends the binding, too
+  server.reset();  // also waits until the serving thread has ended the binding
 }
 
-/// What this process holds of memory that it shares, in KiB.
+/// The resident shared memory of this process, in KiB.
 long resident_shared_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -191,7 +191,7 @@ TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
   auto client = world.import("large");
   ASSERT_TRUE(client);
   std::vector<std::byte> data(4'194'304);
-  // Where the machine stands still for a while, they may be given back before we look: then again.
+  // On a stalled machine the pages may be given back before the check: then try again.
   EXPECT_TRUE(eventually([&] {
     EXPECT_TRUE(client->SumInPlace(data));
     return resident_shared_kib() >= 4096;
@@ -214,7 +214,7 @@ TEST(Supply, a_tail_that_was_in_a_call_then_is_given_back_later) {
   std::thread held([&] { EXPECT_TRUE(client->SumInPlace(std::span(data).first(4'194'303))); });
   EXPECT_TRUE(service.wait_inside(1));
   EXPECT_TRUE(client->SumInPlace(data));
-  // Tails have been given back, but for the one that is in a call.
+  // Tails were given back, except the one that a call uses.
   EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 6 * 1024; }));
   EXPECT_GE(resident_shared_kib(), 4 * 1024);
   service.let_all_go();

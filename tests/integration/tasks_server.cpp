@@ -1,5 +1,5 @@
-// lrpc-tasks-server SOCKET [ERROR [comes-and-goes]]: serves Tasks over the socket until its parent goes. membarrier(2)
-// fails with that error number, if it is not 0; poller and E-stacks come, and leave as soon as they can.
+// lrpc-tasks-server SOCKET [ERROR [comes-and-goes]]: serves Tasks over the socket until its parent ends. If ERROR is
+// not 0, membarrier(2) fails with that errno. With comes-and-goes, poller and E-stacks leave as soon as they can.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   lrpc::ServerOptions options;
   if (argc > 3) {
     options.estack_idle = std::chrono::milliseconds(1);
-    // Not zero, for then nobody polls: one call that comes later than that, and the poller goes.
+    // Not zero, which means no poller: the poller leaves when one call comes later than this.
     options.poll_window = std::chrono::microseconds(100);
   }
   static testing_lrpc::TasksService service;

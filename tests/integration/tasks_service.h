@@ -1,4 +1,4 @@
-// What is behind Tasks, and the two ways in which tests bind to it.
+// The implementation of Tasks, and two ways in which tests bind to it.
 #pragma once
 
 #include <time.h>
@@ -18,7 +18,7 @@
 
 namespace testing_lrpc {
 
-/// What NapFor takes for a nap until release() with the same number, or let_all_go(); and so do all greater numbers.
+/// NapFor(n) with n of this or more blocks until release(n) or let_all_go().
 inline constexpr std::uint32_t kUntilLetGo = 0xffff'0000;
 
 class TasksService {
@@ -76,7 +76,7 @@ class TasksService {
   std::atomic<bool> all_go_{false};
 };
 
-/// Both domains in one process, so that a race detector sees both halves. The client goes first.
+/// Both domains in one process, so that a race detector sees both sides. The client must be destroyed first.
 struct LocalTasks {
   TasksService service;
   lrpc::Server server;
@@ -94,7 +94,7 @@ struct LocalTasks {
   ~LocalTasks() { service.let_all_go(); }
 };
 
-/// The server in a process of its own, to be killed.
+/// The server in a process of its own, which a test can kill.
 struct TasksProcess {
   Process process;
   lrpc::UniqueFd socket;

@@ -1,4 +1,4 @@
-// Client processes of the tests of callbacks, of concurrency and of growth: lrpc-test-client WHAT ARGUMENTS...
+// Client processes for the tests of callbacks, concurrency and growth: lrpc-test-client WHAT ARGUMENTS...
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -28,8 +28,8 @@ int failed(const char* what, const Outcome& outcome) {
   return 1;
 }
 
-/// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of
-/// it.
+/// busy NAMESERVER GATE NUMBER: two threads, each with its own binding, and both also over a shared one. Prints the
+/// results.
 int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
   const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = 4min, .gate = gate};
   auto shared = Conformance::Client::import("busy", options);
@@ -56,8 +56,8 @@ int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
   return 0;
 }
 
-/// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in one call that sleeps after the other, on
-/// A-stacks by need.
+/// crowd NAMESERVER NAME CALLERS MILLISECONDS: that many threads make sleeping calls one after another, on A-stacks
+/// that are grown as needed.
 int crowd(const std::string& nameserver, const std::string& name, int callers, std::uint32_t milliseconds) {
   auto client = Conformance::Client::import(
       name, {.nameserver = nameserver, .timeout = 4min, .supply = lrpc::AStackSupply::grow});
@@ -70,7 +70,7 @@ int crowd(const std::string& nameserver, const std::string& name, int callers, s
   stay();
 }
 
-/// chatter NAMESERVER stay|hang|sum: subscribes, then stays, is asked a question that it never answers, or calls much.
+/// chatter NAMESERVER stay|hang|sum: subscribes; then stays, or never answers a question, or makes many calls.
 int chatter(const std::string& nameserver, std::string_view then) {
   ChatterListener listener;
   auto client = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = 4min});
@@ -91,7 +91,7 @@ int chatter(const std::string& nameserver, std::string_view then) {
   return 4;
 }
 
-/// serve FD: serves Chatter's callback over a socket that is somebody else's.
+/// serve FD: serves Chatter's callback over an inherited socket.
 int serve(int socket) {
   ChatterListener listener;
   lrpc::Server own;

@@ -1,4 +1,4 @@
-// The server process of the integration tests: exports Conformance under the names it is given, until its parent goes.
+// The server process of the integration tests: exports Conformance under the given names until its parent ends.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
       limit_descriptors(std::stoul(argv[++i]));
     else if (argument == "--occupied-descriptors")
       for (auto left = std::stoul(argv[++i]); left != 0; --left) (void)open("/dev/null", O_RDONLY | O_CLOEXEC);
-    else if (argument == "--one-table") {  // of descriptors, as in a sandbox: no thread can have one of its own
+    else if (argument == "--one-table") {  // one table of descriptors, as in a sandbox: no thread can have its own
       if (!testing_lrpc::refuse_call(SYS_pidfd_getfd, ENOSYS)) return 1;
     } else if (argument == "--refuse")
       refuse = true;

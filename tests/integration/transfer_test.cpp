@@ -1,5 +1,5 @@
-// Domain transfer as it shows from outside: which thread executes a call, where, how it is scheduled, and what is left
-// when no calls come (LRPC §3.2, §3.4).
+// Domain transfer as seen from outside: which thread executes a call, on which processor, how it is scheduled, and what
+// is left when no calls come (LRPC §3.2, §3.4).
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using lrpc::Errc;
 using Text = lrpc::String<65'535>;
 
-/// Null does what a test wants; the rest is not called here.
+/// Null runs the test's `body`; the other procedures are not called here.
 class WatchedService {
  public:
   void Null(lrpc::CallContext&) { body(); }
@@ -39,7 +39,7 @@ class WatchedService {
   std::function<void()> body = [] {};
 };
 
-/// A server in this process, and clients of it.
+/// A server in this process, and its clients.
 struct Pair {
   explicit Pair(lrpc::ServerOptions options = {}) : server(std::move(options)) {}
   lrpc::Result<Large::Client> bind(lrpc::Gate gate = lrpc::Gate::adaptive, lrpc::ExportOptions options = {}) {
@@ -60,7 +60,7 @@ cpu_set_t own_affinity() {
   return set;
 }
 
-/// What `taskset -ap` does: every thread of this process.
+/// Like `taskset -ap`: confines every thread of this process.
 void confine_process(const cpu_set_t& set) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     sched_setaffinity(std::stoi(task.path().filename()), sizeof set, &set);
@@ -69,7 +69,7 @@ void confine_process(const cpu_set_t& set) {
 
 TEST(EStackLife, an_estack_without_calls_leaves_its_astack_and_the_next_call_gets_one) {
   Pair pair({.estack_idle = 100ms});
-  // Atomic: client and server are one process here, and a race detector does not see the region between them.
+  // Atomic: client and server are one process here, and a race detector does not see that the call orders them.
   std::atomic<std::uint64_t> in_the_call = 0;
   pair.service.body = [&] { in_the_call = pair.server.statistics().estacks_associated; };
   auto client = pair.bind(lrpc::Gate::handoff);
@@ -79,7 +79,8 @@ TEST(EStackLife, an_estack_without_calls_leaves_its_astack_and_the_next_call_get
     ASSERT_EQ(in_the_call, 1U);
     ASSERT_TRUE(eventually([&] { return pair.server.statistics().estacks_associated == 0; }));
     EXPECT_EQ(pair.server.statistics().estacks_released, static_cast<std::uint64_t>(round));
-    // It looks at its A-stack once more, and would serve the next call then, associated no longer.
+    // A detached E-stack looks at its A-stack once more, and could still serve the next call. So wait until it has
+    // ended.
     ASSERT_TRUE(eventually([&] { return pair.server.statistics().estacks == 0; }));
   }
 }
@@ -88,7 +89,7 @@ TEST(EStackLife, an_idle_estack_stands_by_for_the_first_call_of_a_new_binding) {
   Pair pair({.kept_estacks = 1});
   {
     auto first = pair.bind();
-    auto second = pair.bind();  // answered when the clerk has done all that it does for the first
+    auto second = pair.bind();  // answered when the clerk has finished its work for the first
     ASSERT_TRUE(first && second);
     EXPECT_EQ(pair.server.statistics().estacks, 0U) << "none is started before there is a call";
     ASSERT_TRUE(first->Null());
@@ -145,7 +146,7 @@ TEST(EStackScheduling, does_not_pass_to_the_estack_that_comes_after) {
   auto scheduled = pair.bind(lrpc::Gate::sleep, options);
   auto ordinary = pair.bind(lrpc::Gate::sleep);
   ASSERT_TRUE(scheduled && ordinary);
-  for (int i = 0; i < 10; ++i) {  // the one E-stack is taken to and fro
+  for (int i = 0; i < 10; ++i) {  // the only E-stack moves between the two
     ASSERT_TRUE(scheduled->Null());
     EXPECT_EQ(niceness, 9);
     ASSERT_TRUE(ordinary->Null());
@@ -179,7 +180,7 @@ TEST(Placement, follows_the_processors_that_the_domain_is_left_with) {
   ASSERT_TRUE(client);
   for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(client->Null());
   confine_process(one);
-  EXPECT_TRUE(eventually([&] {  // the library looks again every 10 ms
+  EXPECT_TRUE(eventually([&] {  // the library looks every 10 ms
     astray = 0;
     confined = true;
     for (int i = 0; i < 5000; ++i) EXPECT_TRUE(client->Null());
@@ -226,8 +227,8 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   auto client = pair.bind(lrpc::Gate::exchange);
   ASSERT_TRUE(client);
   constexpr std::uint64_t kCalls = 200;
-  // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted
-  // leaves calls for another reason. Not every such round can be told, so it takes many that look sound to fail.
+  // A round proves nothing if other threads took the processor, or if a poller was evicted, which loses calls for
+  // another reason. Not every such round can be detected, so only many sound-looking rounds count as a failure.
   int sound = 0;
   for (int round = 0; sound < 20 && round < 60; ++round) {
     const auto before = pair.server.statistics();
@@ -293,7 +294,7 @@ TEST(DomainCaching, costs_nothing_without_calls) {
   auto client = pair.bind();
   ASSERT_TRUE(client);
   for (int i = 0; i < 50'000; ++i) ASSERT_TRUE(client->Null());
-  // It may take the poller a while to park where the machine is busy.
+  // On a busy machine the poller may need a while to park.
   EXPECT_TRUE(eventually([] {
     const auto before = processor_time(CLOCK_PROCESS_CPUTIME_ID);
     std::this_thread::sleep_for(200ms);
@@ -312,7 +313,7 @@ TEST(DomainCaching, takes_turns_on_the_callers_processors_where_these_are_all_an
   std::vector<std::jthread> callers;
   std::atomic<std::uint64_t> executed{0};
   std::atomic<std::uint64_t> calls{0};
-  std::jthread program([&] {  // the server's threads are born with these processors, and no other
+  std::jthread program([&] {  // so that the server's threads have only these processors from their start
     cpu_set_t both;
     CPU_ZERO(&both);
     for (const std::uint16_t processor : two) CPU_SET(processor, &both);
@@ -334,9 +335,8 @@ TEST(DomainCaching, takes_turns_on_the_callers_processors_where_these_are_all_an
   EXPECT_EQ(executed, calls);
 }
 
-// The server ends about when its poller has had no call for a window, and parks.
-// Threads that wake all the time switch the poller out at any instruction, also between its last look at what it is
-// told and its sleep.
+// The server ends when its poller has had no call for a window, and parks. Threads that wake all the time preempt the
+// poller at any instruction, also between its last check and its sleep.
 TEST(DomainCaching, ends_with_a_server_that_stops_just_when_its_poller_parks) {
   const cpu_set_t all = own_affinity();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two processors";

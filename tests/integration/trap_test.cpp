@@ -1,4 +1,4 @@
-// The trap gate: programs that run sealed, and the server that serves them beside others.
+// The trap gate: sealed programs, and the server that serves them beside other clients.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -136,7 +136,7 @@ TEST_F(Trap, frees_everything_of_a_killed_program) {
     domain->signal(SIGKILL);
     EXPECT_EQ(WTERMSIG(domain->wait()), SIGKILL);
   }
-  { auto dropped = start({"loop", "host"}); }  // its destructor kills
+  { auto dropped = start({"loop", "host"}); }  // the destructor kills it
   expect_nothing_left();
 }
 
@@ -193,7 +193,7 @@ TEST_F(Trap, denies_a_sealed_program_more_astacks_and_serves_it_with_what_it_has
   expect_nothing_left();
 }
 
-/// A client made by hand asks over its bell, as no library of ours does for it.
+/// A client that does not use the library asks over its bell, which the library never does with this gate.
 TEST_F(Trap, has_no_growth_for_a_client_that_asks_all_the_same) {
   auto client = world_.import("host", {.gate = Gate::trap});
   ASSERT_TRUE(client) << client.error().message();
@@ -228,7 +228,7 @@ TEST_F(Trap, says_why_a_program_cannot_run_sealed) {
 
 #ifndef __SANITIZE_THREAD__  // its runtime has a thread of its own, and does not like threads in fork children
 
-/// Whether a thread of this process sits in ioctl(2), as the server's does that was robbed of a trap.
+/// Whether a thread of this process is inside ioctl(2), as the server's thread is after a trap was stolen from it.
 bool a_thread_waits_in_ioctl() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream call(task.path() / "syscall");
@@ -237,9 +237,10 @@ bool a_thread_waits_in_ioctl() {
   return false;
 }
 
-/// A client made by hand that keeps its listener. Its children trap without end, one of them takes the traps from under
-/// the server's hands; those that trap are the process group. Outside the session of the tests: where a process ends in
-/// another group than its parent's, the kernel hangs up a group that has stopped processes, as other tests' may.
+/// A client without the library that keeps a descriptor of its listener. Its children trap without end, and one of them
+/// receives the traps before the server does. Those that trap are one process group, outside the session of the tests.
+/// Otherwise, when a process ends whose parent is in another group, the kernel sends SIGHUP to a group with stopped
+/// processes, as other tests may have.
 [[noreturn]] int be_a_thief(const std::string& nameserver) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
@@ -288,7 +289,7 @@ TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
       robbed = a_thread_waits_in_ioctl();
       if (!robbed) kill(-thief.pid(), SIGCONT);
     }
-  }  // here the server ends, or does not
+  }  // the server ends here, unless it hangs
   kill(-thief.pid(), SIGKILL);
   EXPECT_EQ(thief.wait(), -SIGKILL);
   if (!robbed) GTEST_SKIP() << "the server was always faster";

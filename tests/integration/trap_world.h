@@ -1,4 +1,4 @@
-// What tests of sealed programs share.
+// What the tests of sealed programs have in common.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace testing_lrpc {
 
-/// A server in this process, so that its statistics can be seen, and what sealed programs were refused.
+/// A server in this process, so that a test sees its statistics, and what sealed programs were refused.
 class TrapWorld : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class TrapWorld : public testing::Test {
     };
     return lrpc::SealedDomain::start(std::move(arguments), std::move(options));
   }
-  /// Its exit status; -1000 - signal if it was killed, -2 if it could not be started.
+  /// Returns its exit status; -1000 - signal if it was killed; -2 if it could not be started.
   int run(std::vector<std::string> arguments, lrpc::SealedOptions options = {}) {
     auto domain = start(std::move(arguments), std::move(options));
     EXPECT_TRUE(domain) << domain.error().message();
@@ -47,7 +47,7 @@ class TrapWorld : public testing::Test {
     const int status = domain->wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1000 - WTERMSIG(status);
   }
-  /// Everything of sealed programs is gone again.
+  /// Checks that nothing of sealed programs is left.
   void expect_nothing_left() {
     EXPECT_TRUE(eventually([&] {
       const auto now = server_.statistics();

@@ -1,4 +1,4 @@
-// Idle tails are given back (trimmed) while others call.
+// Idle tails are given back (trimmed) while other threads call.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,12 +16,12 @@
 namespace testing_lrpc {
 namespace {
 
-/// Holds the trimmer, which has all idle A-stacks in its hands, until let_go(), or until the thread that made this
+/// Delays the trimmer, which has taken all idle A-stacks, until let_go(), or until the thread that made this object
 /// waits for something.
 class HeldTrimmer : public Watch {
  public:
   enum class Until : std::uint8_t { let_go, caller_waits };
-  /// Also after let_go(), once nobody is held any more.
+  /// May be called again after let_go(), when no thread is delayed any more.
   void begin(Until until) {
     const std::lock_guard lock(mutex_);
     until_ = until;
@@ -61,10 +61,10 @@ class HeldTrimmer : public Watch {
   bool let_go_ = false;
 };
 
-/// A client of a server in this process that does not wait for A-stacks, and whose trimmer is held.
+/// A client that does not wait for A-stacks, and whose trimmer is delayed; its server is in this process.
 class Trimming : public testing::Test {
  protected:
-  /// With another client if it takes so long that the tail may have been given back before.
+  /// Tries again with another client if it takes so long that the tail may already have been given back.
   void hold(HeldTrimmer::Until until) {
     for (;;) {
       auto client = bind_privately(server_, service_, {.supply = lrpc::AStackSupply::fail});
@@ -75,7 +75,7 @@ class Trimming : public testing::Test {
       trimmer_.begin(until);
       if (std::chrono::steady_clock::now() - began < std::chrono::milliseconds(500)) break;
       trimmer_.let_go();
-      client_ = nullptr;  // which waits for the trimmer
+      client_ = nullptr;  // the destructor waits for the trimmer
     }
     ASSERT_TRUE(trimmer_.wait_held());
   }
@@ -84,7 +84,7 @@ class Trimming : public testing::Test {
     return client_->Fill(100'000, 7, data).code();
   }
 
-  HeldTrimmer trimmer_;  // which outlives those whose threads tell it
+  HeldTrimmer trimmer_;  // must outlive the objects whose threads call it
   ConformanceService service_;
   lrpc::Server server_;
   std::unique_ptr<Conformance::Client> client_;
@@ -115,7 +115,7 @@ TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
   EXPECT_EQ(fill(), lrpc::Errc::ok);
 }
 
-/// Work for a binding that has ended may come when another one is at its address.
+/// Work for an ended binding may be done when another binding is at its address.
 TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_alone) {
   const auto bind = [&] {
     client_ = std::make_unique<Conformance::Client>(bind_privately(server_, service_).value());

@@ -1,4 +1,4 @@
-// Answers of a server that the kernel does not send, because too many descriptors are in flight.
+// Answers that the kernel does not send because too many descriptors are in flight.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -16,7 +16,7 @@
 namespace testing_lrpc {
 namespace {
 
-/// Nothing that the clerk sends takes a descriptor along.
+/// Makes the clerk's messages with descriptors fail.
 class NoDescriptors : public Watch {
  public:
   bool refuses_descriptors() override {

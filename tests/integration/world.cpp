@@ -14,8 +14,8 @@
 namespace testing_lrpc {
 namespace {
 
-/// The children of this process. They go with it if it aborts: they hold its standard error, and whoever runs the tests
-/// waits until nobody does.
+/// The children of this process. They are killed if it aborts: they hold its standard error, and the test runner waits
+/// until nobody does.
 class Living {
  public:
   static Living& all() {
@@ -29,7 +29,7 @@ class Living {
   Living() {
     struct sigaction action {};
     action.sa_handler = [](int) { all().kill_all(); };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // abort() then raises it once more, and that ends the process
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // abort() raises it again, which ends the process
     ::sigaction(SIGABRT, &action, nullptr);
   }
   void replace(pid_t old, pid_t now) noexcept {
@@ -38,7 +38,7 @@ class Living {
       if (child.compare_exchange_strong(expected, now)) return;
     }
   }
-  /// In a signal handler. Those of a fork child are its parent's.
+  /// Runs in a signal handler. Does nothing in a fork child: the children are its parent's.
   void kill_all() const noexcept {
     if (getpid() != parent_) return;
     for (const auto& child : children_)
@@ -46,7 +46,7 @@ class Living {
   }
 
   const pid_t parent_ = getpid();
-  std::array<std::atomic<pid_t>, 256> children_{};  ///< Further ones are not known.
+  std::array<std::atomic<pid_t>, 256> children_{};  ///< More are not recorded.
 };
 
 }  // namespace
@@ -61,7 +61,7 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
   for (const int fd : keep_fds)
-    posix_spawn_file_actions_adddup2(&actions, fd, fd);  // onto itself: clears close-on-exec
+    posix_spawn_file_actions_adddup2(&actions, fd, fd);  // dup2 onto itself clears close-on-exec
   const int err = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (err == 0) Living::all().add(pid_);
@@ -85,7 +85,7 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
 void Process::kill_and_wait(int signal) {
   if (pid_ <= 0) return;
   ::kill(pid_, signal);
-  Living::all().remove(pid_);  // before it is waited for: the number may then be another's
+  Living::all().remove(pid_);  // before waitpid(2): afterwards the number may be another process's
   waitpid(pid_, nullptr, 0);
   pid_ = -1;
 }

@@ -1,4 +1,4 @@
-// What an integration test needs around it: a private nameserver, server processes, their ends.
+// The surroundings of an integration test: a private nameserver, server processes, and their ends.
 #pragma once
 
 #include <signal.h>
@@ -20,18 +20,18 @@
 
 namespace testing_lrpc {
 
-/// The signal at which a process of `./do coverage` writes down what it has counted, and ends; 0: none counts.
+/// The signal at which a process of `./do coverage` writes its counts and ends; 0: coverage is not counted.
 #ifdef LRPC_COUNTING_ENDS
 inline constexpr int kCountingEnds = LRPC_COUNTING_ENDS;
 #else
 inline constexpr int kCountingEnds = 0;
 #endif
 
-/// A child process that is killed at the latest when this goes.
+/// A child process. The destructor kills it, if it still runs.
 class Process {
  public:
   Process() = default;
-  /// Starts `arguments[0]` and waits until it has printed a line on its standard output.
+  /// Starts `arguments[0]`, and waits until it has printed a line on its standard output.
   explicit Process(std::vector<std::string> arguments, const std::vector<int>& keep_fds = {});
   Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   Process& operator=(Process&& other) noexcept {
@@ -50,25 +50,25 @@ class Process {
   void kill_and_wait(int signal = SIGKILL);
 
  private:
-  /// For some seconds: one that is stopped, or stuck, does not.
+  /// Makes the process write its counts. Waits some seconds, since a stopped or stuck process does not.
   void end_counting() const;
 
   pid_t pid_ = -1;
 };
 
-/// A nameserver of this test alone, in its process, and server processes that export Conformance with it.
+/// A private nameserver in this process, and server processes that export Conformance with it.
 class World {
  public:
-  /// `options`: all but the socket.
+  /// `options`: all but the socket are used.
   explicit World(lrpc::nameserver::NameserverOptions options = {});
   [[nodiscard]] const std::string& nameserver() const noexcept { return socket_; }
-  /// A process that exports the given names. `options` may hold further arguments of the test server.
+  /// Starts a process that exports the given names. `options`: further arguments of the test server.
   [[nodiscard]] Process start_server(const std::vector<std::string>& names,
                                      const std::vector<std::string>& options = {}) const;
   [[nodiscard]] lrpc::Result<Conformance::Client> import(const std::string& name,
                                                          lrpc::ImportOptions options = {}) const;
   void stop_nameserver() { nameserver_.reset(); }
-  /// On the same socket, after stop_nameserver(): one that knows nobody.
+  /// After stop_nameserver(): starts a new nameserver, which knows no names, on the same socket.
   void start_nameserver();
   [[nodiscard]] lrpc::nameserver::AllocatorStatistics allocator() const { return nameserver_->allocator_statistics(); }
 
@@ -79,7 +79,7 @@ class World {
   std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
 };
 
-/// A test server bound privately: its process and the importing end.
+/// A privately bound test server: its process, and the end over which to import.
 struct PrivateServer {
   Process process;
   lrpc::UniqueFd socket;
