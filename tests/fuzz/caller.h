@@ -1,5 +1,5 @@
-// A client's binding to a server, without the server: procedures of this project's own services are called directly,
-// with arguments as their stubs check them. (The stubs themselves have fuzzers of their own.)
+// A client's binding to a server, without the server: the fuzzer calls the procedures of this project's own services
+// directly, with arguments that their stubs would accept. (The stubs have fuzzers of their own.)
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace lrpc::fuzz {
 
 class Caller {
  public:
-  /// `pdl`: of the service. `id`: of the binding, as no other one has it.
+  /// `pdl`: the service's. `id`: the binding's, which no other binding has.
   Caller(const Pdl& pdl, std::uint64_t id, uid_t user) : binding_(make(pdl, id, user)) {
     astack_.head = &head_;
     astack_.binding = binding_.get();
@@ -24,17 +24,17 @@ class Caller {
   }
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
-  /// The client goes.
+  /// The client ends.
   ~Caller() { binding_->handles().close_all(); }
 
   [[nodiscard]] CallContext& context() noexcept { return context_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return binding_->id(); }
-  /// Whether nobody waits for the results of its calls, from the next one on.
+  /// Whether calls from the next one on are abandoned: nobody waits for their results.
   void abandon(bool abandoned) noexcept {
-    const auto generation = std::uint64_t{abandoned ? 2U : 1U};  // its A-stack is in another call
+    const auto generation = std::uint64_t{abandoned ? 2U : 1U};  // another generation: its A-stack is in another call
     head_.word.store(shim::CallWord::called(generation, 0, shim::kNoProcessor).bits());
   }
-  /// The object behind a handle that it was granted; null: it has no such handle.
+  /// The object behind a handle that it was granted. Null: it has no such handle.
   template <class T, class H>
   [[nodiscard]] std::shared_ptr<T> object(H handle) {
     return context_.resolve<T>(handle);

@@ -1,4 +1,4 @@
-// A fuzzer's input as a little program: numbers and byte strings taken from its front; behind its end all is zero and
+// A fuzzer's input as a small program: numbers and byte strings are taken from its front. After its end all are zero or
 // empty.
 #pragma once
 
@@ -19,7 +19,7 @@ class Input {
     const auto one = bytes(1);
     return one.empty() ? std::uint8_t{0} : std::to_integer<std::uint8_t>(one[0]);
   }
-  // The low half first, by every compiler: a kept input means one thing.
+  // The low byte first, in two statements: so a kept input means the same with every compiler.
   [[nodiscard]] std::uint16_t two() noexcept {
     const unsigned low = byte();
     return static_cast<std::uint16_t>(low | unsigned{byte()} << 8);
@@ -28,7 +28,7 @@ class Input {
     const std::uint32_t low = two();
     return low | std::uint32_t{two()} << 16;
   }
-  /// The next `count`, or what there is.
+  /// The next `count` bytes, or as many as are left.
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t count) noexcept {
     const auto taken = left_.first(std::min(count, left_.size()));
     left_ = left_.subspan(taken.size());
@@ -40,7 +40,7 @@ class Input {
   std::span<const std::byte> left_;
 };
 
-/// What must be true of the code under attack, in every build.
+/// Aborts in every build if `good` is false: something must hold for the code under attack.
 inline void require(bool good, const char* what) noexcept {
   if (good) return;
   std::fprintf(stderr, "not so: %s\n", what);

@@ -1,9 +1,9 @@
-// Attacks a client through what it imports from other hosts: the directory names any hosts, the network domain binds or
-// refuses for any reason, and other hosts, alone and as members of a group, answer calls with any status and any bytes.
-// What must hold: each call ends, with an error that exists or with results that conform; nothing is written behind the
-// caller's memory; the hosts that are tried are those that the directory named, in that order, eight at most, and none
-// after one has been bound; a group's replies are no more than came, and one that is damaged spoils no other; a handle
-// goes to no group.
+// Attacks a client through what it imports from other hosts. The directory names any hosts. The network domain binds or
+// refuses for any reason. Other hosts, alone and as members of a group, answer calls with any status and any bytes.
+// What must hold: each call ends, with an existing error or with conforming results. Nothing is written behind the
+// caller's memory. The client tries the hosts that the directory named, in that order, at most eight, and none after
+// one was bound. There are no more replies of a group than came, and a damaged one spoils no other. No handle is passed
+// to a group.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kPatience{120'000};
 
 bool exists(Errc code) { return code != Errc::ok && describe(code) != "unknown error"; }
 
-/// A server of this machine, for a name that the directory says to be its own.
+/// A server of this machine, for names that the directory calls this machine's own.
 struct HonestReplica {
   Replica::Tally Begin(CallContext& call, std::uint32_t first) {
     return call.grant<Replica::Tally>(std::make_shared<std::uint32_t>(first));
@@ -52,7 +52,7 @@ struct HonestReplica {
   void Note(CallContext&, std::uint32_t) {}
 };
 
-/// A nameserver, and who is imported through it; for ever, because a fuzzer ends by _exit().
+/// A nameserver, and the servers that are imported through it. Never destroyed, because a fuzzer ends by _exit().
 class World {
  public:
   World() {
@@ -88,7 +88,7 @@ World& world() {
   return *one;
 }
 
-/// Room for results with a fence behind it.
+/// Room for results, followed by a guard area.
 class Room {
  public:
   explicit Room(std::size_t size) : memory_(size + kFence, kPost), buffer(std::span(memory_).first(size)) {}
@@ -185,7 +185,7 @@ void call(Replica::Client& client, std::uint8_t which) {
   }
 }
 
-/// What has been tried is what the directory named, as far as it came.
+/// Checks that the hosts tried are those that the directory named, from the first one on.
 void check_tried(const std::vector<std::string>& tried) {
   const HostileDirectory& directory = world().directory;
   std::vector<std::string> named;
@@ -197,7 +197,7 @@ void check_tried(const std::vector<std::string>& tried) {
   }
   named.resize(std::min<std::size_t>(named.size(), 8));
   if (directory.own && !named.empty()) named.erase(named.begin());  // not over the network
-  // Behind the '@' of a host that has one, there is another.
+  // A name with an '@' in it names another host, so the client skips it.
   std::erase_if(named, [](const std::string& host) { return host.find('@') != std::string::npos; });
   require(tried.size() <= named.size() && std::equal(tried.begin(), tried.end(), named.begin()),
           "the hosts that the directory named are tried in its order");
@@ -207,7 +207,7 @@ void call_all_of(Replica::Client& client, std::span<const std::byte> calls) {
   for (const std::byte one : calls) call(client, std::to_integer<std::uint8_t>(one));
 }
 
-/// An import, and some calls.
+/// Imports, and makes some calls.
 void import_and_call(const std::string& name, std::span<const std::byte> calls, Input input) {
   script().begin(input, false);
   world().directory.answer.reset();
@@ -217,7 +217,7 @@ void import_and_call(const std::string& name, std::span<const std::byte> calls, 
   call_all_of(*client, calls);
 }
 
-/// Calls through a binding that stays, because an import takes far longer than a call: to a host, or to a group.
+/// Calls through a binding to a host or to a group that is kept, because an import takes far longer than a call.
 void call_through_kept(bool group, std::span<const std::byte> calls, Input input) {
   static std::array<std::optional<Replica::Client>, 2> kept;
   std::optional<Replica::Client>& client = kept[group ? 1 : 0];
@@ -230,7 +230,7 @@ void call_through_kept(bool group, std::span<const std::byte> calls, Input input
   const std::size_t before = script().calls_made();
   call_all_of(*client, calls);
   if (!group) return;
-  // Of these, which pass handles, nothing comes to a group.
+  // These calls pass handles, so none of them reaches a group.
   const auto begun = client->Begin(1);
   require(!begun, "no handle comes from a group");
   require(client->binding().revoked() || script().calls_made() - before <= calls.size(), "and none goes to it");

@@ -24,10 +24,10 @@ namespace lrpc::fuzz {
 namespace Directory = directory::Directory;
 namespace NetworkPath = netpath::NetworkPath;
 
-/// What the strangers say. They are asked by one thread at a time, but not by the one that checks.
+/// What the strangers answer. One thread at a time asks them; another one checks.
 class Script {
  public:
-  /// `binds_well`: whatever is imported is bound, and nothing of the input is used for that.
+  /// `binds_well`: every import is bound, without using the input.
   void begin(Input input, bool binds_well) {
     const std::lock_guard lock(mutex_);
     input_ = input;
@@ -66,7 +66,7 @@ class Script {
     const std::lock_guard lock(mutex_);
     return calls_;
   }
-  /// Of CallAll's last replies, as whoever made them knows.
+  /// Of CallAll's last answer: what the code that made it knows.
   std::size_t replies = 0;
   std::size_t members = 0;
 
@@ -88,7 +88,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A status, more often one that means something to this procedure.
+/// A status; more often one that has a meaning for this procedure.
 inline std::uint16_t status(Input& input) {
   const std::uint8_t how = input.byte();
   if (how < 0xa0) return 0;
@@ -198,7 +198,7 @@ struct HostileDirectory {
     });
   }
   void Report(CallContext& /*context*/, const String<15>& /*host*/, bool /*reached*/) {}
-  std::optional<std::string> answer;  ///< Nothing: a refusal.
+  std::optional<std::string> answer;  ///< Nothing: the directory refused.
   bool own = false;
 };
 

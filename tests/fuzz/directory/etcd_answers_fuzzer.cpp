@@ -1,4 +1,5 @@
-// Everything that lrpc-directory reads of etcd: answers of each kind, entries, errors, and its own configuration file.
+// Attacks everything that lrpc-directory parses: etcd's answers of each kind, entries, errors, and its own
+// configuration.
 #include <algorithm>
 #include <string>
 

@@ -1,4 +1,4 @@
-// Stands for an etcd's gateway on loopback: what it answers, and how it breaks off, is the input's.
+// Stands for etcd's gateway, on loopback. The input says what it answers, and when it breaks off.
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,12 +22,12 @@
 
 namespace lrpc::directory {
 
-/// For ever: a fuzzer ends by _exit().
+/// Never destroyed: a fuzzer ends by _exit().
 class HostileGateway {
  public:
   struct Answer {
     std::string bytes;    ///< Status line, headers and body, or anything else.
-    bool closes = false;  ///< And the connection with it. One whose answer has no end is closed.
+    bool closes = false;  ///< Closes the connection after the answer; needed if the answer does not say where it ends.
   };
 
   HostileGateway() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -59,7 +59,7 @@ class HostileGateway {
     std::string got;
   };
 
-  /// The length of the request at the front; 0: it is not whole.
+  /// The length of the first request; 0: it is not complete.
   static std::size_t whole(std::string_view got) {
     constexpr std::string_view kLength = "Content-Length: ";
     const std::size_t end = got.find("\r\n\r\n");
@@ -87,7 +87,7 @@ class HostileGateway {
     }
   }
 
-  /// False: the connection ends.
+  /// Answers the complete requests. False: the connection ends.
   bool answered(Connection& connection) {
     char buffer[4096];
     const ssize_t size = ::read(connection.fd.get(), buffer, sizeof buffer);

@@ -1,8 +1,8 @@
-// Attacks lrpc-directory's answers to this machine's clients, from etcd's side of the wire and from theirs: a gateway
-// that answers with any bytes, breaks off, refuses and lies, and users that ask for anything, too often, and report
-// what they like. What must hold: an answer names hosts, each once and eight at most, that etcd or this machine itself
-// has published under that name with an interface that fits; an answer of etcd's that is none changes nothing that was
-// known before; a refusal, and each line of the log, is short and printable.
+// Attacks lrpc-directory's answers to this machine's clients, from etcd's side and from the clients'. A gateway answers
+// with any bytes, breaks off, refuses and lies. Users ask for anything, too often, and report anything. What must hold:
+// an answer names hosts, each once and at most eight, that etcd or this machine itself has published under that name
+// with a compatible interface. An invalid answer of etcd's changes nothing that was known before. A refusal, and each
+// line of the log, is short and printable.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -25,8 +25,7 @@ namespace {
 std::chrono::nanoseconds now{0};
 }
 
-// What the linker puts in the place of std::chrono::steady_clock::now(): time passes as the input has it, and a little
-// at each look.
+// Replaces std::chrono::steady_clock::now() at link time. Time passes as the input says, and a little at each call.
 std::chrono::steady_clock::time_point wrapped_now() noexcept asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point wrapped_now() noexcept {
   return std::chrono::steady_clock::time_point(now += std::chrono::nanoseconds(50));
@@ -90,14 +89,14 @@ class Attack {
   static EtcdOptions options(Input& input) {
     EtcdOptions made;
     made.endpoints.assign(1 + input.byte() % 2, gateway().url());
-    made.timeout = std::chrono::seconds(20);  // the gateway closes what has no end
+    made.timeout = std::chrono::seconds(20);  // the gateway closes answers without an end
     if (input.byte() % 2 == 0) made.user = made.password = "u";
     return made;
   }
   Caller& client(Input& input) { return *clients_[input.byte() % clients_.size()]; }
   static std::string host_name(Input& input) { return "10.0.0." + std::to_string(1 + input.byte() % 12); }
 
-  /// The entries of some hosts, most of them right.
+  /// The entries of some hosts, most of them valid.
   static std::string entries(Input& input) {
     std::string all;
     for (std::size_t count = input.byte() % 24; count > 0; --count) {
@@ -143,7 +142,7 @@ class Attack {
         answer.bytes = with_length("200", "{\"token\":\"" + text_of(input.bytes(input.byte() % 16)) + "\"}");
         break;
       default: {
-        // A stream of lines, such as a watch's; or longer than any answer may be.
+        // A stream of lines, such as a watch's, or one that is longer than any answer may be.
         answer = {"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n", true};
         for (std::size_t count = input.byte() % 6; count > 0; --count) {
           std::string line = text_of(input.bytes(input.byte() % 64)) + "\n";
@@ -157,7 +156,7 @@ class Attack {
     }
     gateway().will_say(std::move(answer));
   }
-  /// What an answer may be believed for, should it be one to a look-up.
+  /// Records what the service may believe after this answer, if it answers a look-up.
   void learn(const std::string& body) {
     const auto range = read_range(body);
     if (!range) return;

@@ -1,7 +1,7 @@
-// Attacks what keeps a host's names in etcd: leases of any length, lost at any time, requests that fail, whether they
-// have come about or not, keys that somebody else removes, and time that jumps. What must hold: each step is about the
-// present lease and about wanted names, and no larger than one transaction may be; a pause ends; once etcd answers as
-// it should, it has just the wanted names after a bounded number of steps.
+// Attacks the policy that keeps a host's names in etcd. Leases have any length and are lost at any time. Requests fail,
+// with or without effect. Somebody else removes keys, and time jumps. What must hold: each step is about the current
+// lease and about wanted names, and fits into one transaction. A pause ends. Once etcd answers correctly, it has
+// exactly the wanted names after a bounded number of steps.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,11 +20,11 @@ using What = PublisherPolicy::What;
 using Step = PublisherPolicy::Step;
 
 constexpr std::size_t kMostNames = 250;
-/// To set all right: a put and a removal of each name, should etcd take no more at a time, and the keep-alives of an
-/// audit.
+/// Enough to correct everything: a put and a removal of each name, if etcd takes only one at a time, and the
+/// keep-alives before an audit.
 constexpr std::size_t kMostSteps = 3 * kMostNames;
 
-/// As much of etcd as is asked for: one lease at a time, and the keys under it.
+/// The part of etcd that is needed: one lease at a time, and the keys under it.
 struct FakeEtcd {
   LeaseId lease = 0;
   LeaseId last_lease = 0;
@@ -53,12 +53,12 @@ class Attack {
     }
   }
 
-  /// From now on etcd answers, and time passes only where the policy waits.
+  /// From now on etcd answers correctly, and time passes only while the policy waits.
   void settle() {
     want_.insert({"k", "v"});
     policy_.wanted(want_);
     static constexpr std::uint8_t kWell[] = {0, 30, 0, 0};
-    // An audit comes after some keep-alives; before it, keys that were removed are missing.
+    // An audit comes after some keep-alives. Until then keys that somebody else removed are missing.
     for (std::size_t i = 0; i < kMostSteps && !(policy_.settled() && etcd_.keys == want_); ++i) {
       Input well(kWell, std::size(kWell));
       perform(well);
@@ -90,7 +90,7 @@ class Attack {
       if (step.what == What::put) require(!entry.value.empty(), "a name has a value");
   }
 
-  /// Does the next step. The first byte: how it ends (0: well).
+  /// Performs the next step. The input's first byte says how it ends (0: well).
   void perform(Input& input) {
     const Step step = policy_.next(now_);
     check(step);
@@ -123,7 +123,7 @@ class Attack {
 
   void come_about(const Step& step) {
     if (step.what == What::grant) {
-      etcd_.lose_lease();  // the names of an earlier one go with it, at last
+      etcd_.lose_lease();  // this ends the earlier lease, and its keys go with it
       etcd_.lease = ++etcd_.last_lease;
     }
     if (step.lease != etcd_.lease) return;

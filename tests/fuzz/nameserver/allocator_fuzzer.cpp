@@ -1,7 +1,7 @@
-// Attacks lrpcd's allocator of processors through the pages that servers share with it: counters that say anything, of
-// the domains of two users, one of which is honest. What must hold: all processors but one poll at most; who takes no
-// processor time has no poller for long, whatever it says; the honest user's busy domain has one in the end, however
-// many domains the other user has and whatever they say.
+// Attacks lrpcd's allocator of processors through the pages that servers share with it: the counters of a hostile
+// user's domains say anything; another user is honest. What must hold: at most all processors but one poll. A domain
+// that uses no processor time does not keep a poller for long, whatever its page says. The honest user's busy domain
+// gets a poller in the end, however many domains the other user has and whatever they say.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -27,8 +27,8 @@ struct Domain {
   bool there = false;
   shim::CountersCopy counters;
   std::chrono::nanoseconds used{0};
-  bool works = false;            ///< It takes processor time.
-  std::uint32_t idle_ticks = 0;  ///< In a row without.
+  bool works = false;            ///< It uses processor time.
+  std::uint32_t idle_ticks = 0;  ///< Successive ticks without processor time.
 };
 
 class Attack {
@@ -61,7 +61,7 @@ class Attack {
     }
   }
 
-  /// The machine has processors to give, and the honest domain is busy: so it stays for a while.
+  /// The machine has idle processors, and the honest domain is busy, for some time.
   void settle() {
     for (int i = 0; i < 60; ++i) tick(processors_, 0.5);
     if (processors_ < 2) return;
@@ -126,7 +126,7 @@ class Attack {
   }
 
   const unsigned processors_;
-  const bool clocks_;  ///< Whether the kernel tells processor time.
+  const bool clocks_;  ///< Whether the kernel reports processor time.
   std::array<Domain, kDomains> domains_;
   Domain honest_;
   Allocator policy_;

@@ -1,4 +1,4 @@
-// The attackers: what they hear, and what they say.
+// The attackers: what they receive and send.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@ namespace lrpc::nameserver {
 using fuzz::let_pass;
 using namespace std::chrono_literals;
 
-/// Reads all that it was told, and remembers the ids.
+/// Receives all messages to the attacker, and records their ids.
 void World::listen(Attacker& attacker) {
   for (int i = 0; i < 64 && anything_from(attacker.socket); ++i) {
     auto message = shim::receive_message(attacker.socket.get(), 0ms);
@@ -48,11 +48,11 @@ std::string World::name(Input& input) {
   }
 }
 
-/// A message that makes sense, or almost.
+/// A valid message, or an almost valid one.
 shim::BinderBody World::body(Input& input, const Attacker& attacker) {
   const auto one_of = [&](const std::vector<std::uint64_t>& known) -> std::uint64_t {
     const std::uint8_t chosen = input.byte();
-    // Anything; or what somebody else has perhaps been told, who connected or exported early.
+    // Any id; or one that another peer may have been given, which connected or exported early.
     const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
     if (chosen % 8 == 0) {
       const std::uint32_t low = input.four();
@@ -119,7 +119,7 @@ shim::BinderBody World::body(Input& input, const Attacker& attacker) {
   }
 }
 
-/// What a peer may send along.
+/// The descriptors that a peer may send.
 std::vector<UniqueFd> World::descriptors(Input& input, const Attacker& attacker) {
   std::vector<UniqueFd> fds;
   for (std::size_t count = input.byte() % 8; count > 0; --count) {
@@ -186,7 +186,7 @@ void World::act(Input& input) {
     case 1: attacker = {}; break;
     case 2: ::shutdown(attacker.socket.get(), input.byte() % 2 == 0 ? SHUT_WR : SHUT_RD); break;
     case 3: {
-      if (asked_ != 0) bind_honestly();  // its clerk is honest, but has its time, too
+      if (asked_ != 0) bind_honestly();  // before time passes: its answer has a limit, too
       constexpr std::chrono::milliseconds kTimes[] = {1ms, 10ms, 60ms, 1000ms, 6000ms};
       let_pass(kTimes[input.byte() % std::size(kTimes)]);
       step();

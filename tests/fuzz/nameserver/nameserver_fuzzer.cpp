@@ -1,7 +1,7 @@
-// Attacks the nameserver's core over its sockets: messages that hold, are changed or are garbage, with descriptors of
-// several kinds, over several connections of several users, in any order and at any time. Meanwhile, and when all is
-// over, an honest server's name is imported by an honest client, whoever connects anew is served, nothing is logged
-// that could be mistaken for another line, and no descriptor is left.
+// Attacks the nameserver's core over its sockets: valid, changed and random messages, with descriptors of several
+// kinds, over several connections of several users, in any order and at any time. Meanwhile and afterwards an honest
+// client can import an honest server's name, new connections are served, no log line can be mistaken for two, and no
+// descriptor is left.
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -1,7 +1,7 @@
-// Attacks what lrpcd makes of a policy: the text (TOML), its way from the process that reads it, and patterns against
-// names, which come from peers. Whatever the text is, it is refused with the places of its mistakes, or decides as its
-// rules say, read one by one; patterns match what fnmatch(3) says; a peer hears neither the policy's folder nor whom
-// else a rule is about.
+// Attacks what lrpcd makes of a policy: the text (TOML), its transfer from the process that reads it, and its patterns,
+// against names that come from peers. Every text is either refused, with the places of its mistakes, or decides as its
+// rules say, read one by one. Patterns match what fnmatch(3) matches. A peer is not told the policy's folder, nor whom
+// else a rule concerns.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -28,13 +28,14 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// As fnmatch(3) in the C locale, which the names and patterns here are held to.
+/// As fnmatch(3) in the C locale, to which names and patterns are limited here.
 void match(std::string pattern, std::string name) {
   const auto beyond = [](char c) { return c <= ' ' || c > '~'; };
   std::erase_if(pattern, beyond);
   std::erase_if(name, beyond);
   const bool matched = matches(pattern, name);
-  // Character classes are not ours. A '\' at the end, or in a list that no ']' ends, is not fnmatch's.
+  // Character classes are not supported here. Nor does fnmatch treat a '\' at the end, or in a list without ']', as we
+  // do.
   for (const char* const other : {"[:", "[.", "[="})
     if (pattern.find(other) != std::string::npos) return;
   if (pattern.find('\\') != std::string::npos) return;
@@ -50,7 +51,7 @@ void way_to_lrpcd(const std::string& bytes) {
           "a source stays what it is");
 }
 
-/// Half of the names that the text has are users and groups of this machine.
+/// Treats half of the names in the text as users and groups of this machine.
 PolicySource resolved(std::string text) {
   PolicySource source{.path = kPath, .text = std::move(text)};
   const NamedInPolicy named = names_in_policy(source.text);
@@ -95,7 +96,7 @@ FilePolicy::Decision expected(const FilePolicy& policy, FilePolicy::Action actio
     for (const std::string& pattern : rule.names) named = named || matches(pattern, name);
     if (about && named && (exports ? rule.on_export : rule.on_import)) return {rule.allow, &rule, false};
   }
-  return policy.decide(action, who, "\x01");  // no name: what is left is the default
+  return policy.decide(action, who, "\x01");  // no name: only the default is left to decide
 }
 
 void ask(FilePolicy& policy, Input& input) {

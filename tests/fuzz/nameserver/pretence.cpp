@@ -15,7 +15,7 @@ uid_t user = 0;
 
 }  // namespace
 
-// What the linker puts in the place of std::chrono::steady_clock::now() and shim::peer_credentials().
+// These replace std::chrono::steady_clock::now() and shim::peer_credentials() at link time.
 std::chrono::steady_clock::time_point wrapped_now() noexcept asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point wrapped_now() noexcept {
   now += kLook;

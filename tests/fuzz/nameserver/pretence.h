@@ -1,5 +1,5 @@
-// What the nameserver believes about time and about who its peers are, while it is fuzzed. The linker makes it so (see
-// CMakeLists.txt), for the whole program.
+// Fakes time and the peers' users for the nameserver while it is fuzzed. The linker replaces the functions in the whole
+// program (see CMakeLists.txt).
 #pragma once
 
 #include <sys/types.h>
@@ -8,12 +8,12 @@
 
 namespace lrpc::fuzz {
 
-/// Time stands still but for what passes here, and for a little at each look, so that nobody who waits for it to pass
-/// waits for ever.
+/// Lets time pass. Otherwise time stands still, except for a little at each reading, so that no loop that waits for a
+/// time runs for ever.
 void let_pass(std::chrono::nanoseconds time) noexcept;
-/// Back to the beginning of time.
+/// Resets the clock to its initial time.
 void restart_time() noexcept;
-/// The user that the nameserver takes whoever connects next for; always this process.
+/// The user that the nameserver sees at the next connections. The process is always this one.
 void pretend_user(uid_t user) noexcept;
 
 }  // namespace lrpc::fuzz

@@ -1,4 +1,4 @@
-// The nameserver and the honest.
+// The nameserver, and the honest server and client.
 #include "world.h"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ World::World(const std::string& directory) {
   fuzz::restart_time();
   options_.socket_path = directory + "/sock";
   options_.policy = default_policy(ExportRule::anyone);
-  // Small, so that inputs reach them; together they leave room for the honest.
+  // Small, so that inputs reach them. Together they leave room for the honest server and client.
   options_.limits = {.user = {.connections = kConnectionsPerUser},
                      .max_connections = 16,
                      .max_exports_per_connection = 4,
@@ -82,7 +82,7 @@ UniqueFd World::connect(uid_t user) {
   auto socket = shim::connect_nameserver(options_.socket_path, false);
   require(bool(socket), "whoever wants can connect");
   ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
-  settle();  // while this is the user
+  settle();  // while this user is pretended
   return *std::move(socket);
 }
 
@@ -92,7 +92,7 @@ bool World::step() {
   return *stepped;
 }
 
-/// As far as it goes without time. The honest do their part.
+/// Runs the nameserver until nothing happens without time. The honest server answers.
 void World::settle() {
   for (int i = 0; i < 1000; ++i) {
     const bool moved = step();
@@ -114,10 +114,10 @@ std::optional<BinderMessage> World::receive(const UniqueFd& socket) {
   return *std::move(message);
 }
 
-/// Accepts whatever it is asked, and lets go of it.
+/// Accepts every bind request, and closes its descriptors.
 void World::serve_honestly() {
   for (;;) {
-    if (at_rest_ == 0) return;  // its own export's answer is the constructor's
+    if (at_rest_ == 0) return;  // the constructor receives its own export's answer
     const auto message = receive(server_);
     if (!message) return;
     const auto* asked = std::get_if<shim::BindRequest>(&message->body);
@@ -137,7 +137,7 @@ std::uint32_t World::ask(const UniqueFd& client) {
   return request;
 }
 
-/// The honest server has been asked and does not answer before settle(): what others say comes first.
+/// Asks the honest server, which does not answer before settle(): so messages of others may come first.
 void World::ask_honestly() {
   if (asked_ != 0) return;
   asked_ = ask(client_);
@@ -150,7 +150,7 @@ void World::bind_honestly() {
 }
 
 void World::expect_bound(const UniqueFd& client, std::uint32_t request) {
-  // Its turn comes behind those who came before; each of theirs is bounded.
+  // Earlier requests are served first; each of them is bounded.
   for (int i = 0; i < 400; ++i) {
     settle();
     const auto answer = receive(client);
@@ -168,7 +168,7 @@ void World::expect_bound(const UniqueFd& client, std::uint32_t request) {
   require(false, "the honest client is bound in time");
 }
 
-/// As many connections as a user may have, and the last of them gets what it asks for.
+/// Makes as many connections as a user may have, and checks that the last one is served.
 void World::expect_served(uid_t user) {
   std::vector<UniqueFd> connections;
   while (connections.size() < kConnectionsPerUser) connections.push_back(connect(user));
@@ -187,7 +187,7 @@ void World::finish() {
   for (Attacker& attacker : attackers_) attacker = {};
   settle();
   expect_served(kNewcomer);
-  for (const uid_t user : kAttackers) expect_served(user);  // nothing is held against those who start anew
+  for (const uid_t user : kAttackers) expect_served(user);  // their quotas were given back
   settle();
   let_pass(10s);
   settle();

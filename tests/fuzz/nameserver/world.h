@@ -1,4 +1,4 @@
-// The world that the nameserver is attacked in: its core, an honest server, an honest client, and attackers.
+// The world in which the nameserver is attacked: its core, an honest server, an honest client, and attackers.
 #pragma once
 
 #include <sys/types.h>
@@ -26,31 +26,31 @@ constexpr uid_t kAttackers[] = {1001, 1002};
 constexpr unsigned kConnectionsPerUser = 4;
 constexpr std::string_view kHonestName = "honest";
 
-/// Of this process.
+/// Counts those of this process.
 std::size_t open_descriptors();
 bool printable(std::string_view text);
-/// Whether something is there to be received. Cheaper than to receive, which makes room for the longest message first.
+/// Whether there is something to receive. Cheaper than receiving, which first allocates room for the longest message.
 bool anything_from(const UniqueFd& socket);
 shim::OwnedInterfaceId honest_interface();
 
-/// The nameserver, an honest server and an honest client; attackers come and go.
+/// The nameserver, an honest server and an honest client; attackers connect and disconnect.
 class World {
  public:
-  /// Its socket lies in `directory`.
+  /// Puts its socket into `directory`.
   explicit World(const std::string& directory);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   void act(Input& input);
-  /// The honest client imports the honest name, and gets it.
+  /// The honest client imports the honest name, and must get it.
   void bind_honestly();
-  /// Attackers go; what is left is what was there before they came.
+  /// All attackers disconnect. Afterwards all must be as it was before they came.
   void finish();
 
  private:
   struct Attacker {
     UniqueFd socket;
-    std::vector<std::uint64_t> exports;   ///< Ids it was told.
+    std::vector<std::uint64_t> exports;   ///< Ids that it was given.
     std::vector<std::uint64_t> bindings;  ///< Ids it was asked about.
     std::vector<UniqueFd> received;
   };
@@ -78,9 +78,9 @@ class World {
   UniqueFd server_;
   UniqueFd client_;
   std::uint32_t last_request_ = 0;
-  std::uint32_t asked_ = 0;  ///< The honest client's, if its answer is not due yet.
+  std::uint32_t asked_ = 0;  ///< The honest client's request, if it is unanswered and need not be answered yet.
   std::array<Attacker, kSlots> attackers_;
-  std::size_t at_rest_ = 0;  ///< Descriptors, with nobody but the honest.
+  std::size_t at_rest_ = 0;  ///< Descriptors without any attacker.
 };
 
 }  // namespace lrpc::nameserver

@@ -1,8 +1,8 @@
-// Attacks what stands between lrpc-netd's graph and its remote broker: other hosts agree on the length of messages,
-// answer and refuse calls, alone and as members of a group, and send commands, also while a call waits; the layer below
-// says of its own messages what it wants. What must hold: lengths that are agreed on lie within this host's; what a
-// host says changes the MTU of that host alone, and an answer that is none changes nothing; each command is served as
-// it came, and answered once; the broker hears outcomes that it knows, and of each member once.
+// Attacks what stands between lrpc-netd's graph and its remote broker. Other hosts agree on the length of messages,
+// answer and refuse calls, alone and as members of a group, and send commands, also while a call waits. The layer below
+// claims any message sizes. What must hold: agreed lengths are within this host's. A host's answer changes the MTU only
+// of that host, and an invalid answer changes nothing. Each command is served as it came, and answered once. The broker
+// gets known outcomes, once for each member.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -37,7 +37,7 @@ using netrpc::Shepherd;
 using netrpc::Transaction;
 namespace control = netrpc::control;
 
-/// Of this machine, so that questions to the kernel about the path to them have the same answers everywhere.
+/// Addresses of this machine, so that the kernel answers questions about the path to them alike everywhere.
 constexpr std::array<HostAddress, 3> kPeers{{{0x7f00'0002}, {0x7f00'0003}, {0x7f00'0004}}};
 constexpr HostAddress kGroup{0xef00'0001};
 constexpr std::uint16_t kAgree = 0x100;
@@ -51,7 +51,7 @@ std::vector<std::byte> bytes_of(const Message& message) {
 
 class Attack;
 
-/// The layer below, to one host or to a group, and from one host.
+/// A session of the layer below: to one host or to a group, or from one host.
 class Below final : public Session {
  public:
   Below(Attack& attack, Protocol& layer, Protocol& high, const ParticipantSet& participants)
@@ -79,7 +79,7 @@ class Layer final : public Protocol {
   Attack& attack_;
 };
 
-/// Serves what has arrived, in whichever thread, and checks that it has.
+/// Serves commands, on any thread, and checks that they have arrived.
 class Served final : public netpath::RemoteService {
  public:
   using Arrived = std::tuple<HostAddress, std::uint16_t, std::vector<std::byte>>;
@@ -170,7 +170,7 @@ class Attack final : public netrpc::Engine {
   }
 
   // ---- Engine ----
-  /// Meanwhile commands arrive, until the answer does, or nothing more.
+  /// While a call waits, commands arrive, until the answer comes or the input ends.
   bool wait(netrpc::Host& /*host*/, const std::function<bool()>& done, netrpc::Time /*deadline*/) override {
     for (std::size_t i = 0; i < kMostNested && !done() && waiting_ != nullptr && input_.more(); ++i) {
       if (input_.byte() % 4 == 0)
@@ -182,7 +182,7 @@ class Attack final : public netrpc::Engine {
   }
   void wake(netrpc::Host& /*host*/) noexcept override {}
 
-  // ---- the layer below ----
+  // ---- The layer below ----
   void called(const Session& session, Transaction& transaction) {
     const bool to_group = session.peer() == kGroup;
     if (input_.byte() % 3 != 0) return complete(transaction, to_group);
@@ -238,7 +238,7 @@ class Attack final : public netrpc::Engine {
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = host_.peers().mtu(kPeers[i]);
     return all;
   }
-  /// `about`: the host that may have said so; none: nobody has.
+  /// `about`: the host whose answer may have changed its own MTU; none: no MTU may change.
   void check_mtus(const Mtus& before, std::optional<HostAddress> about) {
     const Mtus after = mtus();
     for (std::size_t i = 0; i < after.size(); ++i) {
@@ -251,13 +251,13 @@ class Attack final : public netrpc::Engine {
     const std::uint8_t how = input_.byte();
     std::vector<std::byte> bytes;
     if (how % 4 != 0) {
-      bytes.resize(2);  // served
+      bytes.resize(2);  // not refused
       if (how % 4 == 1) bytes[1] = static_cast<std::byte>(input_.byte());
     }
     const auto more = input_.bytes(how % 4 == 2 ? 8 : input_.byte() % 32);
     bytes.insert(bytes.end(), more.begin(), more.end());
     if (how >= 0xf0) bytes.resize(bytes.size() + 3'000);
-    // In several buffers, now and then.
+    // Sometimes in several buffers.
     const std::size_t cut = how % 8 < 4 ? bytes.size() : bytes.size() / 2;
     Message message = Message::copy_of(host_.pool(), std::span(bytes).first(cut));
     Message rest = Message::copy_of(host_.pool(), std::span(bytes).subspan(cut));
@@ -284,7 +284,7 @@ class Attack final : public netrpc::Engine {
     transaction.completed(Errc::ok, of_group ? *std::move(first) : any_reply());
   }
 
-  /// Inside the monitor.
+  /// Call it inside the monitor.
   void arrive() {
     ParticipantSet participants{.protocol = netrpc::protocol_numbers::kNetworkPath, .local = {}, .remote = {}};
     participants.remote.host = peer();
@@ -321,7 +321,7 @@ class Attack final : public netrpc::Engine {
     const Errc outcome = service_->agree(to.value, sizes, std::chrono::seconds(1));
     check_outcome(outcome);
     const Shepherd inside(host_.monitor());
-    if (kept_.size() == commands)  // else another host may have spoken meanwhile
+    if (kept_.size() == commands)  // otherwise another host may have changed its MTU meanwhile
       check_mtus(before, outcome == Errc::ok ? std::optional(to) : std::nullopt);
     if (outcome != Errc::ok) return;
     require(sizes.request <= longest_ && sizes.reply <= longest_, "messages are no longer than this host's");
@@ -362,8 +362,8 @@ class Attack final : public netrpc::Engine {
   std::unique_ptr<NetworkService> service_;
   Transaction* waiting_ = nullptr;
   bool waits_for_group_ = false;
-  std::list<SessionRef> kept_;  ///< By which commands came: no two at one address.
-  std::map<const Session*, std::pair<std::uint16_t, std::size_t>> arrived_;  ///< What is not answered yet.
+  std::list<SessionRef> kept_;  ///< Sessions over which commands came. Kept, so that no two have the same address.
+  std::map<const Session*, std::pair<std::uint16_t, std::size_t>> arrived_;  ///< Commands that are not answered yet.
 };
 
 void Below::call(Message /*request*/, Transaction& transaction, netrpc::Duration /*timeout*/) noexcept {

@@ -1,4 +1,4 @@
-// Attacks what takes ARP packets apart: one that is accepted says all that its bytes say.
+// Attacks the decoder of ARP packets. Encoding an accepted packet again gives the same bytes.
 #include <algorithm>
 #include <array>
 

@@ -1,7 +1,7 @@
-// Attacks AUTH on the wire between two hosts that share a key. The attacker holds every packet: delivers it, drops it,
-// keeps it, changes it, cuts it, repeats it, and makes packets up; some with a good MAC, as one could who has got hold
-// of the key that signs handshakes. What must not happen: a message is delivered that the other host has not sent, or
-// twice; state or buffers beyond the bounds; a host that cannot be talked to any more when the attacker has gone.
+// Attacks AUTH on the wire between two hosts that share a key. The attacker controls every packet: delivers, drops,
+// delays, changes, cuts and repeats packets, and makes some up. Some have a valid MAC, as if the attacker knew the key
+// that signs handshakes. What must not happen: a message is delivered that the other host has not sent, or is delivered
+// twice; state or buffers exceed their bounds; a host cannot be reached any more after the attacker has gone.
 #include <sodium.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ constexpr std::size_t kSessions = 3;
 constexpr std::size_t kPending = 4;
 constexpr auto kChacha = static_cast<auth::Ciphers>(auth::Cipher::chacha20_poly1305);
 
-/// The same input is to do the same: what libsodium calls random is a generator that every run seeds anew.
+/// The same input must do the same. So libsodium's random numbers come from a generator that is seeded anew in each
+/// run.
 struct Random {
   static inline std::uint64_t state = 1;
   static std::uint32_t next() {
@@ -57,7 +58,7 @@ struct Packet {
   std::vector<std::byte> bytes;
 };
 
-/// Who uses AUTH on a host: judges what is delivered.
+/// The user of AUTH on a host: checks what is delivered.
 class User final : public Protocol {
  public:
   User(Host& host, std::map<std::uint32_t, std::size_t>& sent, std::size_t self, HostAddress other)
@@ -78,13 +79,13 @@ class User final : public Protocol {
   std::size_t delivered = 0;
 
  private:
-  std::map<std::uint32_t, std::size_t>& sent_;  ///< Messages on their way, and whose.
+  std::map<std::uint32_t, std::size_t>& sent_;  ///< Messages under way, with their senders.
   const std::size_t self_;
   const HostAddress other_;
 };
 
 HostAddress address_of(std::size_t side) { return {side == 0 ? 0x0a000002U : 0x0a000003U}; }
-/// As FuzzDevice numbers peers.
+/// The number that FuzzDevice gives the peer.
 std::uint8_t peer_of(std::size_t side) { return static_cast<std::uint8_t>(side); }
 constexpr std::uint8_t kAttacker = 2;
 
@@ -93,15 +94,15 @@ Result<auth::KeyRing> keys_for(const std::string& who) {
 }
 
 struct Side {
-  /// `ciphers`: what it may use of those that the machine has; `limited`: its keys go a short way only; `anywhere`: the
-  /// other host may be behind an address translation.
+  /// `ciphers`: which of the machine's ciphers it may use. `limited`: its keys may be used only for few messages.
+  /// `anywhere`: the other host may be behind an address translation.
   Side(std::size_t self, auth::Ciphers ciphers, bool limited, bool anywhere, StepClock& clock, Engine& engine,
        std::map<std::uint32_t, std::size_t>& sent, std::vector<Packet>& wire)
       : host(host_options(address_of(self)), clock, engine) {
     const Shepherd inside(host.monitor());
     device = std::make_unique<FuzzDevice>(host, "wire");
     device->on_push = [&wire, self](const ParticipantSet& to, std::span<const std::byte> bytes) {
-      // What goes to others than the two is lost.
+      // Packets to other hosts are lost.
       if (to.remote.host == address_of(1 - self)) wire.push_back({self, {bytes.begin(), bytes.end()}});
     };
     auth::AuthOptions options;
@@ -130,8 +131,8 @@ struct Side {
 
 class World {
  public:
-  /// `kind`: bits of who has ChaCha20-Poly1305 alone, and of whose keys are limited, and one of hosts that may be
-  /// anywhere.
+  /// `kind`: bits that say which hosts have only ChaCha20-Poly1305, which hosts' keys are limited, and whether hosts
+  /// may be anywhere.
   explicit World(unsigned kind) {
     for (std::size_t i = 0; i < 2; ++i) {
       const auto ciphers = (kind >> i & 1) != 0 ? kChacha : auth::Ciphers{0xff};
@@ -158,7 +159,7 @@ class World {
 
  private:
   void push(std::size_t from, std::size_t size);
-  /// `from_attacker`: it is the attacker's address that it comes from.
+  /// `from_attacker`: the source is the attacker's address.
   void deliver(std::size_t to, std::span<const std::byte> bytes, std::span<const std::size_t> pieces = {},
                bool from_attacker = false);
   void pass(Duration time);
@@ -178,7 +179,7 @@ void World::push(std::size_t from, std::size_t size) {
   ParticipantSet to{.protocol = kNumber, .local = {}, .remote = {}};
   to.remote.host = address_of(1 - from);
   const auto session = side.protocol->open(*side.user, to);
-  if (!session) return;  // too many, for now
+  if (!session) return;  // too many sessions for now
   Message message = Message::make(side.host.pool(), 4 + size);
   require(message.allocated(), "there is a buffer");
   std::ranges::fill(message.bytes(), std::byte{0x5a});
@@ -208,12 +209,12 @@ void World::check() {
     control::Statistics counted;
     require(control::ask(*side->protocol, counted) == Errc::ok, "AUTH counts");
     require(counted.state <= kPeers && counted.sessions <= kSessions, "AUTH's state keeps to its bounds");
-    // What waits for a handshake, for each peer; nothing else keeps a buffer between two steps.
+    // Messages that wait for a handshake, for each peer. Nothing else keeps a buffer between two steps.
     require(side->host.pool().in_use() <= kPeers * kPending, "AUTH's messages keep to their bounds");
   }
 }
 
-/// Gives the packet a MAC that is right, if it is one of the handshake's.
+/// Replaces the MAC by a valid one, if it is a handshake packet.
 void sign(std::vector<std::byte>& packet) {
   static const auto keys = keys_for("*");
   if (packet.size() < auth::kPrefix) return;
@@ -237,14 +238,14 @@ void World::step(Input& input) {
     case 0:
     case 1: push(what >> 4 & 1, input.byte()); break;
     case 2:
-    case 3: {  // as it should be
+    case 3: {  // delivers the first packet unchanged
       if (wire_.empty()) break;
       const Packet packet = wire_.front();
       wire_.erase(wire_.begin());
       deliver(1 - packet.from, packet.bytes);
       break;
     }
-    case 4: {  // late, early, again; in pieces; to where it came from
+    case 4: {  // delivers late, early, or again; in pieces; or to its sender
       if (wire_.empty()) break;
       const Packet packet = wire_[which];
       const std::uint8_t how = input.byte();
@@ -257,7 +258,7 @@ void World::step(Input& input) {
       if (!wire_.empty()) wire_.erase(wire_.begin() + static_cast<std::ptrdiff_t>(which));
       break;
     case 6:
-    case 7: {  // changed; and signed again, or not
+    case 7: {  // changes a packet; signs it again, or not
       if (wire_.empty()) break;
       Packet packet = wire_[which];
       const std::uint8_t how = input.byte();
@@ -273,7 +274,7 @@ void World::step(Input& input) {
       deliver((how & 64) != 0 ? packet.from : 1 - packet.from, packet.bytes, {}, (how & 128) != 0);
       break;
     }
-    case 8: {  // out of nothing, from anybody
+    case 8: {  // makes up a packet from any sender
       const std::uint8_t how = input.byte();
       const auto bytes = input.bytes(input.byte());
       std::vector<std::byte> packet(bytes.begin(), bytes.end());
@@ -306,7 +307,7 @@ void World::step(Input& input) {
   check();
 }
 
-/// The attacker has gone: within a minute each host reaches the other.
+/// After the attacker has gone, each host reaches the other within a minute.
 void World::recover() {
   for (std::size_t from = 0; from < 2; ++from) {
     const std::size_t before = sides_[1 - from]->user->delivered;

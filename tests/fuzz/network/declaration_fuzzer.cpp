@@ -1,6 +1,7 @@
-// Attacks what lrpc-netd makes of a client's declaration (BindDeclared), by which it turns values into XDR and back.
-// The text is any text, or an interface that the input makes up. What is accepted has types by which values mean the
-// same on both sides, and are no longer than was promised; a refusal says why, in few words; the text bounds the work.
+// Attacks what lrpc-netd makes of a client's declaration (BindDeclared), with which it converts values to XDR and back.
+// The text is arbitrary, or an interface that the input makes up. The types of an accepted text give values the same
+// meaning on both sides, and are no longer than promised. A refusal says why, in few words. The length of the text
+// bounds the work.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -22,7 +23,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// An interface of types within types, some of which are none.
+/// Makes an interface with nested types, some of which do not exist.
 class Maker {
  public:
   explicit Maker(Input& input) : input_(input) {}
@@ -84,12 +85,12 @@ class Maker {
 
 using Bytes = std::vector<std::byte>;
 
-/// What pads bytes is not looked at when it is read, and zero when it is written.
+/// Padding bytes are ignored when read, and zero when written.
 bool same_but_for_padding(std::span<const std::byte> written, std::span<const std::byte> read) {
   return std::ranges::equal(written, read, [](std::byte w, std::byte r) { return w == r || w == std::byte{0}; });
 }
 
-/// Values from a client, in its image, or in XDR as they would be sent.
+/// Values from a client, in its image or in the XDR in which they would be sent.
 void attack_arguments(const Procedure& procedure, std::span<const std::byte> any) {
   Scratch scratch;
   ArgumentSizes sizes;

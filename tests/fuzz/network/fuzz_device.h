@@ -1,4 +1,4 @@
-// The lowest protocol of a graph under attack: everything that arrives comes out of the fuzzer's input.
+// The lowest protocol of a graph under attack. All that arrives comes from the fuzzer's input.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace lrpc::netrpc::fuzz {
 
-/// A datagram protocol whose messages go nowhere, or come back to the protocol that sent them, as a peer that answers
-/// with echoes and lies would do.
+/// A datagram protocol. Its messages are dropped, or come back to the protocol that sent them, as from a peer that
+/// echoes and lies.
 class FuzzDevice final : public Protocol {
  public:
   using Protocol::Protocol;
@@ -24,20 +24,20 @@ class FuzzDevice final : public Protocol {
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
-  /// `bytes` arrive from one of a few peers for the `which`th protocol that has enabled itself; in pieces of the sizes
-  /// given, the rest behind them as one.
+  /// Lets `bytes` arrive from one of a few peers for the `which`th protocol that has enabled itself: in pieces of the
+  /// given sizes, the rest as one more piece.
   void arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes,
               std::span<const std::size_t> pieces = {});
-  /// The last message that was pushed arrives again with one byte changed: past checks that random bytes never pass.
+  /// Lets the last pushed message arrive again with one byte changed. This passes checks that random bytes never pass.
   void reflect(std::uint8_t peer, std::uint8_t which, std::uint8_t at, std::uint8_t change);
 
-  /// What a peer's address is on the wire, and what ARP says of a host.
+  /// A peer's Ethernet address, both on the wire and in ARP.
   [[nodiscard]] static EthernetAddress ethernet_of(HostAddress host) noexcept {
     return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host.value)}};
   }
   [[nodiscard]] static HostAddress peer_host(std::uint8_t peer) noexcept { return {0x0a000002U + (peer & 3U)}; }
 
-  /// Sees every message that is pushed, and where to.
+  /// Called for every pushed message, with its destination.
   std::function<void(const ParticipantSet& participants, std::span<const std::byte> bytes)> on_push;
 
  private:
@@ -53,7 +53,7 @@ class FuzzDevice final : public Protocol {
   std::vector<std::byte> last_;
 };
 
-/// The kind FUZZ; the devices that are made are appended to `made`, which outlives the graph.
+/// The kind FUZZ. Appends the devices that are made to `made`, which must outlive the graph.
 [[nodiscard]] ProtocolKind fuzz_device_kind(std::vector<FuzzDevice*>& made);
 
 }  // namespace lrpc::netrpc::fuzz

@@ -1,4 +1,4 @@
-// Attacks the parser of graph descriptions; what it accepts must be drawn without harm.
+// Attacks the parser of graph descriptions. An accepted graph must also be drawn without harm.
 #include <cstdint>
 #include <string_view>
 

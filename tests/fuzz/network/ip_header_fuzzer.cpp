@@ -1,4 +1,4 @@
-// Attacks what takes the IP header off a datagram: what is left is what the header's lengths say, and lies in the
+// Attacks the code that removes a datagram's IP header: the rest has the length that the header says, and is within the
 // datagram.
 #include <algorithm>
 #include <vector>
@@ -15,7 +15,7 @@ using lrpc::fuzz::require;
 void run(Input input) {
   BufferPool pool(std::size_t{1} << 20);
   {
-    const std::size_t first = input.byte();  // devices deliver in one piece; one's own layers may not
+    const std::size_t first = input.byte();  // devices deliver one piece; the layers of this host may deliver several
     const auto bytes = input.rest();
     Message message = Message::copy_of(pool, bytes.first(std::min(first, bytes.size())));
     Message more = Message::copy_of(pool, bytes.subspan(std::min(first, bytes.size())));

@@ -1,6 +1,7 @@
-// Attacks what reads the file of keys (AUTH), by an independent reading of the same text: which line a host gets, and
-// whether a key is one host's alone. The order of lines makes no difference. What is refused says where, and no error
-// tells a key, wherever in the line it stands: errors go into logs, which more people may read than the file.
+// Attacks the reader of the file of keys (AUTH). An independent reading of the same text says which line a host gets,
+// and whether a key belongs to only one host. The order of lines makes no difference. A refusal says where the mistake
+// is. No error reveals a key, wherever in the line it is: errors go into logs, which more people may read than the
+// file.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -40,7 +41,7 @@ struct Line {
   }
 };
 
-/// A line of a text that has been accepted, and so is a comment or right.
+/// A line of an accepted text, so it is a comment or correct.
 std::optional<Line> read_line(std::string_view text) {
   std::vector<std::string_view> words = split(text.substr(0, text.find('#')), " \t\r");
   std::erase_if(words, [](std::string_view word) { return word.empty(); });

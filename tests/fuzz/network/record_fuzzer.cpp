@@ -1,5 +1,5 @@
-// Attacks the putting together of records: whatever a stream is, it gives the same records in one piece and in any
-// others, and none that is too long.
+// Attacks the reassembly of records: any stream gives the same records, in one piece and in any others, and none that
+// is too long.
 #include <optional>
 #include <vector>
 
@@ -20,7 +20,7 @@ struct Read {
   friend bool operator==(const Read&, const Read&) = default;
 };
 
-/// `pieces`: how long each of them is, over and over.
+/// `pieces`: their lengths, used in turn.
 Read read(std::span<const std::byte> stream, std::span<const std::byte> pieces) {
   RecordReader reader(kLongest);
   Read found;

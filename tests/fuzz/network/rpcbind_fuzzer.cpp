@@ -1,5 +1,5 @@
-// Attacks what is made of rpcbind's answers: another host's to the question for a port, and the local one's to a change
-// and to the question for all entries.
+// Attacks the decoders of rpcbind's answers: another host's answer about a port, and the local rpcbind's answers to a
+// change and to the question for all entries.
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -19,7 +19,7 @@ constexpr SunProgram kServed{.program = 0x20000099, .version = 3, .port = 24211,
 
 std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// The numbers of "127.0.0.1.94.147", or as many as there are of what is no address.
+/// The numbers of "127.0.0.1.94.147"; of other texts as many numbers as can be read.
 std::vector<unsigned> numbers_of(std::string_view text) {
   std::vector<unsigned> numbers;
   while (!text.empty()) {

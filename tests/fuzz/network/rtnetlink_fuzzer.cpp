@@ -1,4 +1,4 @@
-// Attacks what takes apart the kernel's answers and news about neighbours, routes, links and addresses.
+// Attacks the decoder of the kernel's answers and news about neighbours, routes, links and addresses.
 #include <string>
 
 #include "input.h"
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(seen <= bytes.size(), "messages do not overlap");
     attack(header.nlmsg_type, payload);
   });
-  // One payload, however it came.
+  // The input as one payload, without message headers.
   lrpc::fuzz::Input input(data, size);
   constexpr std::uint16_t kTypes[] = {RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWROUTE, RTM_NEWLINK,
                                       RTM_DELLINK,  RTM_NEWADDR,  RTM_DELADDR};

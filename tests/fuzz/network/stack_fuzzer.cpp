@@ -1,9 +1,9 @@
-// Attacks a composed stack of protocols from below. The input is a little program: each step lets a frame arrive, lets
-// time pass, makes a peer's link smaller or larger, makes the local user call, send, open or cancel. What must not
-// happen: a crash, a report of a sanitizer, a buffer left over, state beyond the bounds.
+// Attacks a composed stack of protocols from below. The input is a small program: each step lets a frame arrive, lets
+// time pass, changes the MTU of a peer's link, or makes the local user call, send, open or cancel. What must not
+// happen: a crash, a sanitizer's report, a lost buffer, state beyond the bounds.
 //
-// One program a stack, which each names in a source of its own; the instance `top` is used. Where several stacks have
-// that name, the input's first byte chooses.
+// Each stack has its own program, whose source names the stack. The instance `top` is used. If several stacks have that
+// name, the input's first byte chooses one.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@
 #include "netrpc/protocols/psync/header.h"
 #include "steps.h"
 
-extern const char* const fuzzed_stack;  ///< Its name, one of kStacks.
+extern const char* const fuzzed_stack;  ///< The stack's name, one of kStacks.
 
 namespace lrpc::netrpc::fuzz {
 namespace {
@@ -77,7 +77,7 @@ struct Composed {
   FuzzedStack stack;
   GraphDescription graph;
 };
-/// Those of the program's name.
+/// The stacks with the program's name.
 std::vector<Composed> stacks_of_program(const ProtocolKinds& kinds) {
   std::vector<Composed> all;
   for (const FuzzedStack& stack : kStacks) {
@@ -89,7 +89,7 @@ std::vector<Composed> stacks_of_program(const ProtocolKinds& kinds) {
   return all;
 }
 
-/// Who uses the stack: answers requests, at once or later, refuses them or lets them go; asks now and then.
+/// The user of the stack: answers requests at once or later, refuses them, or drops them; sometimes calls.
 class User final : public Protocol {
  public:
   using Protocol::Protocol;
@@ -107,12 +107,12 @@ class User final : public Protocol {
     }
     control::Request user = control::ClaimedUser{};
     (void)lower.control(user);
-    if (request.size() % 7 == 1) return;  // without an answer
+    if (request.size() % 7 == 1) return;  // no answer
     control::Request refuse = control::Refuse{request.size() % 2 == 0 ? Errc::bad_procedure : Errc::call_failed};
     if (request.size() % 5 == 1 && lower.control(refuse) == Errc::ok) return;
     lower.reply(std::move(request));
   }
-  bool replies = false;  ///< To messages, as ASYNC's server does.
+  bool replies = false;  ///< Answers messages by messages, as ASYNC's server does.
   void answer_later(bool later) noexcept { answer_later_ = later; }
   void answer() noexcept {
     if (!waiting_) return;
@@ -120,7 +120,7 @@ class User final : public Protocol {
     session->reply(std::move(waiting_message_));
   }
   void forget() noexcept {
-    answer_later_ = false;  // what is let go of may bring the next request
+    answer_later_ = false;  // dropping a request may bring the next one
     waiting_ = {};
     waiting_message_.clear();
   }
@@ -148,8 +148,9 @@ class Asked final : public Transaction {
   bool outstanding = false;
 };
 
-/// Members of a conversation of PSYNC. It believes what members say only in the life in which they have answered its
-/// question, by a number that no input can know: they answer it, with the life of the packet that came last.
+/// Members of a PSYNC conversation. PSYNC believes a member only in the life in which it has answered PSYNC's question,
+/// which contains a number that no input can guess. So these members answer the question, with the life of the packet
+/// that came last.
 class Members {
  public:
   explicit Members(FuzzDevice& device) : device_(device) {
@@ -162,7 +163,7 @@ class Members {
   Members& operator=(const Members&) = delete;
   ~Members() { device_.on_push = nullptr; }
 
-  /// It has arrived.
+  /// Call it after `packet` has arrived.
   void answer_to(std::span<const std::byte> packet) {
     const auto asked = std::exchange(asked_, std::nullopt);
     const auto header = psync::Header::decode(packet);
@@ -209,7 +210,7 @@ void run(Input program) {
     ParticipantSet local{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
     local.local.host = host.address();
     local.local.command = 7;
-    // In a conversation of PSYNC there is nothing to enable: who has opened it takes part.
+    // PSYNC conversations cannot be enabled: whoever opens one takes part.
     require(bool(top.open_enable(user, local)) == (stack.name != "psync"), "the top can be enabled");
     user.replies = stack.name == "group";
     const bool is_group = stack.name == "group" || stack.name == "psync";
@@ -241,7 +242,7 @@ void run(Input program) {
         }
         case 3: {
           const std::uint8_t time = program.byte();
-          if (time >= 0xe0) {  // what a host says of its link, where two have agreed (lrpc-netd)
+          if (time >= 0xe0) {  // a host reports its link's MTU, as two hosts that have agreed on one (lrpc-netd)
             host.peers().set_mtu(FuzzDevice::peer_host(time), program.two());
             break;
           }
@@ -250,7 +251,7 @@ void run(Input program) {
           break;
         }
         case 4: {
-          if (asked.outstanding) {  // it is the session's that it was given to
+          if (asked.outstanding) {  // only the session that was called can cancel the call
             session->cancel(asked);
             asked.outstanding = false;
           }

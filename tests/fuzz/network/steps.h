@@ -1,4 +1,4 @@
-// A host whose time passes in steps of the fuzzer's, and in which nothing waits.
+// A host whose time passes in the fuzzer's steps, and in which nothing waits.
 #pragma once
 
 #include <cstdint>

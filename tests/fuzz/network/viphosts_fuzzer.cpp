@@ -1,6 +1,7 @@
 // Attacks the table of VIP hosts: advertisements of any content, from a few hosts that lie about themselves and each
-// other. What must not happen: a known host is moved or taken away against ARP's word, the two directions of the table
-// disagree, the table grows over its bound, this host believes somebody about itself, more is said than was asked for.
+// other. What must not happen: a known host is moved or removed against ARP's answer; the table's two directions
+// disagree; the table exceeds its bound; this host believes an advertisement about itself; it sends more than it was
+// asked for.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -21,7 +22,7 @@ using viphosts::Advertisement;
 
 constexpr HostAddress kOwn{0x0a000001U};
 constexpr std::size_t kHosts = 3;
-/// One of them is this host.
+/// One of these is this host itself.
 HostAddress advertised_host(std::uint8_t which) { return {kOwn.value + (which & 7U)}; }
 
 void check_codec(std::span<const std::byte> bytes) {
@@ -53,7 +54,7 @@ void check_table(Protocol& table) {
   }
 }
 
-/// `bytes` arrive, and what is known of the host that they may be about changes only as it may.
+/// Lets `bytes` arrive, and checks that the entry of the host they may be about changes only as allowed.
 void arrive(FuzzDevice& device, Protocol& table, std::uint8_t peer, std::span<const std::byte> bytes) {
   const HostAddress about =
       bytes.size() < Advertisement::kSize ? HostAddress{} : Advertisement::decode(bytes.data()).host;

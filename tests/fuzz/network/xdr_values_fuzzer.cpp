@@ -1,6 +1,6 @@
-// Attacks the way of values between XDR and packed images, from both sides: arguments come from anybody, results from
-// any server. What is accepted on one side is accepted on the other, and means the same; and so it is for a client
-// whose server is another program, which speaks XDR.
+// Attacks the conversion of values between XDR and packed images, from both sides: arguments come from anybody, results
+// from any server. A value that is accepted on one side is accepted on the other, with the same meaning. The same holds
+// for a client whose server is a foreign program that speaks XDR.
 #include "xdr_values.h"
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using fuzz::require;
 
-/// Every parameter goes both ways, so that the results of an echo are its arguments.
+/// Every parameter goes both ways, so that an echo's results are its arguments.
 constexpr const char* kEcho = R"(interface Echo version 1.0 {
   enum Small : uint8 { A = 0, B = 4 }
   enum Wide : uint64 { First = 1, Last = 0xffff_ffff_ffff_ffff }
@@ -36,7 +36,7 @@ const stubgen::Interface& echo() {
   return compiled;
 }
 
-/// What a client's own arguments and a server's results in XDR come to: the same as the reverse of each.
+/// The conversion of a client's own arguments, and of a server's results in XDR, is the reverse of the other direction.
 void attack_client(const stubgen::Procedure& procedure, std::span<const std::byte> xdr,
                    const std::vector<std::byte>* packed) {
   Scratch scratch;

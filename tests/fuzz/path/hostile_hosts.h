@@ -1,5 +1,5 @@
-// Other hosts, as a remote broker's client half sees them: what they answer is the input's, and what they are told is
-// checked.
+// Other hosts, as the client's half of a remote broker sees them. The input says what they answer; what they are sent
+// is checked.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +27,13 @@ inline constexpr std::size_t kHosts = 4;
 inline constexpr std::size_t kGroupMembers = 3;
 inline constexpr HostAddress kGroupAddress = 0xef00'0001;
 
-/// Each host has its answers in a queue: which thread asks first makes no difference. Where a queue is empty the host
-/// is silent. Thread-safe.
+/// Each host has a queue of answers, so it makes no difference which thread asks first. A host with an empty queue is
+/// silent. Thread-safe.
 class HostileHosts final : public Transport {
  public:
   struct Answer {
     Errc outcome = Errc::ok;
-    bool shaped = true;  ///< The bytes are the fields of an answer to the command, not the answer itself.
+    bool shaped = true;  ///< The bytes are the fields of a valid answer, not the answer itself.
     std::vector<std::byte> bytes;
   };
 
@@ -41,7 +41,7 @@ class HostileHosts final : public Transport {
     const std::lock_guard lock(mutex_);
     hosts_[host].answers.push_back(std::move(answer));
   }
-  /// From now on every host obeys.
+  /// From now on every host answers correctly.
   void become_honest() {
     const std::lock_guard lock(mutex_);
     honest_ = true;
@@ -54,12 +54,12 @@ class HostileHosts final : public Transport {
     const std::lock_guard lock(mutex_);
     alive_.clear();
   }
-  /// Whether `host` has said since begin_round() that this binding lives.
+  /// Whether `host` has said since begin_round() that this binding is alive.
   [[nodiscard]] bool said_alive(HostAddress host, const BindingKey& key) {
     const std::lock_guard lock(mutex_);
     return alive_.contains({host, key.boot, key.id});
   }
-  /// Whether each host knows of each key that it gave that nobody uses it any more.
+  /// Whether each host was told of each key that it gave that nobody uses it any more.
   [[nodiscard]] bool all_told() {
     const std::lock_guard lock(mutex_);
     return std::ranges::all_of(hosts_, [](const auto& one) { return one.second.given == one.second.told; });
@@ -111,7 +111,7 @@ class HostileHosts final : public Transport {
     for (HostAddress host = kFirstHost; host < kFirstHost + kGroupMembers; ++host) {
       std::vector<std::byte> said;
       const Errc outcome = answer(host, hosts_[host], Command::group_call, request, said);
-      if (outcome == Errc::timed_out) continue;  // it is still silent when enough have answered
+      if (outcome == Errc::timed_out) continue;  // it stays silent until enough have answered
       collation.said(host, outcome, outcome == Errc::ok ? said : std::vector<std::byte>());
       if (outcome != Errc::ok || !collation.counts(said) || std::exchange(any, true)) continue;
       fits = said.size() <= reply.size();
@@ -133,13 +133,13 @@ class HostileHosts final : public Transport {
   struct Known {
     std::deque<Answer> answers;
     Keys given;  ///< In answers to BINDs.
-    Keys ended;  ///< It has said so.
-    Keys twice;  ///< Given more than once: one of several bindings may have ended.
-    Keys told;   ///< It has been told that nobody uses them.
+    Keys ended;  ///< Keys whose bindings the host has said to have ended.
+    Keys twice;  ///< Given more than once: perhaps only one of several bindings has ended.
+    Keys told;   ///< Keys of which it was told that nobody uses them.
     [[nodiscard]] bool over(const BindingKey& key) const { return ended.contains(key) && !twice.contains(key); }
   };
 
-  /// What the host says to one command. Under the lock.
+  /// The host's answer to one command. Call it with the lock held.
   Errc answer(HostAddress host, Known& known, Command command, std::span<const std::byte> request,
               std::vector<std::byte>& said) {
     check(known, command, request);
@@ -148,7 +148,7 @@ class HostileHosts final : public Transport {
       next = std::move(known.answers.front());
       known.answers.pop_front();
     }
-    // Without a way a CALL is tried again, after a pause.
+    // On host_unreachable a CALL is retried after a pause, which is too slow here.
     if (next.outcome == Errc::host_unreachable && command == Command::call) next.outcome = Errc::peer_gone;
     constexpr Errc kRefusals[] = {Errc::ok, Errc::not_permitted, Errc::bad_message};
     if (command == Command::unbind && std::ranges::count(kRefusals, next.outcome) != 0)
@@ -168,7 +168,7 @@ class HostileHosts final : public Transport {
     switch (command) {
       case Command::bind: {
         BindAnswer made;
-        // Few boot ids, so that hosts have some in common.
+        // Few boot ids, so that some hosts have the same.
         if (input.byte() % 4 != 0) {
           made.key = {1 + input.byte() % 4U, ++last_id_, {}};
           made.key.nonce.fill(input.byte());
@@ -225,12 +225,13 @@ class HostileHosts final : public Transport {
                         "a host is asked about its own bindings");
         return;
       }
-      case Command::group_call: return;  // check_group_call()
+      case Command::group_call: return;  // checked by check_group_call()
     }
     fuzz::require(false, "a command is one of the protocol's");
   }
 
-  /// Each member's key is its own, or none; and no two have the same boot id, so that none can pass off another's.
+  /// Each member gets its own key, or none. No two keys have the same boot id, so no member can pass off another's key
+  /// as its own.
   void check_group_call(std::span<const std::byte> request) {
     std::set<std::uint64_t> boots;
     for (HostAddress host = kFirstHost; host < kFirstHost + kGroupMembers; ++host) {
@@ -245,7 +246,7 @@ class HostileHosts final : public Transport {
     }
   }
 
-  /// What follows for the host from what it says.
+  /// Records the consequences of the host's answer.
   void note(HostAddress host, Known& known, Command command, std::span<const std::byte> request,
             std::span<const std::byte> said) {
     switch (command) {
@@ -254,7 +255,7 @@ class HostileHosts final : public Transport {
         if (!bound || bound->code != Errc::ok) return;
         if (!known.given.insert(bound->key).second) known.twice.insert(bound->key);
         known.told.erase(bound->key);                                   // it may be given again
-        if (bound->key == BindingKey()) known.told.insert(bound->key);  // as good as none
+        if (bound->key == BindingKey()) known.told.insert(bound->key);  // the same as no key
         known.ended.erase(bound->key);
         return;
       }

@@ -1,5 +1,6 @@
-// Attacks the decoders of what remote brokers say to each other: commands and answers. What is accepted is written back
-// to the same bytes (texts apart, of which only the printable is kept), lies inside the message, and within the bounds.
+// Attacks the decoders of the commands and answers between remote brokers. An accepted message encodes to the same
+// bytes (except texts, of which only printable characters are kept). Its parts are inside the message, and within the
+// bounds.
 #include <algorithm>
 #include <string>
 
@@ -59,7 +60,7 @@ void attack_group_call(std::span<const std::byte> bytes) {
   if (!message) return;
   require(inside(message->image, bytes) && message->image.size() <= kMaxImage, "an image lies in its message");
   require(message->prologue.key.boot == kBoot || message->prologue.key == BindingKey(), "a key is this member's");
-  // With this key alone it is the same call.
+  // Encoded with only this key, it must be the same call.
   std::string again(group_prologue(1), '\0');
   encode_group_prologue(message->prologue, std::span(&message->prologue.key, 1), message->image.size(),
                         std::as_writable_bytes(std::span(again)));

@@ -1,8 +1,8 @@
-// Attacks the client's half of a remote broker from both sides: clients of this machine import, call and go, and other
+// Attacks the client's half of a remote broker from both sides. Clients of this machine import, call and end; other
 // hosts answer BINDs, CALLs, GROUP_CALLs and PINGs as the input says. What must hold: a host is called with the keys
-// that it gave, and with none that has ended; no host's word ends another host's bindings; what a client, or whoever
-// lists groups, is told is printable and within its bounds; replies of a group name its members, each once; nothing is
-// left when the clients have gone, and each host is told so.
+// that it gave, and with none that has ended. No host's answer ends another host's bindings. What clients, and programs
+// that list groups, are told is printable and within its bounds. A group's replies name its members, each once. Nothing
+// is left when the clients have ended, and each host is told so.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -73,7 +73,7 @@ class Attack {
   void finish() {
     for (Client& one : clients_) one.caller.reset();
     require(service_.paths() == 0 && service_.group_bindings(std::nullopt).empty(), "no path outlives its client");
-    // A host is told as long as it may remember, and as many as are kept.
+    // Hosts are told only as long as they may remember the binding, and only as many notices are kept.
     if (now_ - PathService::Clock::time_point() >= options_.forget || hosts_.keys_given() > kMostPaths) return;
     hosts_.become_honest();
     service_.retry_unbinds(now_);
@@ -84,7 +84,7 @@ class Attack {
  private:
   Client& client(Input& input) { return clients_[input.byte() % kClients]; }
 
-  /// A client goes, and another one comes in its place.
+  /// A client ends, and a new one takes its place.
   void come(Client& client) {
     client.caller.reset();
     client = {std::make_unique<Caller>(NetworkPath::kPdl, ++last_binding_, client.user), client.user, {}, false};
@@ -132,7 +132,7 @@ class Attack {
     const std::uint32_t largest_call = input.byte() * 70U;
     const std::uint32_t largest_return = input.byte() * 70U;
     hosts_.will_carry({input.byte() * 100U, input.byte() * 100U});
-    // Who does not wait for a name may not: its client has gone meanwhile, or a pause would be made here.
+    // A bind that waits for a name is abandoned beforehand: otherwise it would pause here.
     const std::uint32_t wait_ms = input.byte() % 4 == 0 ? input.byte() : 0;
     client.caller->abandon(wait_ms != 0);
     const bool had_one = bool(client.handle);
@@ -152,7 +152,7 @@ class Attack {
     client.to_group = bound->to_group;
   }
 
-  /// Memory of exactly this size, so that a sanitizer sees every step outside of it.
+  /// Memory of exactly this size, so that a sanitizer sees every access outside of it.
   struct Room {
     explicit Room(std::size_t size) : memory(size), buffer(memory) {}
     std::vector<std::byte> memory;
@@ -210,7 +210,7 @@ class Attack {
     if (path != nullptr) service_.Send(client.caller->context(), *path, input.byte(), image(input));
   }
 
-  /// A keepalive, and what the broker does about its outcome.
+  /// Sends keepalives, and checks what the broker does about their outcomes.
   void ping() {
     hosts_.begin_round();
     std::set<std::uint64_t> ended_before;

@@ -1,6 +1,6 @@
-// Attacks what a remote broker serves to other hosts, with commands of several hosts in any order. No nameserver is
-// there, so no binding comes about; every other state of a host does: boot ids, refused binds, pings, sweeps,
-// forgetting.
+// Attacks what a remote broker serves to other hosts, with commands of several hosts in any order. There is no
+// nameserver, so no binding is made. Everything else that a host can have occurs: boot ids, refused binds, pings,
+// sweeps, forgetting.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -72,7 +72,7 @@ void run(Input input) {
       default: {
         const std::uint16_t command = input.byte() % 7;
         const auto request = input.bytes(input.two() % 2048);
-        // A copy of the message's own size, so that a sanitizer sees every step outside of it.
+        // A copy of exactly the message's size, so that a sanitizer sees every access outside of it.
         const std::string copy(reinterpret_cast<const char*>(request.data()), request.size());
         std::size_t size = reply.size() + 1;
         const Arrival arrived = ++last - std::min<Arrival>(last, step / 4);  // some are served late

@@ -1,5 +1,5 @@
-// Calls of an honest client at whoever serves it. Whatever comes out conforms to the interface, and nothing is written
-// behind the caller's memory.
+// Calls of an honest client to any server. All results must conform to the interface, and nothing may be written behind
+// the caller's memory.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lrpc::fuzz {
 
-/// Room for results with a fence behind it that nobody may touch.
+/// Room for results, followed by a guard area that must not change.
 class FencedRoom {
  public:
   explicit FencedRoom(std::size_t size) : memory_(size + kFence, kPost), size_(size) {}
@@ -31,7 +31,7 @@ class FencedRoom {
   std::size_t size_;
 };
 
-/// One call of the procedure that `which` chooses; how it ended.
+/// Makes one call of the procedure that `which` chooses. Returns how it ended.
 inline Errc call_one(Conformance::Client& client, std::uint8_t which) {
   namespace layout = Conformance::layout;
   switch (which % 16) {
@@ -114,7 +114,7 @@ inline Errc call_one(Conformance::Client& client, std::uint8_t which) {
   }
 }
 
-/// The same; and if it failed, then for a reason that there is.
+/// The same. If the call fails, its error must exist.
 inline void call_honestly(Conformance::Client& client, std::uint8_t which) {
   require(describe(call_one(client, which)) != describe(static_cast<Errc>(0xffff)), "an error has a name");
 }

@@ -1,8 +1,8 @@
-// A hostile client against a server, by any gate: it rings what it wants, rewrites words, images, tails and hints under
-// calls that run, punches holes, rings the bell without end, and goes. The input is its script; the second half of it
-// runs beside the first in a thread of its own, unless the calls run inside this thread (gate none), where a finding
-// repeats itself. The server lives, executes no generation twice and none that was not rung, serves another client
-// right all the time, and keeps nothing of the one that has gone.
+// A hostile client against a server, over any gate. It rings anything, rewrites words, images, tails and hints under
+// running calls, punches holes, rings the bell without end, and leaves. The input is its script. The script's second
+// half runs beside the first, in a thread of its own. With gate none the calls run inside this thread, so a finding can
+// be repeated. What must hold: the server lives on, executes no more calls than were rung, serves another client
+// correctly all the time, and keeps nothing of the client that has left.
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -36,7 +36,7 @@ using testing_lrpc::RawBinding;
 constexpr auto kPatience = 15s;
 constexpr int kMostActions = 120;
 
-/// What was executed for the hostile binding, and whether that has ended.
+/// Counts the calls executed for the hostile binding, and records whether the binding has ended.
 struct Ledger {
   std::mutex mutex;
   std::condition_variable changed;
@@ -81,7 +81,7 @@ bool eventually(Condition&& holds) {
   return true;
 }
 
-/// The server, and its other client.
+/// The server, and its honest client.
 class Honest {
  public:
   Honest() {
@@ -121,7 +121,7 @@ class Honest {
       require(greeting && greeting->view() == "hello, you", "the other client's texts are its own");
     }
   }
-  /// `before`: the descriptors that were open.
+  /// `before`: the number of descriptors that were open.
   void expect_nothing_left(std::size_t before) {
     {
       std::unique_lock lock(ledger().mutex);
@@ -142,21 +142,21 @@ class Honest {
 };
 
 Honest& honest() {
-  // For ever: a server's end waits for threads, and the fuzzer ends by _exit().
+  // Never destroyed: a server's end waits for threads, and the fuzzer ends by _exit().
   static Honest* const one = new Honest;
   return *one;
 }
 
 class HostileClient {
  public:
-  /// `here`: null but with Gate::none.
+  /// `here`: null except with Gate::none.
   HostileClient(shim::Gate gate, testing_lrpc::InlineServer* here, const RawBinding& binding)
       : gate_(gate), here_(here), binding_(binding) {}
 
   void run(Input input) {
     for (int i = 0; i < kMostActions && input.more(); ++i) act(input);
   }
-  /// How many stores may have looked like a call to the server.
+  /// How many of its stores may have looked like a call to the server.
   [[nodiscard]] std::uint64_t rung() const noexcept { return rung_; }
   [[nodiscard]] const shim::Region& region() const noexcept { return binding_.region(); }
 
@@ -180,16 +180,16 @@ class HostileClient {
       case 14: return serve_inline(input);
       default:
         if (action < 0x80) return offer(input);
-        // Inline, the server's half must outlive the calls.
+        // With gate none, the server's half must outlive the calls.
         if (action > 0xf0 && here_ == nullptr) (void)shutdown(binding_.bell(), SHUT_RDWR);
     }
   }
 
-  /// As a client of the protocol rings, with an image of any bits.
+  /// Rings as a correct client does, with an image of any bits.
   void call(Input& input) {
     const auto identifier = static_cast<std::uint16_t>(input.byte() % (Conformance::kPdl.procedures.size() + 1));
     std::uint32_t number = input.byte() % region().layout().astack_count();
-    if (identifier < Conformance::kPdl.procedures.size() && number % 8 != 0) {  // mostly on an A-stack of its class
+    if (identifier < Conformance::kPdl.procedures.size() && number % 8 != 0) {  // mostly an A-stack of its class
       const auto& placed = region().layout().classes()[Conformance::kPdl.procedures[identifier].astack_class];
       number = placed.first_astack + number % placed.declared.count;
     }
@@ -230,7 +230,7 @@ class HostileClient {
     (void)send(binding_.bell(), rings.data(), input.byte() % rings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  /// A descriptor that the clerk may have use for, or not, with or without the request that belongs to it.
+  /// Offers a descriptor of the right or a wrong kind, with or without the request that belongs to it.
   void offer(Input& input) {
     const std::uint8_t what = input.byte();
     if (what % 4 == 0) {
@@ -257,7 +257,7 @@ class HostileClient {
     }
   }
 
-  /// Only one of the two threads has the other client.
+  /// Only one thread at a time uses the honest client.
   static void honest_turn() {
     static std::mutex turn;
     if (const std::unique_lock lock(turn, std::try_to_lock); lock) honest().serve_bystander();
@@ -268,7 +268,7 @@ class HostileClient {
   const RawBinding& binding_;
   std::atomic<std::uint64_t> rung_{0};
   std::mutex lines_mutex_;
-  std::vector<UniqueFd> lines_;  ///< Of secondary regions.
+  std::vector<UniqueFd> lines_;  ///< Lines of secondary regions.
 };
 
 void run(Input input) {
@@ -276,7 +276,7 @@ void run(Input input) {
                                    shim::Gate::adaptive, shim::Gate::exchange, shim::Gate::handoff, shim::Gate::sleep};
   Honest& world = honest();
   const shim::Gate gate = kGates[input.byte() % std::size(kGates)];
-  const std::size_t before = open_descriptors();  // each time: what drives this opens some of its own
+  const std::size_t before = open_descriptors();  // counted each time, since the fuzzing engine opens some of its own
   std::uint64_t rung = 0;
   {
     const RawBinding binding(world.door(), gate);

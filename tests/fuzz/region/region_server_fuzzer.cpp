@@ -1,8 +1,8 @@
-// A hostile server against its client, by any gate: it returns what it wants, when it wants, rewrites words, images,
-// tails and hints before and after, punches holes, hangs up. The input is the calls of the client and the server's
-// script: with gate none the server's part runs inside the caller's thread, and a finding repeats itself; else a thread
-// runs it again and again beside the calls. Every call ends, with an error or with results that conform; the client's
-// binding to another server is served right all the time; nothing is kept of the binding when it is gone.
+// A hostile server against its client, over any gate. It returns anything at any time, rewrites words, images, tails
+// and hints before and after, punches holes, hangs up. The input is the client's calls and the server's script. With
+// gate none the server's part runs inside the caller's thread, so a finding can be repeated; otherwise a thread runs it
+// again and again beside the calls. What must hold: every call ends, with an error or with conforming results. The
+// client's binding to another server works correctly all the time. Nothing of the binding is kept after its end.
 #include <sys/socket.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 15s;
 constexpr auto kCallTimeout = 2ms;
 constexpr std::size_t kMostCalls = 10;
-constexpr int kMostWrites = 12;  ///< For one call.
+constexpr int kMostWrites = 12;  ///< Per call.
 
 std::size_t open_descriptors() {
   std::size_t count = 0;
@@ -35,7 +35,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-/// Another server, and this client's binding to it.
+/// Another, honest server, and this client's binding to it.
 class Honest {
  public:
   Honest() {
@@ -60,14 +60,14 @@ class Honest {
 };
 
 Honest& honest() {
-  static Honest* const one = new Honest;  // for ever: the fuzzer ends by _exit()
+  static Honest* const one = new Honest;  // never destroyed: the fuzzer ends by _exit()
   return *one;
 }
 
-/// The server's half of a binding, made by hand.
+/// The server's half of a binding, without the library.
 class HostileServer {
  public:
-  /// Answers the import that is on its way through `socket`.
+  /// accept() answers the import that comes through `socket`.
   explicit HostileServer(UniqueFd socket) : socket_(std::move(socket)) {}
   void accept() {
     auto received = shim::receive_message(socket_.get(), std::chrono::milliseconds(kPatience));
@@ -86,7 +86,7 @@ class HostileServer {
   }
   [[nodiscard]] const shim::Region& region() const noexcept { return region_; }
 
-  /// What it does about one call, or about none.
+  /// Misbehaves about one call.
   void misbehave(Input& input, const shim::AStack& astack) {
     for (int i = 0; i < kMostWrites && input.more(); ++i) {
       switch (const std::uint8_t action = input.byte(); action % 12) {
@@ -112,7 +112,7 @@ class HostileServer {
     }
     give_back(input, astack);
   }
-  /// As the protocol returns a call, with a status that may be none.
+  /// Returns the call as the protocol demands, with a status that may not exist.
   void give_back(Input& input, const shim::AStack& astack) const {
     const std::uint8_t how = input.byte();
     const std::uint16_t status = how < 0xa0   ? std::uint16_t{0}
@@ -128,7 +128,7 @@ class HostileServer {
   shim::Region region_;
 };
 
-/// The script of a server that runs inside its caller's thread.
+/// Runs the script inside the caller's thread.
 struct Inline {
   HostileServer& server;
   Input& input;
@@ -138,7 +138,7 @@ struct Inline {
   }
 };
 
-/// The same beside the calls, over and over.
+/// Runs the script again and again beside the calls.
 void serve_beside(HostileServer& server, std::span<const std::byte> script, const std::atomic<bool>& stop) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(script.data());
   Input input(bytes, script.size());

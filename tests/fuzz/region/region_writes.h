@@ -1,5 +1,5 @@
-// What either hostile domain can do to the region that it shares: stores of whole words wherever they hurt, and holes.
-// The input says which.
+// What either hostile domain can do to the region that it shares: store whole words at critical places, and punch
+// holes. The input chooses.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 
 namespace lrpc::fuzz {
 
-/// Stores as another domain does. `at` is a multiple of 8.
+/// Stores as another domain does. `at` must be a multiple of 8.
 inline void store(std::byte* at, std::uint64_t bits) {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(bits, std::memory_order_relaxed);
 }
@@ -26,7 +26,7 @@ inline std::uint64_t eight(Input& input) {
   return high << 32 | input.four();
 }
 
-/// 64 bits: any, or some that somebody might believe.
+/// 64 random bits, or plausible ones.
 inline std::uint64_t bits(Input& input) {
   constexpr std::array<std::uint32_t, 14> kEdges{
       0, 1, 9, 64, 100, 255, 300, 2'000, 4'000, 100'000, 4'194'304, 0x7fff'ffff, 0x8000'0000, 0xffff'ffff};
@@ -43,7 +43,7 @@ inline std::uint64_t bits(Input& input) {
   }
 }
 
-/// A call word that looks like one of about generation `generation`.
+/// A call word that looks like one of a generation near `generation`.
 inline std::uint64_t call_word(Input& input, std::uint64_t generation) {
   const std::uint8_t how = input.byte();
   if (how == 0xff) return eight(input);
@@ -57,7 +57,7 @@ inline std::uint64_t call_word(Input& input, std::uint64_t generation) {
   return region.astack(input.byte() % region.layout().astack_count());
 }
 
-/// Some words of an image, to the end of its slot.
+/// Writes some words of an image, up to the end of its slot.
 inline void write_image(Input& input, const shim::Region& region, const shim::AStack& astack) {
   const std::size_t room = region.layout().classes()[astack.astack_class].slot_stride - sizeof(shim::AStackHead);
   const std::uint8_t first = input.byte();
@@ -66,8 +66,8 @@ inline void write_image(Input& input, const shim::Region& region, const shim::AS
     store(astack.image + at, bits(input));
 }
 
-/// Stores something else and what was there, by turns, in a word at the front of an image, while the other domain reads
-/// it: whoever looks twice may see two things. Until `over`, or for some hundred microseconds.
+/// Stores a new value and the old one in turns in a word at the start of an image, while the other domain reads it:
+/// code that reads twice may see two values. Until `over`, or for some hundred microseconds.
 template <class Over>
 void flicker(Input& input, const shim::AStack& astack, Over&& over) {
   constexpr int kMost = 40'000;
@@ -77,7 +77,7 @@ void flicker(Input& input, const shim::AStack& astack, Over&& over) {
   for (int i = 0; i < kMost && !over(); ++i) store(at, i % 2 == 0 ? other : was);
 }
 
-/// Some words at the front of a tail, or at its end.
+/// Writes some words at the start or the end of a tail.
 inline void write_tail(Input& input, const shim::Region& region, const shim::AStack& astack) {
   if (astack.tail == nullptr) return;
   const std::size_t room = region.layout().classes()[astack.astack_class].tail_stride;
@@ -92,12 +92,12 @@ inline void write_hints(Input& input, const shim::AStack& astack) {
   astack.head->attached.store(how >> 2 & 3U, std::memory_order_relaxed);
 }
 
-/// Takes pages out of the region, from under both.
+/// Removes pages of the region for both domains.
 inline void punch_hole(Input& input, const shim::Region& region) {
   constexpr std::size_t kPage = 4096;
   const std::size_t pages = region.layout().size() / kPage;
   const std::uint8_t where = input.byte();
-  const std::size_t first = where < 0x80 ? 0 : std::size_t{input.two()} % pages;  // the first hold the call words
+  const std::size_t first = where < 0x80 ? 0 : std::size_t{input.two()} % pages;  // the first pages hold the call words
   const std::size_t count = std::min<std::size_t>(pages - first, 1 + where % 16);
   std::byte* const base = reinterpret_cast<std::byte*>(region.astack(0).head);
   (void)madvise(base + first * kPage, count * kPage, MADV_REMOVE);

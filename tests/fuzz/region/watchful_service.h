@@ -1,5 +1,5 @@
-// The Conformance service under attack: whatever the client does to the region, a procedure that runs was given
-// arguments that conform to the interface, and those that the server copies are its own.
+// The Conformance service under attack. Whatever the client does to the region, a procedure that runs must have got
+// arguments that conform to the interface, and private copies of those that the server copies.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace lrpc::fuzz {
 
-/// Without the procedures that obey too well, and without work that only takes time.
+/// Without the procedures that do harm if called correctly, and without procedures that only take time.
 class WatchfulService : public testing_lrpc::ConformanceService {
  public:
   Conformance::Colour NextColour(CallContext& call, Conformance::Colour colour) {
@@ -72,7 +72,7 @@ class WatchfulService : public testing_lrpc::ConformanceService {
   }
 
  private:
-  /// `bound`: of the tail, the longest that the parameter needs.
+  /// `bound`: the longest tail that the parameter needs.
   static void expect_copied(CallContext& call, std::span<const std::byte> data, std::size_t bound) {
     const auto in = [&](const std::byte* shared, std::size_t size) {
       return shared != nullptr && !data.empty() && data.data() >= shared && data.data() < shared + size;

@@ -1,4 +1,4 @@
-// An A-stack in memory of its own: image and tail are apart from all else, so that a sanitizer sees every step outside.
+// An A-stack in separate memory: image and tail have their own allocations, so a sanitizer sees every access outside.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class AStackMemory {
   [[nodiscard]] shim::AStack astack() noexcept { return {.image = image_.get(), .tail = tail_.get()}; }
   [[nodiscard]] std::span<std::byte> image() noexcept { return {image_.get(), image_size_}; }
   [[nodiscard]] std::span<std::byte> tail() noexcept { return {tail_.get(), tail_size_}; }
-  /// Writes `bytes` over the image and the tail, again and again.
+  /// Fills the image and the tail with `bytes`, repeated.
   void fill(std::span<const std::byte> bytes) noexcept {
     if (bytes.empty()) return;
     std::size_t from = 0;

@@ -1,5 +1,5 @@
-// Attacks the decoder of the binder protocol. What it accepts is written back to the very same bytes: there is one way
-// to say a thing, and nothing of it was read wrongly or left unread.
+// Attacks the decoder of the binder protocol. An accepted message encodes to the very same bytes: each message has one
+// encoding, and no byte was misread or left unread.
 #include <algorithm>
 #include <vector>
 
@@ -28,7 +28,7 @@ void check(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto raw = std::as_bytes(std::span(data, size));
   check(raw);
-  // The same with a header that holds: random bytes are seldom past that.
+  // The same with a valid header, since random bytes rarely have one.
   Input input(data, size);
   const std::uint8_t type = input.byte();
   const auto body = input.rest();

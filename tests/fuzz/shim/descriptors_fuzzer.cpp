@@ -1,5 +1,5 @@
-// Attacks the decoder of procedure descriptors, and then with those that it accepts the packing and unpacking of
-// images: whatever the descriptors say, nothing outside an A-stack of their class is touched or taken.
+// Attacks the decoder of procedure descriptors. With accepted descriptors it then attacks the packing and unpacking of
+// images: whatever the descriptors say, nothing outside an A-stack of their class is written or read.
 #include <algorithm>
 #include <vector>
 
@@ -26,7 +26,7 @@ void attack_image(const ProcedureDescriptor& procedure, const PackedShape& shape
   const bool taken = unpack(shape, packed, memory.astack());
   require(taken || memory.untouched(), "what is refused has not touched the A-stack");
   require(!taken || packed.size() <= shape.most(), "no image is larger than it may be");
-  // What stands on an A-stack is the peer's, too.
+  // The peer can also write anything into the A-stack itself.
   memory.fill(packed);
   std::vector<std::byte> out(packed.size());
   const auto size = pack(shape, memory.astack(), out);
@@ -41,7 +41,7 @@ void run(Input input) {
     require(received.code() == Errc::bad_message, "what is refused is a bad message");
     return;
   }
-  // Bits without a meaning are let go; the rest comes back.
+  // Bits without a meaning are dropped; the rest is preserved.
   const std::string again = encode_descriptors(received->procedures());
   require(again.size() == encoded.size(), "what was decoded takes as many bytes");
   const auto twice = ReceivedDescriptors::decode(bytes_of(again), kClasses);

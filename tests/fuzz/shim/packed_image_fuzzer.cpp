@@ -1,5 +1,4 @@
-// Attacks the unpacking of images by sound descriptors: what is taken is what was sent, to the last byte and no
-// further.
+// Attacks the unpacking of images by valid descriptors: what is taken is exactly what was sent.
 #include <algorithm>
 #include <vector>
 
@@ -55,7 +54,7 @@ void attack(const PackedShape& shape, std::span<const std::byte> packed) {
   std::vector<std::byte> out(packed.size());
   if (!unpack(shape, packed, memory.astack())) {
     require(memory.untouched(), "what is refused has not touched the A-stack");
-    // On an A-stack, the same bytes are no better.
+    // The same bytes directly on an A-stack.
     memory.fill(packed);
     (void)pack(shape, memory.astack(), out);
     return;

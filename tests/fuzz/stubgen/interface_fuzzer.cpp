@@ -1,6 +1,6 @@
-// Attacks the stub generator: arbitrary bytes, and interface files whose words were moved about, through lexer, parser,
+// Attacks the stub generator: sends arbitrary bytes, and interface files with rearranged words, through lexer, parser,
 // checker, layout and emitters. Whatever the bytes are, it ends with diagnostics, each at a place in the file, or with
-// files that are the same when it is asked again.
+// files that a second run reproduces.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -20,7 +20,7 @@ using fuzz::require;
 
 constexpr std::string_view kFile = "f.lrpc";
 
-/// Takes a number and the ':' behind it off the front of a line.
+/// Removes a number and the following ':' from the front of a line. Returns the number.
 std::size_t take_number(std::string_view& line) {
   std::size_t value = 0;
   std::size_t digits = 0;
@@ -55,7 +55,7 @@ void check_diagnostics(const std::string& said, std::string_view source) {
   }
 }
 
-/// All that is made of an accepted file, one behind the other.
+/// All output for an accepted file, concatenated.
 std::string all_output(const Interface& interface) {
   std::string all = print_pdl(interface);
   for (const Header& header : generate(interface, "f")) all += header.text;
@@ -76,7 +76,7 @@ void run(std::string text) {
   const std::string output = all_output(*interface);
   require(output == all_output(*twice), "the same file, the same output");
 
-  // Two domains that were built apart compare this text's hash: it must mean what the file meant.
+  // Two domains that were built separately compare this text's hash, so it must mean the same as the file.
   Diagnostics of_canonical;
   const Source canonical{std::string(kFile), interface->canonical};
   const auto thrice = compile(canonical, of_canonical, Origin::server);
@@ -86,7 +86,7 @@ void run(std::string text) {
   require(print_pdl(*thrice) == print_pdl(*interface), "the canonical declaration has the same layout");
 }
 
-// --- Changes by words ------------------------------------------------------------------------------------------------
+// --- Changes of words -----------------------------------------------------------------------------------------------
 
 constexpr std::string_view kWords[] = {"interface",
                                        "version",
@@ -164,7 +164,7 @@ constexpr std::string_view kWords[] = {"interface",
                                        "E",
                                        "1.0"};
 
-/// The words of a text, each with what stands before it.
+/// The words of a text, each with the characters before it.
 std::vector<std::string_view> words_of(std::string_view text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -203,7 +203,7 @@ std::string change_words(std::string_view text, std::mt19937& random) {
       case 2: words.erase(place(at)); break;
       case 3: words[at] = words[other]; break;
       case 4: std::swap(words[at], words[other]); break;
-      case 5: {  // some words once more, elsewhere: a field, a parameter, a declaration
+      case 5: {  // repeats some words elsewhere: a field, a parameter, a declaration
         const std::size_t count = 1 + below(std::min<std::size_t>(words.size() - at, 24));
         const std::vector<std::string> copy(place(at), place(at + count));
         words.insert(place(other), copy.begin(), copy.end());

@@ -1,4 +1,4 @@
-// The fuzzer of entry stubs itself: it gets as far as procedures behind handles, and it sees what stubs do wrong.
+// Tests the fuzzer of entry stubs: it reaches procedures that need handles, and it finds faults in stubs.
 #include "lrpc/entry_fuzzer.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::uint8_t procedure(std::string_view name) {
   return 0;
 }
 
-/// An input of whole calls, their images all zero.
+/// An input of whole calls, with images that are all zero.
 std::vector<std::byte> calls(const std::vector<std::pair<std::string_view, std::uint8_t>>& wanted) {
   std::vector<std::byte> input;
   for (const auto& [name, flags] : wanted) {
@@ -45,7 +45,7 @@ std::vector<std::byte> calls(const std::vector<std::pair<std::string_view, std::
     input.push_back(std::byte{procedure(name)});
     input.push_back(std::byte{flags});
     input.resize(input.size() + called.image_size);
-    if ((flags & kKnownHandles) != 0) input.push_back(std::byte{0});  // the first one known
+    if ((flags & kKnownHandles) != 0) input.push_back(std::byte{0});  // the first known handle
     if (Conformance::kPdl.classes[called.astack_class].tail_size != 0) input.resize(input.size() + 2);
   }
   return input;

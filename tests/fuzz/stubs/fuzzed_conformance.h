@@ -1,5 +1,4 @@
-// The conformance test's service, for inputs of no meaning: without the procedures that do what they are told to,
-// however bad.
+// The conformance tests' service for random inputs: without the procedures that do harm if called correctly.
 #pragma once
 
 #include "conformance_service.h"

@@ -1,8 +1,8 @@
-// Attacks the boundary between a graph and a process that is one of its protocols (USER), from both sides: processes
-// call with session numbers, handles and messages of their choice, close and die, and peers send. What must hold: what
-// a process is given has arrived, for it, in that order and whole; what it pushes goes to the host of that session and
-// is what it pushed; one process at a time is the protocol, and nothing of an earlier one's is left to it; sessions,
-// messages and bytes stay within the line of the graph, whatever the process does not take.
+// Attacks the boundary between a graph and a user process that is one of its protocols (USER), from both sides.
+// Processes call with any session numbers, handles and messages, close and die; peers send. What must hold: messages
+// that a process gets have arrived for it, in that order and whole. A pushed message goes unchanged to the host of its
+// session. One process at a time is the protocol, and it inherits nothing of an earlier one. Sessions, messages and
+// bytes stay within the limits of the graph's line, whatever the process leaves unread.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -38,7 +38,7 @@ constexpr const char* kGraph =
 
 struct Process {
   std::unique_ptr<Caller> caller;
-  std::vector<UserCalls::Protocol> handles;  ///< That it was ever granted.
+  std::vector<UserCalls::Protocol> handles;  ///< All that it was ever granted.
 };
 
 struct Arrived {
@@ -48,7 +48,7 @@ struct Arrived {
 
 std::vector<std::byte> owned(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// The code of a refusal; ok: it is none.
+/// The code of a refusal; ok: it was not refused.
 template <class Outcome>
 Errc refusal(const Outcome& outcome) {
   const auto* const refused = outcome.template raised<UserCalls::Refused>();
@@ -110,7 +110,7 @@ class Attack {
   }
 
  private:
-  /// A process dies, and another one is started.
+  /// A process dies, and a new one is started.
   void come(Process& process) {
     const std::uint64_t before = process.caller ? process.caller->id() : 0;
     const bool was_it = before != 0 && before == owner_;
@@ -138,12 +138,12 @@ class Attack {
     if (taken) return;
     require(created->largest == kLargest, "it may push as much as the graph says");
     owner_ = process.caller->id();
-    arrived_.clear();  // what has arrived before is not for this process
+    arrived_.clear();  // earlier messages are not for this process
     process.handles.push_back(created->protocol);
     current_ = process.caller->object<UserService::Attached>(created->protocol).get();
   }
 
-  /// By a handle that the process was granted, maybe long ago.
+  /// The object behind a handle that the process was granted, perhaps long ago.
   static std::shared_ptr<UserService::Attached> protocol(const Process& process, Input& input) {
     if (process.handles.empty()) return nullptr;
     const std::size_t which =
@@ -161,7 +161,7 @@ class Attack {
     wire_->arrive(peer, 0, message);
   }
 
-  /// One that was opened, or is near one, or anything.
+  /// A session number: one that was opened, one close to it, or any number.
   std::uint64_t session(Input& input) {
     const std::uint8_t how = input.byte();
     if (how % 4 != 0 && !sessions_.empty())
@@ -200,7 +200,7 @@ class Attack {
     }
   }
 
-  /// False: the process is the protocol no more, and has heard so.
+  /// False: the process is not the protocol any more, and was told so.
   static bool check_gone(bool lives, Errc refused) {
     require(lives == (refused != Errc::call_cancelled), "who is the protocol no more is told so");
     return lives;
@@ -238,21 +238,21 @@ class Attack {
     require(refused == right, "a message goes through an open session, if it is not too long");
     require(bool(pushed_) == (right == Errc::ok), "what is refused is not sent");
     if (!pushed_) return;
-    const auto known = sessions_.find(which);  // a peer's, of which the process has not heard yet, is not there
+    const auto known = sessions_.find(which);  // a peer's session may be missing: the process was not told of it yet
     require(known == sessions_.end() || known->second == Session{pushed_->host, owner_},
             "it goes to the host of its session");
     require(pushed_->bytes == message, "and is what was pushed");
   }
 
   void await(Process& process, UserService::Attached& attached, bool lives) {
-    if (lives && waiting() == 0) return;  // it would wait here for ever
+    if (lives && waiting() == 0) return;  // nothing waits, so it would block for ever
     std::vector<std::byte> room(UserOptions::kLargest);
     Buffer message(room);
     const auto taken = service_->Await(process.caller->context(), attached, message);
     if (!check_gone(lives, refusal(taken))) return;
     require(bool(taken), "what waits is given");
     const std::vector<std::byte> bytes = owned(message.contents());
-    // Those in between were not for the process, or were too many.
+    // Messages in between were not for the process, or exceeded the queue.
     while (!arrived_.empty() && !(arrived_.front().host.value == taken->host && arrived_.front().bytes == bytes))
       arrived_.pop_front();
     require(!arrived_.empty(), "what a process is given has arrived, in that order");
@@ -283,16 +283,16 @@ class Attack {
   std::optional<UserService> service_;
   std::array<Process, kProcesses> processes_;
   std::uint64_t last_binding_ = 0;
-  std::uint64_t owner_ = 0;                         ///< The binding of the process that is the protocol; 0: none is.
+  std::uint64_t owner_ = 0;  ///< The binding of the process that is the protocol; 0: there is none.
   const UserService::Attached* current_ = nullptr;  ///< Of that process.
-  std::deque<Arrived> arrived_;                     ///< What the process may still be given, and more.
+  std::deque<Arrived> arrived_;                     ///< Messages that the process may still get, and others.
   std::optional<Arrived> pushed_;
   struct Session {
     netrpc::HostAddress host;
     std::uint64_t owner = 0;
     friend bool operator==(const Session&, const Session&) = default;
   };
-  std::map<std::uint64_t, Session> sessions_;  ///< Of all processes, as far as they were told.
+  std::map<std::uint64_t, Session> sessions_;  ///< Of all processes; only those that they were told of.
   std::uint64_t last_session_ = 0;
 };
 
