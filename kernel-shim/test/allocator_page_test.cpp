@@ -1,4 +1,5 @@
-// The page of a server and the processor allocator: its words, its descriptor, the address that never faults.
+// The page that a server and the processor allocator share: its words, its descriptor, and its address, which never
+// faults.
 #include "lrpc/detail/shim/binder/allocator_page.h"
 
 #include <fcntl.h>
@@ -81,7 +82,7 @@ TEST(AllocatorPage, goes_back_to_zeros_where_no_memory_is_to_be_had) {
   page->counters.hits.store(7);
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_DATA, &before), 0);
-  const rlimit none{1, before.rlim_max};  // of 0 the kernel makes no limit
+  const rlimit none{1, before.rlim_max};  // the kernel would take 0 for no limit
   ASSERT_EQ(setrlimit(RLIMIT_DATA, &none), 0);
   page.put_zeros();
   const auto hits = page->counters.hits.load();

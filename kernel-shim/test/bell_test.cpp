@@ -71,17 +71,17 @@ TEST_F(Bell, keeps_no_descriptor_that_whoever_made_it_has_the_kernel_add) {
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 10; ++i) {
     ring_bell(client_.get());
-    ASSERT_TRUE(receive_bell(server_.get()));  // received, as it cannot be told from what the client might attach
+    ASSERT_TRUE(receive_bell(server_.get()));  // received: it cannot be told from a descriptor that the client attached
     ASSERT_TRUE(send_message(client_.get(), {1, ListRequest{}, {}, {}}));
     const auto received = receive_message(server_.get(), 0ms);
     ASSERT_TRUE(received && *received);
     EXPECT_TRUE((*received)->fds.empty());
   }
-  EXPECT_LE(open_descriptors(), before);  // of an earlier test, some may be closed by now
+  EXPECT_LE(open_descriptors(), before);  // some descriptors of an earlier test may be closed by now
 }
 
 TEST_F(Bell, closes_a_descriptor_without_waiting_for_what_lingers_in_it) {
-  // A connection that nobody reads from, full, which is to be waited for when it is closed.
+  // A full, lingering connection that nobody reads from: close(2) would wait for it.
   const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -101,7 +101,7 @@ TEST_F(Bell, closes_a_descriptor_without_waiting_for_what_lingers_in_it) {
   ASSERT_EQ(setsockopt(lingering.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
   ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, lingering.get()));
   lingering.reset();
-  // ctest's time limit is the check: ten minutes would be too long.
+  // ctest's time limit is the check: waiting for the connection would take ten minutes.
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
 }
 
@@ -122,7 +122,7 @@ TEST_F(Bell, an_offer_that_is_dropped_is_the_end_of_the_pair) {
   ASSERT_TRUE(offered);
   ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, offered->second.get()));
   offered->second.reset();
-  ASSERT_TRUE(receive_bell(server_.get()));  // and let go of
+  ASSERT_TRUE(receive_bell(server_.get()));  // and closes it
   EXPECT_EQ(await_acceptance(offered->first.get(), BellMessage::callback).code(), Errc::peer_gone);
 }
 
@@ -137,7 +137,7 @@ TEST_F(Bell, garbage_is_consumed_and_named) {
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
   const auto other = make_socket_pair();
-  ASSERT_TRUE(other && offer_on_bell(client_.get(), BellMessage::ring, other->first.get()));  // it has no descriptor
+  ASSERT_TRUE(other && offer_on_bell(client_.get(), BellMessage::ring, other->first.get()));  // rings carry none
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
   auto news = receive_bell(server_.get());
   ASSERT_TRUE(news);

@@ -1,4 +1,4 @@
-// The bytes of the binder protocol: round trips, refusals, and hostile bytes.
+// The encoding of the binder protocol: round trips, refusals, and hostile bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lrpc::shim {
 namespace {
 
-/// Makes arbitrary valid messages out of a fixed seed.
+/// Makes random valid messages from a fixed seed.
 class MessageMaker {
  public:
   explicit MessageMaker(unsigned seed) : random_(seed) {}
@@ -157,7 +157,7 @@ TEST(BinderCodec, a_clients_groups_arrive_and_those_left_out_are_told) {
 }
 
 TEST(BinderCodec, more_groups_than_can_be_known_are_refused_both_ways) {
-  constexpr std::size_t kKnownAt = 16 + 8 + 8 + 16 + 12;  // behind header, ids, nonce, and pid, uid, gid
+  constexpr std::size_t kKnownAt = 16 + 8 + 8 + 16 + 12;  // after header, ids, nonce, and pid, uid, gid
   BindRequest request;
   request.client.groups_known = GroupsKnown::all;
   request.client.groups.assign(ClientCredentials::kMostGroups, 7);
@@ -173,7 +173,7 @@ TEST(BinderCodec, more_groups_than_can_be_known_are_refused_both_ways) {
   for (std::size_t i = 1; i <= 4; ++i) lying[kKnownAt + i] = std::byte{0xff};
   EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "a count that the message cannot hold";
   lying = bytes;
-  lying[kKnownAt + 1] = std::byte{65};  // with all its bytes
+  lying[kKnownAt + 1] = std::byte{65};  // and the bytes that belong to it
   lying.insert(lying.end(), 4, std::byte{0});
   for (unsigned i = 0; i < 4; ++i) lying[8 + i] = static_cast<std::byte>((lying.size() - 16) >> (8 * i));
   EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "one too many";
@@ -242,7 +242,7 @@ TEST(BinderCodec, unknown_types_gates_codes_and_flags_are_refused) {
   auto code = bytes_of({1, Failed{Errc::system_error, ""}, {}, {}});
   code[16] = std::byte{200};
   EXPECT_EQ(decode(code).code(), Errc::bad_message);
-  code[16] = std::byte{0};  // ok is no failure
+  code[16] = std::byte{0};  // ok is not the code of a failure
   EXPECT_EQ(decode(code).code(), Errc::bad_message);
 
   auto flag = bytes_of({1, Listed{}, {}, {}});
@@ -289,7 +289,7 @@ TEST(BinderCodec, mutated_messages_are_refused_or_are_messages) {
     for (int mutation = 0; mutation < 100; ++mutation) {
       auto bytes = original;
       for (auto hits = make.number(3); hits < 4 && !bytes.empty(); ++hits) {
-        // Headers and the first lengths are hit as often as all the rest.
+        // Half of the changes hit headers and the first lengths.
         const std::size_t reach = make.number(1) == 0 ? std::min<std::size_t>(bytes.size(), 40) : bytes.size();
         const std::size_t at = make.number(reach - 1);
         switch (make.number(3)) {
@@ -305,7 +305,7 @@ TEST(BinderCodec, mutated_messages_are_refused_or_are_messages) {
         continue;
       }
       ++survivors;
-      EXPECT_EQ(bytes_of(*back), bytes);  // what decodes is exactly what its meaning encodes to
+      EXPECT_EQ(bytes_of(*back), bytes);  // a decoded message encodes to exactly these bytes
     }
   }
   EXPECT_GT(survivors, 0U);

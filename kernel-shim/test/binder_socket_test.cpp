@@ -1,4 +1,4 @@
-// Binder messages over real sockets: descriptors, time, hang-up, and peers that break the rules.
+// Binder messages over real sockets: descriptors, timeouts, hang-ups, and peers that break the rules.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ std::size_t open_fds() {
 
 UniqueFd some_fd() { return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
 
-/// Takes descriptors until just `room` are free.
+/// Opens descriptors until only `room` are free.
 std::vector<UniqueFd> full_table(std::size_t room) {
   rlimit low{};
   EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &low), 0);
@@ -92,7 +92,7 @@ TEST_F(BinderSocket, the_sender_is_known_where_the_socket_asks_for_credentials) 
   const int on = 1;
   ASSERT_EQ(::setsockopt(there_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
   BinderMessage message{1, ListRequest{}, {}, {}};
-  for (int i = 0; i < 3; ++i) message.fds.push_back(some_fd());  // both kinds of control message fit together
+  for (int i = 0; i < 3; ++i) message.fds.push_back(some_fd());  // both kinds of control message fit into one message
   ASSERT_TRUE(send_message(here_.get(), message));
   auto got = receive_message(there_.get());
   ASSERT_TRUE(got && *got);
@@ -232,7 +232,7 @@ TEST_F(BinderSocket, a_packet_brings_no_more_descriptors_than_are_asked_for) {
   EXPECT_EQ(open_fds(), fds_before_ + 2) << "the pair alone";
 }
 
-/// Sets an environment variable (null: unsets it) for the time of a scope.
+/// Sets an environment variable (null: unsets it) for the duration of a scope.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {
@@ -316,7 +316,7 @@ TEST(NameserverSockets, that_are_no_sockets_are_called_so) {
   std::filesystem::remove(file);
 }
 
-/// What connecting to `path` says in a child that has first done `before`; 0xff: it succeeds.
+/// The error of connecting to `path` in a child that has first run `before`; 0xff: success.
 template <class Before>
 int refusal_in_a_child(const std::string& path, Before&& before) {
   const pid_t child = ::fork();
@@ -330,7 +330,7 @@ int refusal_in_a_child(const std::string& path, Before&& before) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// In a child, which has no thread yet that could start one for it.
+/// In a child, which has no thread yet that could start another one.
 TEST(StrangersMessages, that_no_thread_can_receive_are_refused_with_that_reason) {
   auto ends = make_socket_pair();
   ASSERT_TRUE(ends && send_message(ends->second.get(), {1, ListRequest{}, {}, {}}));

@@ -1,4 +1,4 @@
-// How a caller chooses to wait, by a clock of the test's own.
+// How a caller chooses to wait, under a simulated clock.
 #include "lrpc/detail/shim/call/caller_policy.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr std::uint16_t kHere = 1;
 constexpr std::uint16_t kThere = 2;
 constexpr std::uint64_t kPerUs = 10;
 
-/// A caller on kHere and what it sees.
+/// A caller on kHere, and the hints that it sees.
 struct Caller {
   CallerPolicy policy;
   PolledHint polled;
@@ -257,7 +257,8 @@ TEST(CallerPolicy, no_hint_at_all_makes_it_trust_without_having_chosen) {
   for (const std::uint32_t hint : {0U, 1U, 0xffffU, 0x7fff'ffffU, 0xffff'ffffU}) EXPECT_FALSE(policy.trusts(hint));
 }
 
-/// Offers that a caller makes in a second of calls, `ran_us` of processor time and `away_us` off the processor each.
+/// How many offers a caller makes in one second of calls; each call takes `ran_us` of processor time and `away_us` off
+/// it.
 int offers_in_a_second(std::uint64_t ran_us, std::uint64_t away_us, std::uint64_t offer_takes_us) {
   Caller caller;
   std::uint64_t ran = 0;

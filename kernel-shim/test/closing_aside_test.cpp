@@ -1,4 +1,5 @@
-// What is closed aside (peer_socket.h): how much of it may wait, and who closes it where no thread can be had.
+// Descriptors that are closed aside (peer_socket.h): how many may wait, and who closes them if no thread can be
+// started.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ using testing_lrpc::LadenSocket;
 using testing_lrpc::Slow;
 using testing_lrpc::SlowToClose;
 
-/// Threads of this process that have that name.
+/// How many threads of this process have that name.
 std::size_t threads_named(const std::string& name) {
   std::size_t count = 0;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -45,7 +46,7 @@ std::size_t threads_named(const std::string& name) {
   return count;
 }
 
-/// Nothing could be refused here: the sockets are there, and have to go.
+/// Nothing can be refused here: the sockets exist already, and must be closed.
 TEST(ClosingAside, has_a_bound_on_what_waits_and_what_is_over_that_lingers_for_nobody) {
   std::vector<std::unique_ptr<SlowToClose>> slow;
   std::vector<std::weak_ptr<const void>> held;
@@ -72,7 +73,8 @@ TEST(ClosingAside, has_a_bound_on_what_waits_and_what_is_over_that_lingers_for_n
   EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
 }
 
-/// Something is to be closed aside by a thread that can start none for it: its account. Nothing: that cannot be had.
+/// A thread that can start no other closes a descriptor aside. Returns the descriptor's account. Nothing: threads
+/// cannot be refused here.
 std::optional<std::weak_ptr<const void>> close_without_a_thread(uid_t user) {
   auto account = std::make_shared<int>();
   const std::weak_ptr<const void> held = account;
@@ -122,7 +124,7 @@ TEST(ClosingAside, is_tried_again_by_another_watcher_if_the_one_that_was_to_ends
   EXPECT_TRUE(eventually([&] { return held->expired(); }));
 }
 
-/// Of several watchers, all but one.
+/// All watchers but one are busy.
 TEST(ClosingAside, is_tried_again_by_a_watcher_while_others_are_busy) {
   std::promise<void> inside;
   std::promise<void> go_on;
@@ -158,11 +160,11 @@ TEST(ClosingAside, is_tried_again_by_whoever_has_no_watcher) {
   EXPECT_TRUE(eventually([&] { return !close_aside_again() && held->expired(); }));
 }
 
-/// The thread that clears away what is over the bound needs another one, which it cannot have here.
+/// The thread that clears what exceeds the bound needs another thread, which it cannot start here.
 TEST(ClosingAside, keeps_what_is_over_the_bound_and_closes_it_later_where_no_thread_could_be_had_for_that) {
   constexpr uid_t kUser = 16;
   constexpr std::size_t kOver = 100;
-  auto slow = make(Slow::stuck_file);  // its wait no freezer ends
+  auto slow = make(Slow::stuck_file);  // its wait is not ended by a freezer
   if (slow == nullptr) GTEST_SKIP() << "cannot be made here: a FUSE file";
   for (unsigned i = 0; i < kMostAsideOfOne; ++i)
     close_aside(UniqueFd(fcntl(slow->get(), F_DUPFD_CLOEXEC, 0)), {.user = kUser});
@@ -185,25 +187,25 @@ TEST(ClosingAside, keeps_what_is_over_the_bound_and_closes_it_later_where_no_thr
   };
   EXPECT_EQ(waiting(), kMostToClose + kOver);
   Watcher watcher("lrpc-test");
-  ASSERT_TRUE(watcher.start());  // else the thread that clears might have to, which can start none
+  ASSERT_TRUE(watcher.start());  // otherwise the clearing thread, which can start no thread, might have to start it
   const ClosingAgain again(watcher);
   EXPECT_TRUE(eventually([&] { return waiting() <= kMostToClose; })) << waiting();
   slow.reset();
   EXPECT_TRUE(eventually([&] { return waiting() == 0; })) << waiting();
 }
 
-// ---- What all users together hold up ----
+// ---- What all users together may occupy ----
 
 constexpr uid_t kFirstUser = 1000;
 
-/// Of this process: its first one, the test's, and those that have not yet said their names.
+/// How many threads have the first thread's name: the first one, and those that have not set their name yet.
 std::size_t threads_without_a_name() {
   std::string of_the_first;
   std::getline(std::ifstream("/proc/self/comm"), of_the_first);
   return threads_named(of_the_first);
 }
 
-/// A copy of what is slow to close, however many there are: a file is flushed at each close(2).
+/// Closes a copy of a slow descriptor aside. Any number of copies is slow, because a file is flushed at each close(2).
 void close_one_aside(const SlowToClose& slow, uid_t user, std::shared_ptr<const void> account = {}) {
   close_aside(UniqueFd(fcntl(slow.get(), F_DUPFD_CLOEXEC, 0)), {.user = user, .account = std::move(account)});
 }
@@ -221,7 +223,7 @@ TEST(ClosingAside, holds_up_a_bounded_number_of_threads_for_all_users_and_one_fo
   EXPECT_EQ(threads_named("lrpc-unread"), kMostAside + kBeyond);
 }
 
-/// In a process that may have so many descriptors. 0: as it must be.
+/// Runs in a process that may have `limit` descriptors. Returns 0 if all is right.
 int bound_of_all_descriptors(rlim_t limit, std::size_t most) {
   const rlimit wanted{limit, limit};
   if (setrlimit(RLIMIT_NOFILE, &wanted) != 0) return 2;
@@ -240,7 +242,7 @@ int bound_of_all_descriptors(rlim_t limit, std::size_t most) {
   for (std::size_t i = 0; i < kThreads; ++i) close_one_aside(*slow, kFirstUser + i % kUsers, account());
   const int own = slow->get();
   slow->give_away();
-  bool right = eventually([&] { return fcntl(own, F_GETFD) < 0; });  // no thread that ends has a copy
+  bool right = eventually([&] { return fcntl(own, F_GETFD) < 0; });  // no thread has a copy that its end would close
   right = right && eventually([] { return threads_named("lrpc-unread") == kThreads; });
   const std::size_t idle = threads_without_a_name();
   const auto close_a_plain_one = [&](std::size_t i) {
@@ -251,7 +253,7 @@ int bound_of_all_descriptors(rlim_t limit, std::size_t most) {
   right = right && waiting() == kThreads + most;
   constexpr std::size_t kTooMany = 50;
   for (std::size_t i = 0; i < kTooMany; ++i) close_a_plain_one(i);
-  // The last one comes when nothing is being cleared away.
+  // The last one is added while no thread is clearing.
   right = right && eventually([&] { return threads_without_a_name() == idle && threads_named("lrpc-surplus") == 0; });
   close_a_plain_one(0);
   right = right && eventually([&] { return waiting() == kThreads + most; });
@@ -262,7 +264,7 @@ int bound_of_all_descriptors(rlim_t limit, std::size_t most) {
 
 TEST(ClosingAside, keeps_a_bounded_number_of_descriptors_for_all_users_or_a_part_of_what_the_process_can_have) {
   if (make(Slow::stuck_file) == nullptr) GTEST_SKIP() << "cannot be made here: a FUSE file";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has closed nothing aside yet
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has closed nothing aside yet
   constexpr rlim_t kFew = 1600;
   constexpr rlim_t kMany = 2 * kPartToClose * kMostToCloseOfAll;
   EXPECT_EXIT(std::exit(bound_of_all_descriptors(kFew, kFew / kPartToClose)), testing::ExitedWithCode(0), "");

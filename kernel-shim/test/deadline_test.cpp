@@ -24,7 +24,7 @@ TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
   EXPECT_EQ(at.until(), until);
   std::int64_t before = at.left();
   EXPECT_LE(before, 100'000'000);
-  while (at.left() > 20'000'000) {  // some looks at the clock and many at the counter
+  while (at.left() > 20'000'000) {  // reads the clock sometimes, and the counter often
     const std::int64_t now = at.left();
     EXPECT_LE(now, before + 1'000'000) << "ticks and clock agree within a rate that was measured in 30 us";
     before = now;
@@ -52,7 +52,7 @@ TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
 TEST(DeadlineClock, tells_the_call_path_what_is_left_only_where_ticks_suffice) {
   EXPECT_EQ(Deadline().left_by_ticks(), 0);
   Deadline at(std::chrono::steady_clock::now() + 1h);
-  // Looks at the clock are 10 ms apart at most: one has just been made, unless this thread was kept from running.
+  // At most 10 ms pass between two reads of the clock. It was just read, unless this thread was held up.
   EXPECT_TRUE(eventually([&] { return at.left() > 0 && at.left_by_ticks() > 0; }));
   std::this_thread::sleep_for(50ms);
   EXPECT_EQ(at.left_by_ticks(), 0) << "the clock is to be asked";

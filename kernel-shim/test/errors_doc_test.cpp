@@ -1,5 +1,5 @@
-// docs/ERRORS.md lists every error code of result.h once, with its number and text; and error_causes.txt names the test
-// that brings about each of its causes.
+// docs/ERRORS.md lists every error code of result.h once, with its number and text. error_causes.txt names, for each
+// cause, the test that makes it happen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string content(const std::string& path) {
   return all.str();
 }
 
-/// "name number text" of each, in the order of the header.
+/// "name number text" of each code, in the header's order.
 std::vector<std::string> declared_errors() {
   std::vector<std::string> found;
   const std::string header = content("kernel-shim/include/lrpc/detail/shim/result.h");
@@ -63,7 +63,7 @@ std::vector<std::string> split(std::string_view text, std::string_view at) {
   return parts;
 }
 
-/// What stands in the section of a code: "### `name`", "- **who says it**", "  - cause", and lines that go on a cause.
+/// A cause in the section of a code: "### `name`", "- **who says it**", "  - cause", and continuation lines.
 struct DocumentedCause {
   std::string code;
   std::string by;

@@ -22,7 +22,7 @@ class Growth : public testing::Test {
     client_ = std::move(bell->first);
     clerk_ = std::move(bell->second);
   }
-  /// Asks, and takes the line off the bell.
+  /// Asks for growth, and takes the line off the bell.
   void ask(const GrowthRequest& request) {
     auto line = ask_for_growth(client_.get(), request);
     ASSERT_TRUE(line) << line.error().message();

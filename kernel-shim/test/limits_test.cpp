@@ -1,4 +1,4 @@
-// Deadlines that are told by time stamps.
+// Deadlines that are measured by time stamps.
 #include "lrpc/detail/shim/call/limits.h"
 
 #include <gtest/gtest.h>
@@ -12,15 +12,15 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = Deadline::Clock;
 
-/// Whether what is left is between what was left before and after, by the clock, give or take. Where both clocks could
-/// not be read together it may not be, once.
+/// Whether the time left is between the clock's values before and after, within `give`. That may fail once if the two
+/// clocks could not be read together.
 bool is_left(Deadline& deadline, Clock::time_point until, std::chrono::nanoseconds give) {
   const auto before = std::chrono::nanoseconds(until - Clock::now());
   const std::chrono::nanoseconds left(deadline.left());
   const auto after = std::chrono::nanoseconds(until - Clock::now());
   return left <= before + give && left >= after - give;
 }
-/// In one of some rounds, for whatever holds all of them up is wrong each time.
+/// Whether one of some rounds succeeds: only a fault makes all of them fail.
 template <class Round>
 bool once(const Round& round) {
   for (int i = 0; i < 30; ++i)
@@ -42,7 +42,7 @@ TEST(TheRateOfTicks, is_the_first_where_the_time_stamps_began_anew) {
   EXPECT_DOUBLE_EQ(rate_between(0.5, -1, 0, 10'000), 0.5);
 }
 
-/// The ticks and the clock, read within ten microseconds of each other.
+/// The ticks and the clock, read within ten microseconds.
 std::pair<std::uint64_t, Clock::time_point> read_together() {
   for (;;) {
     const auto before = Clock::now();
@@ -70,7 +70,7 @@ TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that
       deadline.begin(std::chrono::nanoseconds(1h).count());
       const auto begun = Clock::now();
       std::this_thread::sleep_for(200ms);
-      // By the first rate alone it would be off by up to 400 us.
+      // With only the first rate, it would be wrong by up to 400 us.
       const auto give = 50us + (begun - began);
       return is_left(deadline, began + 1h, give) && is_left(deadline, began + 1h, give);
     }));
@@ -78,7 +78,7 @@ TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that
 }
 
 TEST(Deadlines, of_a_peer_are_not_over_because_the_counter_has_jumped_since_they_began) {
-  const std::uint64_t jump = ticks() / 2;  // half of the time that this machine has been up
+  const std::uint64_t jump = ticks() / 2;  // half of this machine's uptime
   const std::chrono::microseconds left(jump / ticks_per_microsecond() / 2);
   const auto left_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(left).count());
   for (const std::uint64_t began_at : {ticks() - jump, ticks() + jump}) {

@@ -1,4 +1,4 @@
-// Whose file is believed, and how much of it.
+// Which files are trusted, by owner and mode, and up to which size.
 #include "lrpc/detail/shim/system/own_file.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class OwnFileTest : public ::testing::Test {
     ASSERT_EQ(::chmod(file().c_str(), mode), 0);
   }
   [[nodiscard]] std::string file() const { return directory_ + "/file"; }
-  /// The text, or why there is none.
+  /// The text, or why it was not read.
   [[nodiscard]] std::string read(const OwnFile& wanted) const {
     std::string text;
     const Status done = read_own_file(file(), wanted, text);

@@ -1,4 +1,4 @@
-// Packed images and received descriptors: what another host or another domain says is checked to the last byte.
+// Packed images and received descriptors: data from another host or domain is checked to the last byte.
 #include "lrpc/detail/shim/call/packed_image.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ constexpr ProcedureDescriptor kProcedures[] = {{.name = "F",
                                                 .raised_ranges = {}}};
 constexpr AStackClass kClasses[] = {{.image_size = 48, .tail_size = 428, .count = 1}};
 
-/// An A-stack in memory of the test's own, between guards.
+/// An A-stack in the test's own memory, between guard areas.
 struct Memory {
   explicit Memory(std::byte with = std::byte{0xee}) { bytes.fill(with); }
   [[nodiscard]] AStack astack() { return {nullptr, bytes.data() + 64, bytes.data() + 256, nullptr}; }
@@ -68,7 +68,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Puts a call of F on an A-stack.
+/// Writes a call of F to an A-stack.
 void put_call(const AStack& at, std::string_view b, std::span<const std::byte> c) {
   put_scalar<CopyCode::A>(at.image, std::int32_t{-7});
   put_variable<CopyCode::A>(at.image, at.tail, kB, as_bytes(b));
@@ -190,7 +190,7 @@ TEST(PackedImage, of_a_return_or_an_error_is_what_its_status_says) {
   EXPECT_EQ(pack(*PackedShape::of_status(kProcedures[0], 2), at, packed), 0U);
   EXPECT_FALSE(PackedShape::of_status(kProcedures[0], 3));
   EXPECT_FALSE(PackedShape::of_status(kProcedures[0], 0x8001));
-  // A peer that writes a length over the bound has nothing taken.
+  // If a peer writes a length over the bound, nothing is taken.
   put_scalar<CopyCode::F>(at.image + 8, VariableParameter::kInTail | 301U);
   EXPECT_FALSE(pack(*PackedShape::of_status(kProcedures[0], 0), at, packed));
 }
@@ -203,7 +203,7 @@ TEST(ReceivedDescriptors, are_those_that_were_sent) {
   const std::string bytes = encode_descriptors(kProcedures);
   auto received = ReceivedDescriptors::decode(as_span(bytes), kClasses);
   ASSERT_TRUE(received) << received.error().message();
-  auto moved = std::move(*received);  // what the descriptors point at stays where it is
+  auto moved = std::move(*received);  // the data to which the descriptors point does not move
   ASSERT_EQ(moved.procedures().size(), 2U);
   EXPECT_EQ(encode_descriptors(moved.procedures()), bytes);
   EXPECT_TRUE(moved.procedures()[0].may_block);
@@ -254,7 +254,7 @@ TEST(ReceivedDescriptors, out_of_garbage_are_refused_or_sound) {
     auto received = ReceivedDescriptors::decode(as_span(bytes), kClasses);
     if (!received) continue;
     ++sound;
-    // Whatever they say: what is packed and unpacked by them stays on the A-stack.
+    // Whatever the descriptors say, packing and unpacking by them stays within the A-stack.
     Memory memory;
     for (const ProcedureDescriptor& procedure : received->procedures()) {
       for (const auto& shape : {PackedShape::of_call(procedure), PackedShape::of_return(procedure)}) {

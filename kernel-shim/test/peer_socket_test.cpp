@@ -52,7 +52,7 @@ TEST(APeerSocket, closes_at_once_what_holds_no_descriptors) {
   EXPECT_EQ(send(there.get(), "x", 1, MSG_NOSIGNAL), -1);
 }
 
-/// Whether this thread closes it.
+/// Whether this thread closes the socket.
 bool closes_here(PeerSocket::Made made, int messages) {
   auto [here, there] = socket_pair();
   for (int i = 0; i < messages; ++i) EXPECT_EQ(send(there.get(), "x", 1, 0), 1);
@@ -63,7 +63,7 @@ bool closes_here(PeerSocket::Made made, int messages) {
   return closed_by.load() == std::this_thread::get_id();
 }
 
-/// Somebody else may be waiting for the thread that closes it.
+/// Other work may wait for the closing thread.
 TEST(APeerSocket, leaves_many_messages_to_another_thread) {
   EXPECT_TRUE(closes_here(PeerSocket::Made::here, 16));
   EXPECT_FALSE(closes_here(PeerSocket::Made::here, 17));
@@ -85,7 +85,7 @@ TEST(APeerSocket, takes_nothing_once_it_was_told_so_and_sees_the_end_all_the_sam
   EXPECT_NE(entry.revents & POLLHUP, 0);
 }
 
-/// What is slow to close is never waited for. What would be asserted if it were: nothing, for the test would hang.
+/// Nobody waits for descriptors that are slow to close. There is no assertion for that: the test would hang.
 class WithSomethingSlow : public testing::TestWithParam<Slow> {
  protected:
   void SetUp() override {
@@ -113,7 +113,7 @@ TEST_P(WithSomethingSlow, a_peer_socket_is_closed_elsewhere_and_keeps_its_accoun
   ASSERT_EQ(send(there_.get(), "plain", 5, 0), 5);
   send_slow();
   socket.reset();
-  // A file's FLUSH comes of close(2) on a descriptor, and nobody has received it.
+  // A file's FLUSH is sent by close(2) on a descriptor, which nobody has received.
   if (GetParam() != Slow::stuck_file) {
     EXPECT_FALSE(held.expired());
   }
@@ -150,11 +150,11 @@ TEST_P(WithSomethingSlow, a_message_from_a_stranger_brings_it_to_nobody) {
 }
 
 TEST_P(WithSomethingSlow, one_user_holds_up_a_few_threads_and_no_other_user) {
-  // Of each kind another user: what the last one has held up may not have ended yet.
+  // A different user for each kind: threads occupied by the previous kind may not be free yet.
   const uid_t user = 60 + static_cast<uid_t>(GetParam());
   std::vector<std::unique_ptr<SlowToClose>> all;
   Errc said = Errc::ok;
-  // Linux ends the wait for a lingering connection when it freezes the thread that waits: then once more.
+  // Linux ends the wait for a lingering connection if it freezes the waiting thread. Then it is tried again.
   for (int round = 0; said != Errc::peer_gone && round < 10; ++round) {
     for (unsigned i = 0; said != Errc::peer_gone && i < kMostAsideOfOne; ++i) {
       auto slow = make(GetParam());
@@ -173,7 +173,7 @@ TEST_P(WithSomethingSlow, one_user_holds_up_a_few_threads_and_no_other_user) {
       said = receive_bell(here_.get(), {.user = user}).code();
     }
   }
-  // The other kinds tell what is wrong then.
+  // Such a fault shows with the other kinds.
   if (said != Errc::peer_gone && GetParam() == Slow::laden)
     GTEST_SKIP() << "frozen before all threads waited, ten times";
   EXPECT_EQ(said, Errc::peer_gone) << "what is over that is left where it is";

@@ -1,4 +1,4 @@
-// Who the peer is, and whether interfaces agree.
+// The identity of the peer, and whether interfaces are compatible.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

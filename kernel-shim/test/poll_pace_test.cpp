@@ -1,4 +1,4 @@
-// PollPace on machines that are made up: how long a call takes at each pace, and what disturbs it.
+// PollPace on simulated machines: how long a call takes at each pace, and what disturbs it.
 #include "lrpc/detail/shim/call/poll_pace.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace lrpc::shim {
 namespace {
 
-/// Ticks that a call takes, with what is between it and the next, at so many delays between two looks.
+/// The ticks from one call to the next, with this many delays between two looks.
 using Machine = std::function<std::uint64_t(unsigned delays)>;
 
 std::uint64_t looks_are_dear(unsigned delays) { return delays >= 4 ? 150 : 210 - 10 * delays; }
@@ -27,7 +27,7 @@ class PacedCaller {
     now_ += machine_(pace_.delays());
     if (pace_.returned()) pace_.tell_time(now_, most_);
   }
-  /// Returns how many of them were at the pace of `delays`.
+  /// Makes `times` calls. Returns how many of them were at the pace of `delays`.
   std::uint32_t call(std::uint32_t times, unsigned delays) {
     std::uint32_t at_it = 0;
     for (; times > 0; --times) {

@@ -1,4 +1,4 @@
-// Where A-stacks lie in a region, and what giving a tail back does to its neighbours.
+// Where the A-stacks of a region are, and that giving a tail back leaves its neighbours alone.
 #include "lrpc/detail/shim/call/region.h"
 
 #include <gtest/gtest.h>

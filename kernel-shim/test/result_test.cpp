@@ -1,4 +1,4 @@
-// What becomes a Result, and what does not.
+// What converts to a Result, and what does not.
 #include "lrpc/detail/shim/result.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr bool returns = std::is_constructible_v<R, U>&& std::is_convertible_v<U
 template <class R, class U>
 constexpr bool refuses = !std::is_constructible_v<R, U> && !std::is_convertible_v<U, R>;
 
-// A Result is no value of another Result: its error would be lost.
+// A Result does not become the value of another Result: its error would be lost.
 static_assert(refuses<Result<bool>, Status>);
 static_assert(refuses<Result<bool>, const Status&>);
 static_assert(refuses<Result<bool>, Result<int>>);
@@ -48,7 +48,7 @@ static_assert(refuses<Result<bool>, int>);
 static_assert(refuses<Result<bool>, const char*>);
 static_assert(refuses<Result<float>, double>);
 
-// What takes a cast is refused.
+// A value that needs a cast is refused.
 static_assert(refuses<Result<Handle<ResultTag>>, int>);
 static_assert(refuses<Result<Handle<ResultTag>>, std::uint64_t>);
 static_assert(refuses<Result<UniqueFd>, int>);
@@ -58,7 +58,7 @@ static_assert(refuses<Result<std::string>, std::string_view>);
 static_assert(refuses<Result<std::vector<int>>, std::size_t>);
 static_assert(refuses<Result<std::unique_ptr<int>>, int*>);
 
-// What becomes the value unchanged is taken.
+// A value that converts without loss is taken.
 static_assert(returns<Result<bool>, bool>);
 static_assert(returns<Result<std::uint64_t>, std::uint32_t>);
 static_assert(returns<Result<double>, float>);
@@ -104,7 +104,7 @@ TEST(ResultTest, taking_the_value_of_a_raised_error_aborts) {
   EXPECT_DEATH((void)raised.value(), "the procedure raised a declared error");
 }
 
-/// From here on malloc(3) can have no more memory.
+/// From here on malloc(3) gets no more memory from the kernel.
 void allow_no_more_memory() {
   const rlimit none{0, 0};
   (void)setrlimit(RLIMIT_AS, &none);

@@ -1,4 +1,4 @@
-// Which memory that a peer sends may be mapped.
+// Which memory from a peer may be mapped.
 #include "system/sealed_memory.h"
 
 #include <fcntl.h>

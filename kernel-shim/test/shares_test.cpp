@@ -1,4 +1,4 @@
-// What users and hosts have of something that all have together, and who may have more.
+// How much of a shared resource users and hosts hold, and who may take more.
 #include "lrpc/detail/shim/shares.h"
 
 #include <gtest/gtest.h>

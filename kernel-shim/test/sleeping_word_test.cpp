@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Sleeps on the word by either way to sleep.
+/// Sleeps on the word; one class for each way to sleep.
 struct OneWord {
   static void sleep(SleepingWord& word, std::uint32_t seen, std::chrono::nanoseconds limit) {
     word.sleep_unless_changed(seen, limit);
@@ -35,7 +35,7 @@ class SleepingWords : public testing::Test {
     if (std::is_same_v<Way, SeveralWords> && !can_wait_any()) GTEST_SKIP() << "futex_waitv(2) is refused here";
   }
   void sleep(std::uint32_t seen, std::chrono::nanoseconds limit) { Way::sleep(word, seen, limit); }
-  /// Whether it sleeps for the whole limit.
+  /// Whether the sleep lasts for the whole limit.
   bool lets_sleep(std::uint32_t seen, std::chrono::nanoseconds limit = 20s) {
     const auto began = std::chrono::steady_clock::now();
     Way::sleep(word, seen, limit);
@@ -89,7 +89,7 @@ TYPED_TEST(SleepingWords, wake_all_sleepers_when_they_stop) {
   for (std::thread& sleeper : sleepers) sleeper.join();
 }
 
-/// Without a limit: what is slept through is never taken.
+/// Without a limit: a raise that is missed would never be taken.
 TYPED_TEST(SleepingWords, lose_nothing_between_many_who_bring_and_many_who_sleep) {
   constexpr int kEach = 4000;
   constexpr int kBringing = 2;
@@ -121,18 +121,18 @@ TYPED_TEST(SleepingWords, lose_nothing_between_many_who_bring_and_many_who_sleep
         ++there;
       }
       this->word.raise(1);
-      if (i % 16 == others) std::this_thread::sleep_for(10us);  // until some of them sleep
+      if (i % 16 == others) std::this_thread::sleep_for(10us);  // so that some sleepers fall asleep
     }
   };
   std::vector<std::thread> bringing;
   for (int i = 0; i < kBringing; ++i) bringing.emplace_back(bring, i);
   for (std::thread& one : bringing) one.join();
-  while (taken != kEach * kBringing) std::this_thread::yield();  // for ever, if one has been slept through
+  while (taken != kEach * kBringing) std::this_thread::yield();  // never ends if a raise was missed
   this->word.stop();
   for (std::thread& one : threads) one.join();
 }
 
-/// What was done before a raise is seen behind a look that sees the raise, without a lock.
+/// A thread that sees a raise also sees what was written before it, without a lock.
 TEST(SleepingWord, orders_what_it_tells_of) {
   SleepingWord word;
   SleepingWord back;
@@ -160,7 +160,7 @@ TEST(SleepingWord, orders_what_it_tells_of) {
   other.join();
 }
 
-/// A stop at every moment of another thread's way to sleep.
+/// Stops the word at every moment of another thread's way to sleep.
 TEST(SleepingWord, is_stopped_at_any_moment) {
   for (int round = 0; round < 150; ++round) {
     SleepingWord word;
@@ -170,7 +170,7 @@ TEST(SleepingWord, is_stopped_at_any_moment) {
       while (!word.stopped()) word.sleep_unless_changed(word.look());
     });
     while (!begun) std::this_thread::yield();
-    for (int i = 0; i < round % 50 * 20; ++i) (void)word.changed_since(0);  // a moment more each time
+    for (int i = 0; i < round % 50 * 20; ++i) (void)word.changed_since(0);  // a little later in each round
     if (round % 3 == 0) word.raise(1);
     word.stop();
     sleeper.join();

@@ -19,7 +19,7 @@
 namespace lrpc::shim {
 namespace {
 
-/// What a thread sees of itself.
+/// What a thread observes about itself.
 struct Seen {
   sigset_t blocked{};
   std::size_t stack_size = 0;
@@ -45,7 +45,7 @@ bool blocked_here(int signal) {
   return sigismember(&mask, signal) == 1;
 }
 
-const ProcessNumber of_static_initialisation = this_process();  // before that of the library
+const ProcessNumber of_static_initialisation = this_process();  // initialised before the library
 
 TEST(ThisProcess, has_the_number_that_a_static_object_of_the_programs_has_seen) {
   EXPECT_EQ(this_process(), of_static_initialisation);
@@ -78,7 +78,7 @@ TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {
   EXPECT_TRUE(thread.running());
   thread.join();
   EXPECT_FALSE(thread.running());
-  thread.join();  // nothing to wait for
+  thread.join();  // returns at once
   EXPECT_GE(seen.stack_size, 300'001U);
   EXPECT_GE(seen.guard_size, 65'536U);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) {
@@ -96,14 +96,14 @@ TEST(Thread, leaves_its_own_faults_to_the_programs_handlers) {
     EXPECT_EQ(sigismember(&seen.blocked, signal), 0) << signal;
 }
 
-/// Long enough that who joins it has to wait.
+/// Long enough that join() must wait.
 void* nap(void*) {
   const timespec time{0, 50'000'000};
   nanosleep(&time, nullptr);
   return nullptr;
 }
 
-/// Joins a thread while a cancellation is pending for its own.
+/// Joins a thread while a cancellation of the joining thread is pending.
 void* join_though_cancelled(void* argument) {
   Thread thread;
   if (!thread.start({.name = "test"}, &nap, nullptr)) return nullptr;

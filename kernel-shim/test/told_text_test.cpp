@@ -1,4 +1,4 @@
-// The text of an error on an A-stack: cut to its room, and harmless whatever a peer has written.
+// The text of an error on an A-stack: cut to the room there, and harmless whatever a peer has written.
 #include "lrpc/detail/shim/binder/told_text.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::string through(std::string_view text, std::size_t room) {
   return put_told(memory, text) ? std::string(take_told(memory).view()) : "nothing";
 }
 
-/// What a peer has written itself.
+/// The text that is taken if a peer has written these bytes.
 std::string taken(std::uint16_t length, std::string_view bytes, std::size_t room = 256) {
   std::vector<std::byte> memory(room);
   std::memcpy(memory.data(), &length, sizeof length);
@@ -75,7 +75,7 @@ TEST(ToldText, is_harmless_for_every_pair_of_bytes) {
     const char bytes[] = {static_cast<char>(pair & 0xff), static_cast<char>(pair >> 8)};
     const std::string text = taken(2, {bytes, 2});
     ASSERT_EQ(text.size(), 2U);
-    // What is left unchanged is harmless by itself, so that a second look changes nothing.
+    // The result is harmless, and taking it again changes nothing.
     ASSERT_EQ(taken(2, text), text) << pair;
     for (const char c : text) ASSERT_FALSE(static_cast<unsigned char>(c) < 0x20 || c == 0x7f) << pair;
   }

@@ -1,4 +1,5 @@
-// The trap gate's parts that need no filter: what a sealed program finds, and what a server takes for a listener.
+// The parts of the trap gate that need no filter: how a sealed program finds its binding, and what a server accepts as
+// a listener.
 #include "lrpc/detail/shim/trap/trap.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@ const ImportRequest kGranted{
     .name = "files", .interface = {"Files", 1, 2, 0x1234}, .timeout_ms = 0, .gate = Gate::trap};
 const Bound kBound{.binding_id = 7, .nonce = {1, 2, 3}, .server = {10, 11, 12}, .classes = {{128, 0, 5}}};
 
-/// As the launcher arranges it, but at numbers that this process does not use for something else.
+/// Does what the launcher does, but with descriptor numbers that this process does not use.
 std::string leave(const SealedDescription& description, int region, int memory) {
   EXPECT_EQ(dup2(memfd_create("region", 0), region), region);
   EXPECT_EQ(dup2(description.memory.get(), memory), memory);
@@ -34,7 +35,7 @@ TEST(SealedBinding, arrives_as_it_was_described) {
   EXPECT_EQ(found->bound.nonce, kBound.nonce);
   EXPECT_EQ(found->bound.classes, kBound.classes);
   EXPECT_EQ(found->region.get(), 90);
-  EXPECT_EQ(fcntl(91, F_GETFD), -1);  // read, and closed
+  EXPECT_EQ(fcntl(91, F_GETFD), -1);  // it was read, and is closed
 }
 
 TEST(SealedBinding, is_not_found_where_the_variable_is_garbage) {
@@ -47,8 +48,8 @@ TEST(SealedBinding, is_not_found_where_the_variable_is_garbage) {
         std::string("0:2:1:1")}) {
     EXPECT_EQ(read_sealed_binding(wrong).code(), Errc::bad_message) << wrong;
   }
-  EXPECT_NE(fcntl(2, F_GETFD), -1);  // what is no description is not ours to close
-  // Sizes that do not add up close what they name, and are found out before anything is mapped.
+  EXPECT_NE(fcntl(2, F_GETFD), -1);  // descriptor 2 was not part of it, and must stay open
+  // If the sizes are wrong, the descriptors are closed, and nothing is mapped.
   EXPECT_EQ(read_sealed_binding(right.substr(0, right.rfind(':')) + ":999999").code(), Errc::bad_message);
 }
 

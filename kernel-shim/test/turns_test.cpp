@@ -1,4 +1,4 @@
-// Users take turns, whatever each of them has waiting.
+// Users take turns, however many waiting members each has.
 #include "lrpc/detail/shim/turns.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Letters = Turns<int, char>;
 
-/// All that wait, in the order of their turns.
+/// All waiting members, in the order of their turns.
 std::string taken(Letters& turns) {
   std::string letters;
   while (turns.any()) letters += turns.take()->member;
@@ -69,7 +69,7 @@ TEST(Turns, of_a_user_with_a_new_line_come_after_those_of_all_who_wait) {
 }
 
 TEST(Turns, keep_no_user_whose_members_have_left) {
-  Turns<std::shared_ptr<int>, char> turns;  // a user can be counted
+  Turns<std::shared_ptr<int>, char> turns;  // a type of user whose copies can be counted
   const auto user = std::make_shared<int>(1);
   const auto first = turns.join(user, 'a');
   const auto second = turns.join(user, 'b');
@@ -80,7 +80,7 @@ TEST(Turns, keep_no_user_whose_members_have_left) {
   EXPECT_FALSE(turns.any());
 }
 
-/// Against a model that is slow and plain: each user's members that wait, and the users by their last turns.
+/// Compares with a slow and simple model: each user's waiting members, and the users by their last turns.
 TEST(Turns, are_those_of_a_plain_model_in_any_order_of_events) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   struct User {

@@ -1,4 +1,4 @@
-// Values of fixed capacity: what is too long is refused where it is made.
+// Values of fixed capacity: a value that is too long is refused when it is made.
 #include "lrpc/detail/shim/call/value.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@
 namespace lrpc::shim {
 namespace {
 
-/// What a callback may hold: something that uses the watcher once more when it goes.
+/// An object that a callback may own: its deleter uses the watcher once more.
 std::shared_ptr<int> posts_when_it_goes(Watcher& watcher, std::promise<void>& posted) {
   return {new int(0), [&](const int* held) {
             delete held;
@@ -29,7 +29,7 @@ std::shared_ptr<int> posts_when_it_goes(Watcher& watcher, std::promise<void>& po
           }};
 }
 
-/// Those of this process that go by the name: a sanitizer may have its own.
+/// How many threads of this process have that name; others may be a sanitizer's.
 std::size_t threads_called(const std::string& name) {
   std::size_t count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -126,12 +126,13 @@ TEST(Watcher, reports_an_end_before_the_news_that_came_after_it) {
   EXPECT_EQ(order, "news end news ");
 }
 
-/// Descriptors of users that have news, all of which the watcher sees at one look.
+/// Descriptors of several users with events, all of which the watcher sees at one look.
 class WatcherTurns : public testing::Test {
  protected:
   using Callback = std::function<void()>;
 
-  /// One more that has news, of `user`: when its turn comes it takes them, adds `letter` to what was heard, and calls.
+  /// Adds a descriptor of `user` with an event. In its turn it reads the event, appends `letter` to `heard_`, and calls
+  /// `then`.
   Watcher::Id add(uid_t user, char letter, Callback then = {}) {
     const UniqueFd& event = events_.emplace_back(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
     const auto watched = watcher_.watch(
@@ -146,7 +147,7 @@ class WatcherTurns : public testing::Test {
     EXPECT_TRUE(watched);
     return watched ? *watched : 0;
   }
-  /// The watcher does nothing until hear().
+  /// Blocks the watcher until hear().
   void SetUp() override {
     ASSERT_TRUE(watcher_.post(Watcher::Task([this] {
       inside_.set_value();
@@ -154,7 +155,7 @@ class WatcherTurns : public testing::Test {
     })));
     inside_.get_future().get();
   }
-  /// What it hears by the time that nothing is left, in this order.
+  /// Returns the letters in the order of the turns, when no event is left.
   std::string hear() {
     go_on_.set_value();
     EXPECT_TRUE(testing_lrpc::eventually([&] {
@@ -165,7 +166,7 @@ class WatcherTurns : public testing::Test {
     return heard_;
   }
 
-  std::size_t expected_ = 0;  ///< Events.
+  std::size_t expected_ = 0;  ///< The number of events to wait for.
 
  private:
   std::promise<void> inside_;

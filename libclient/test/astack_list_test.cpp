@@ -1,4 +1,4 @@
-// The A-stacks of one class: who finds which, what is leased, and that none is ever in two hands.
+// The A-stacks of one class: which thread gets which, what is leased, and that no two threads ever hold the same one.
 #include "lrpc/detail/client/binding/astack_list.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using shim::LinkageRecord;
 
-/// A list of four, of a binding that has two more of another class before them.
+/// A list of four A-stacks, in a binding with two more of another class before them.
 class AStackLists : public testing::Test {
  protected:
   static constexpr std::uint32_t kFirst = 2;
@@ -38,7 +38,7 @@ class AStackLists : public testing::Test {
     while (LinkageRecord* const record = take()) all.push_back(record);
     return all;
   }
-  /// In a thread of its own, which is gone afterwards.
+  /// Runs `function` in a new thread, and joins it.
   template <class Function>
   static void elsewhere(Function function) {
     std::thread(function).join();
@@ -242,7 +242,7 @@ TEST_F(AStackLists, keep_no_lease_and_no_spare_of_a_thread_that_puts_one_back_wh
   list_.end_starving();
 }
 
-/// They wait although there are A-stacks.
+/// They wait although there are A-stacks, because another thread starves.
 TEST_F(AStackLists, wake_those_that_wait_behind_when_nobody_starves_any_more) {
   list_.starve();
   list_.starve();

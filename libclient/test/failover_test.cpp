@@ -1,4 +1,4 @@
-// `name@` with several hosts: which failures are a reason to try the next one.
+// `name@` with several hosts: after which failures the next host is tried.
 #include "remote/failover.h"
 
 #include <gtest/gtest.h>

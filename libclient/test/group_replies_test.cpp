@@ -1,4 +1,4 @@
-// The replies of a group's members, as bytes of the network domain: what is whole is read, and nothing beyond.
+// The replies of a group's members, as bytes from the network domain: whole replies are read, and nothing beyond them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a program is told that a binding is revoked: by a descriptor and by functions.
+// How a program is notified that a binding was revoked: by a descriptor, and by functions.
 #include "lrpc/detail/client/binding/revocation.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ TEST(RevocationNews, the_signal_makes_the_descriptor_readable_for_good) {
 TEST(RevocationNews, a_descriptor_made_after_the_end_is_readable) {
   const std::atomic<bool> revoked{true};
   RevocationNews news;
-  news.signal();  // there is none yet
+  news.signal();  // there is no descriptor yet
   EXPECT_TRUE(readable(news.descriptor(revoked).value()));
 }
 
@@ -55,9 +55,9 @@ TEST(RevocationNews, the_descriptor_is_closed_with_the_binding) {
 TEST(RevocationNews, a_fork_child_gets_a_readable_descriptor_of_its_own) {
   const std::atomic<bool> revoked{false};
   RevocationNews news;
-  news.forget_after_fork();  // without one nothing is made
+  news.forget_after_fork();  // does nothing if there is no descriptor
   const int fd = news.descriptor(revoked).value();
-  const UniqueFd parents(::dup(fd));  // stands for the parent's, which is the same file
+  const UniqueFd parents(::dup(fd));  // stands for the parent's copy, which is the same open file
   news.forget_after_fork();
   EXPECT_TRUE(readable(fd));
   EXPECT_FALSE(readable(parents.get()));

@@ -1,4 +1,4 @@
-// Calls of a binding with a call_timeout: what it leaves goes along with each, so none is rung before limit_call().
+// Calls of a binding with a call_timeout carry the time that is left, so none is rung before limit_call().
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,7 +11,7 @@
 namespace lrpc::client {
 namespace {
 
-/// Whether a caller of a binding with this call_timeout trusts a hint that it has just chosen to exchange by.
+/// Whether a caller of a binding with this call_timeout trusts a hint after it has chosen the exchange gate by it.
 bool trusts_after_choosing(std::chrono::milliseconds call_timeout) {
   static constexpr AStackClass kClasses[] = {{.image_size = 16, .tail_size = 0, .count = 1}};
   BindingParts parts;
@@ -20,7 +20,7 @@ bool trusts_after_choosing(std::chrono::milliseconds call_timeout) {
   parts.watched = false;
   const auto object = BindingObject::create(std::move(parts)).value();
   const Call call(*object, 0);
-  const shim::PolledHint hint(shim::kNoProcessor - 1, 1);  // no processor's poller
+  const shim::PolledHint hint(shim::kNoProcessor - 1, 1);  // not the poller of any processor
   call.linkage().astack.head->polled.store(hint.bits());
   EXPECT_EQ(choose_way(*object, call.linkage(), false), shim::CallerPolicy::Way::exchange);
   return call.linkage().policy.trusts(hint.bits());

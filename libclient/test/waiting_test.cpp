@@ -1,5 +1,5 @@
-// What ends a caller's wait before its return: the earliest deadline, and any cancellation, of its own scopes and of
-// those in which the call was started.
+// What ends a caller's wait before the return: the earliest deadline, and any cancellation, of its own scopes and of
+// the scopes in which the call was started.
 #include "binding/waiting.h"
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = Waiting::Clock;
 
-/// What the innermost scope of this thread says of cancellations.
+/// The cancellations of this thread's innermost scope.
 std::shared_ptr<const shim::Cancellations> cancellations_now() { return shim::calling_thread.limits->cancellations(); }
 
-/// How many words a sleep of this Waiting has besides the caller's own.
+/// How many words this Waiting adds to the caller's own word in a sleep.
 std::size_t cancellation_words(const Waiting& waiting) {
   std::array<shim::FutexWait, 16> words{};
   return waiting.append(words, 0);
@@ -114,7 +114,7 @@ TEST(Waiting, a_cancellation_of_both_start_and_finish_is_there_once) {
   EXPECT_EQ(Waiting(linkage).append(room, 0), 2U) << "no more than there is room for";
 }
 
-/// A sleep for an hour on a word that does not change.
+/// Sleeps for up to an hour on a word that does not change.
 shim::Wake sleep_in(const Waiting& waiting) {
   const std::uint32_t word = 7;
   return waiting.sleep(std::array<shim::FutexWait, 1>{{{&word, 7, false}}}, 1h);
@@ -141,7 +141,7 @@ TEST(Waiting, the_outermost_of_many_cancellations_ends_a_sleep) {
   outermost.cancel();
   EXPECT_NE(sleep_in(waiting), shim::Wake::timed_out);
   EXPECT_TRUE(waiting.cancelled());
-  while (!scopes.empty()) scopes.pop_back();  // in the order of blocks
+  while (!scopes.empty()) scopes.pop_back();  // from the innermost to the outermost
 }
 
 TEST(LookAfterServer, is_not_due_before_sleeps_were_cut_short_for_a_while) {

@@ -1,4 +1,4 @@
-// What a user may have of a server.
+// How much of a server one user may hold.
 #include "quota/accounts.h"
 
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ namespace {
 
 std::shared_ptr<Accounts> accounts_of(const ServerOptions& options) { return std::make_shared<Accounts>(options); }
 
-constexpr uid_t kOwnUser = 77;  ///< The server's.
+constexpr uid_t kOwnUser = 77;  ///< The user of the server itself.
 
 struct Limited {
   const char* option;
   std::uint64_t Holding::*what;
-  ServerOptions options;  ///< Two of it for each user.
+  ServerOptions options;  ///< Allow two for each user.
 };
 
 TEST(Accounts, each_limit_of_a_user_holds_for_that_user_alone_and_is_named) {
@@ -74,7 +74,7 @@ TEST(Accounts, however_many_users_take_what_they_may_the_next_one_finds_some) {
   };
   const Shared all[] = {
       {&Holding::bindings, {.max_bindings = 64, .max_bindings_per_user = 32}, 32},
-      {&Holding::bindings, {.max_bindings = 64}, 53},  // the quota is more than there is
+      {&Holding::bindings, {.max_bindings = 64}, 53},  // the quota exceeds the share
       {&Holding::sealed_clients, {.max_estacks = 64, .max_estacks_per_user = 56}, 53},
       {&Holding::descriptors, {}, 32},
   };
@@ -177,7 +177,7 @@ TEST(Accounts, the_handles_of_a_host_are_counted_together_and_as_some_of_all_oth
   EXPECT_EQ(accounts->handles(host)->open(), 0U) << "a new one, when no binding has the old one";
 }
 
-/// Something that has ended and counts as long as it is in use.
+/// Something that has ended, but counts while it is in use.
 struct Ended {
   explicit Ended(Share counted) : share(std::move(counted)) {}
   bool settle() noexcept {

@@ -1,4 +1,5 @@
-// What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
+// How much of a server one client process and one user may hold. The test asks the domain directly, with clients that
+// no test could be.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,17 +18,17 @@
 namespace lrpc::server {
 namespace {
 
-/// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
+/// A domain without a name. Its clients are only a pair of descriptors and a process number.
 class DomainLimits : public testing::Test {
  protected:
-  /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
+  /// Makes one more binding of such a client, on the watcher's thread. Returns the clerk's answer.
   static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty,
                      Gate gate = Gate::adaptive, const std::optional<shim::Principal>& principal = {}) {
     std::promise<Status> bound;
     const shim::Watcher::Task task([&] { bound.set_value(bind_here(domain, client, declared, gate, principal)); });
     return domain.watcher().post(task) ? bound.get_future().get() : Status(Errc::system_error);
   }
-  /// The same of a caller of another host.
+  /// The same for a caller on another host.
   static Status bind_from(Domain& domain, std::uint32_t host) {
     return bind(domain, kNobodyHere, kEmpty, Gate::adaptive, shim::Principal{.host = host});
   }
@@ -41,7 +42,7 @@ class DomainLimits : public testing::Test {
   }
   static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
 
-  /// Of each of these bindings.
+  /// The region bytes of each of these bindings.
   static std::uint64_t region_bytes() { return shim::RegionLayout::of({&kOne, 1})->size(); }
 
   static constexpr AStackClass kOne{64, 0, 1};
@@ -51,7 +52,7 @@ class DomainLimits : public testing::Test {
   static constexpr Pdl kCalling{
       .interface = {.name = "Calling"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}, .callback = &kCallback};
 
-  static inline bool none_left_ = false;  ///< add() can open no descriptor.
+  static inline bool none_left_ = false;  ///< Whether add() finds no free descriptor.
 
  private:
   static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared, Gate gate,
@@ -78,7 +79,7 @@ class DomainLimits : public testing::Test {
     if (none_left_) none.emplace(0);
     return domain.bindings().add(std::move(parts));
   }
-  /// The clients' ends: without them their bindings are over.
+  /// The clients' ends: if they are closed, their bindings end.
   static std::vector<UniqueFd>& kept() {
     static std::vector<UniqueFd> ends;
     return ends;
@@ -117,8 +118,8 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   EXPECT_EQ(domain.statistics().bindings, 8U);
 }
 
-/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that
-/// has not woken yet, a poller that is in another binding's procedure.
+/// A procedure that is running on a binding, and keeps it. A mere shared pointer stands for others that only keep it:
+/// an E-stack that has not woken up yet, a poller in another binding's procedure.
 struct Running {
   explicit Running(std::shared_ptr<ServedBinding> held) : binding(std::move(held)) {
     EXPECT_TRUE(binding->astacks()[0].linkage.claim(1));
@@ -179,7 +180,7 @@ TEST_F(DomainLimits, a_call_that_was_claimed_when_its_binding_ended_counts_no_lo
   const Running running(domain.bindings().find(1));
   unbind(domain, 1);
   ASSERT_EQ(bind(domain, client(1, kAlice)).code(), Errc::limit_reached);
-  running.binding->astacks()[0].linkage.release(1);  // the binding is still held
+  running.binding->astacks()[0].linkage.release(1);  // the procedure has ended; the binding is still kept
   EXPECT_TRUE(bind(domain, client(1, kAlice)));
   EXPECT_EQ(running.binding->bell(), -1);
   EXPECT_EQ(bind(domain, client(1, kAlice)).code(), Errc::limit_reached);
@@ -251,7 +252,7 @@ TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }
 
-/// Handles granted in a binding's table until there are no more, at most `most`.
+/// Grants handles in a binding's table until it is full, at most `most`.
 std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
   std::vector<std::uint64_t> granted;
   while (granted.size() < most) {
@@ -301,7 +302,7 @@ TEST(Handles, of_some_hosts_leave_one_to_each_host_that_comes_later_while_there_
   constexpr std::size_t kMost = 1024;
   const auto user = std::make_shared<HandleCount>(kMost);
   std::vector<std::shared_ptr<HandleCount>> hosts;
-  while (user->open() != kMost) {  // one host after the other takes all that it may have
+  while (user->open() != kMost) {  // one host after another takes all that it may have
     hosts.push_back(std::make_shared<HandleCount>(user));
     while (hosts.back()->take()) {
     }

@@ -1,4 +1,4 @@
-// Users who have E-stacks, and calls that wait for one.
+// Users that hold E-stacks, and calls that wait for one.
 #pragma once
 
 #include <sys/types.h>
@@ -25,14 +25,14 @@ struct Shares : EStackShares {
   }
 };
 
-/// A-stacks whose calls wait; of no binding, which nobody asks for here.
+/// A-stacks whose calls wait. They belong to no binding, because the binding is not used here.
 struct Callers {
   explicit Callers(EStackShares& shares, std::size_t most = 8) : of(shares), astacks(most) {}
-  /// False: it has rung before.
+  /// False: its call already waits.
   bool ring(Holder holder, std::size_t astack) {
     return of.add({.holder = holder, .binding = {}, .astack = &astacks[astack]});
   }
-  /// Whose call is served next, by A-stack; -1: nobody's.
+  /// The A-stack whose call is served next; -1: none.
   int next() {
     const auto call = of.next();
     return call ? static_cast<int>(call->astack - astacks.data()) : -1;
@@ -41,7 +41,7 @@ struct Callers {
   std::vector<ServedAStack> astacks;
 };
 
-/// How many of `free` a holder takes that takes what it may and gives nothing back.
+/// How many of `free` a holder gets that takes all that it may, and gives nothing back.
 inline std::size_t take_all(EStackShares& shares, Holder holder, std::size_t& free) {
   const std::size_t before = free;
   while (free != 0 && shares.may_have_another(holder)) {

@@ -1,4 +1,4 @@
-// Which other host may have how many E-stacks. Together they are one user.
+// How many E-stacks each other host may hold. Together the other hosts are one user.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ TEST(EStackSharesOfHosts, without_a_limit_of_one_user_there_is_none_of_one_host)
 }
 
 TEST(EStackSharesOfHosts, a_host_at_its_limit_keeps_no_other_host_and_no_user_waiting) {
-  Shares shares(16, {});  // the other hosts: 14, of which one may have 13
+  Shares shares(16, {});  // the other hosts may have 14, and one of them 13
   take(shares, host(1), 13);
   Callers callers(shares);
   EXPECT_TRUE(callers.ring(host(1), 0));
@@ -103,7 +103,7 @@ TEST(EStackSharesOfHosts, between_hosts_the_share_decides_who_gives_way) {
 }
 
 TEST(EStackSharesOfHosts, a_host_at_its_limit_takes_nothing_from_other_users) {
-  Shares shares(64, 16, {{kAlice, 16}, {kBob, 1}, {kCarol, 1}});  // a share is 14
+  Shares shares(64, 16, {{kAlice, 16}, {kBob, 1}, {kCarol, 1}});  // each share is 14
   take(shares, host(1), 13);
   EXPECT_TRUE(shares.may_take(host(1), kAlice));
   shares.take(host(1));

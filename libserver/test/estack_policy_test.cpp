@@ -1,4 +1,4 @@
-// How an E-stack waits, and where, by a clock of the test's own.
+// How and where an E-stack waits, under a simulated clock.
 #include "estacks/estack_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Move = EStackPolicy::Move;
 
-/// `calls` calls from a processor; what the last one comes to.
+/// Makes `count` calls from a processor. Returns the move after the last one.
 Move calls(EStackPolicy& policy, std::uint16_t processor, unsigned count, std::uint64_t us, bool yields = true) {
   Move move = Move::stay;
   for (unsigned i = 0; i < count; ++i) {
@@ -85,10 +85,10 @@ TEST(EStackPolicy, an_astack_is_hot_after_calls_soon_after_one_another) {
   EXPECT_FALSE(policy.served(200, 200));
 }
 
-/// Calls from `us` on, each `takes` after the one before, of which none lets it sleep: when it is to yield.
+/// Makes calls from `us` on, every `takes`, so that the E-stack never sleeps. Returns when it shall yield.
 std::uint64_t busy_until_yield(EStackPolicy& policy, std::uint64_t us, std::uint64_t takes = 1) {
   while (!policy.yield_due(at(us))) {
-    policy.parked(0);  // found the next call
+    policy.parked(0);  // the next call was there before it slept
     us += takes;
   }
   return us;
@@ -120,7 +120,7 @@ TEST(EStackPolicy, has_not_slept_because_a_procedure_took_long) {
 
 TEST(EStackPolicy, keeps_its_processor_as_long_as_others_have_taken_it) {
   EStackPolicy policy;
-  std::uint64_t us = busy_until_yield(policy, 1'000) + 700;  // a short time slice
+  std::uint64_t us = busy_until_yield(policy, 1'000) + 700;  // another thread took a short time slice
   policy.yielded(700, at(us));
   EXPECT_EQ(busy_until_yield(policy, us), us + 700);
   policy.parked(700);
@@ -137,7 +137,7 @@ TEST(EStackPolicy, pays_what_it_keeps_by_short_sleeps_too) {
 
 TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_slice) {
   EStackPolicy policy;
-  const std::uint64_t back = busy_until_yield(policy, 1'000) + 3'000;  // a hog's
+  const std::uint64_t back = busy_until_yield(policy, 1'000) + 3'000;  // a hog took a time slice
   policy.yielded(3'000, at(back));
   EXPECT_EQ(busy_until_yield(policy, back), back + EStackPolicy::kCostFactor * 3'000);
 }
@@ -145,7 +145,7 @@ TEST(EStackPolicy, offers_its_processor_more_rarely_where_somebody_takes_a_time_
 TEST(EStackPolicy, a_pause_after_an_offer_is_nobodys_time_slice) {
   EStackPolicy policy;
   policy.yielded(1, at(busy_until_yield(policy, 1'000) + 1));
-  policy.parked(5'000);  // the caller paused, or a poller had the calls
+  policy.parked(5'000);  // the caller paused, or a poller executed the calls
   EXPECT_EQ(busy_until_yield(policy, 7'000), 7'000 + EStackPolicy::kYieldUs);
 }
 

@@ -1,4 +1,4 @@
-// What one look at a binding costs that has more calls than there are E-stacks.
+// The cost of one look at a binding with more calls than there are E-stacks.
 #include "estacks/estack_pool.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace lrpc::server {
 namespace {
 
-/// A pool, and a binding of which nobody calls anything: an A-stack has a call if the test says so.
+/// A pool, and a binding without real calls: the test says which A-stacks have a call.
 class EStackPoolTest : public testing::Test {
  protected:
   void start(const ServerOptions& options) {
@@ -45,7 +45,7 @@ class EStackPoolTest : public testing::Test {
   [[nodiscard]] bool associated(std::size_t astack) const {
     return binding_->astacks()[astack].estack.load() != nullptr;
   }
-  /// As the clerk does that finds calls on these A-stacks.
+  /// Does what the clerk does when it finds calls on these A-stacks.
   void look(std::size_t first, std::size_t end) {
     std::size_t waiting = 0;
     for (std::size_t i = first; i < end; ++i) {

@@ -1,4 +1,4 @@
-// Who may have how many E-stacks.
+// How many E-stacks each user may hold.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -152,7 +152,7 @@ TEST(EStackShares, a_refused_user_takes_from_nobody_that_would_get_it_back_first
 }
 
 TEST(EStackShares, who_has_more_than_its_share_gives_way_and_who_has_less_may_take) {
-  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // a share is 6
+  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // each share is 6
   EXPECT_TRUE(some.may_take(kBob, kAlice));
   EXPECT_FALSE(some.may_take(kAlice, kBob)) << "who has enough takes from nobody within its share";
   EXPECT_TRUE(some.may_take(kAlice, kAlice)) << "but from itself";
@@ -172,11 +172,11 @@ TEST(EStackShares, one_search_takes_no_more_than_single_ones_would) {
     while (got < 100 && shares.take_in_search(user, holder, got)) continue;
     return got;
   };
-  Shares refused(256, {}, {{kAlice, 111}, {kBob, 113}});  // a share is 112
+  Shares refused(256, {}, {{kAlice, 111}, {kBob, 113}});  // each share is 112
   EXPECT_EQ(taken(refused, kAlice, kBob), 1U);
   EXPECT_EQ(taken(refused, kAlice, kBob), 1U) << "each search begins anew";
   EXPECT_EQ(taken(refused, kBob, kAlice), 0U);
-  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // a share is 6
+  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // each share is 6
   EXPECT_EQ(taken(some, kBob, kAlice), 3U);
 }
 

@@ -14,7 +14,7 @@ class ExportedNames : public testing::Test {
   ExportedNames() {
     interface_->options.on_registration = [](const Status&) {};
   }
-  /// What the program is to be told since the last look.
+  /// The codes that the program is to be told since the last call of this function.
   std::vector<Errc> told() {
     std::vector<Errc> codes;
     for (const RegistrationNews& one : news_) codes.push_back(one.status.code());

@@ -1,4 +1,4 @@
-// Who has the places of a poller's full hot set.
+// Who holds the places of a poller's full hot set.
 #include "poller/hot_places.h"
 
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kPlaces = 64;
 
-/// A hot set whose A-stacks are called one after the other.
+/// A hot set whose A-stacks are called one after another.
 class HotSetPlaces : public testing::Test {
  protected:
   void fill(Holder holder, std::size_t count = kPlaces) {
     for (std::size_t i = 0; i < count; ++i) places_.push_back({.holder = holder, .last_hit = ++ticks_});
   }
-  /// As the poller takes an offer. Whether it was taken.
+  /// Does what the poller does with an offer. Returns whether the offer was taken.
   bool offer(Holder holder) {
     const auto place = place_for(holder, places_);
     if (place) places_[*place] = {.holder = holder, .last_hit = ++ticks_};

@@ -1,4 +1,4 @@
-// The policies of the server's pollers, by a clock of the test's own.
+// The policies of the server's pollers, under a simulated clock.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ TEST(PollerPolicy, offers_its_processor_at_regular_times) {
   EXPECT_FALSE(policy.evicted());
 }
 
-/// A machine that was suspended or moved: what was noted before lies hours ahead.
+/// If a machine was suspended or migrated, earlier times may lie hours ahead of the clock.
 TEST(Moments, that_lie_far_ahead_are_long_past) {
   const shim::Moment before = at(3'600'000'000);
   const shim::Moment now = at(5);
@@ -66,7 +66,7 @@ TEST(PollerPolicy, moments_are_nobodys) {
   EXPECT_FALSE(policy.evicted());
 }
 
-/// A poller that always wants to poll, beside a hog that takes every yield for a slice of 3 ms.
+/// A poller that always wants to poll, beside a hog that uses every yield for a slice of 3 ms.
 TEST(PollerPolicy, a_hog_keeps_nearly_all_of_its_processor) {
   PollerPolicy policy;
   std::uint64_t us = 0;
@@ -140,7 +140,7 @@ TEST(PollerPolicy, a_long_turn_of_somebody_elses_is_no_sound_stint) {
   }
 }
 
-/// Who says in each call that it sits where the poller is.
+/// A caller that claims in each call to be on the poller's processor.
 TEST(PollerPolicy, a_liar_does_not_chase_it_about) {
   PollerPolicy policy;
   int steps = 0;
@@ -165,18 +165,18 @@ TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
   EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
 }
 
-/// A poller's time, in looks. A scan of the hot set without a call takes half a microsecond.
+/// Simulates a poller's time, look by look. A scan of the hot set without a call takes half a microsecond.
 class Looks {
  public:
   static constexpr std::uint64_t kScansInUs = 2;
   Looks() { load.begin(at(now_)); }
   void idle(std::uint64_t us) { look({.scans = us * kScansInUs, .empty = us * kScansInUs}, us); }
-  /// Calls that take `call_us` each, the next one `think_us` after the return of the last one.
+  /// Calls that take `call_us` each. Each begins `think_us` after the return of the previous one.
   void one_caller(unsigned periods, std::uint64_t call_us, std::uint64_t think_us) {
     for (std::uint64_t us = 0; us < periods * PollerLoad::kPeriodUs; us += call_us + think_us)
       look({.scans = 1 + think_us * kScansInUs, .empty = think_us * kScansInUs, .calls = 1}, call_us + think_us);
   }
-  /// Each scan meets so many, that wait.
+  /// Each scan finds this many waiting callers.
   void queue(unsigned periods, std::uint64_t callers) {
     for (unsigned i = 0; i < periods; ++i) look({.scans = 1000 / callers, .calls = 1000}, PollerLoad::kPeriodUs);
   }
@@ -243,13 +243,13 @@ TEST(PollerPolicy, a_guest_is_not_evicted_by_what_its_host_takes_in_small_pieces
   }
 }
 
-/// A guest of two processors, with so many calls in each microsecond.
+/// A guest of two processors, with a given number of calls per microsecond.
 struct Guest {
   GuestPolicy policy;
   std::uint64_t us = 0;
 
   Guest() { policy.begin(at(0)); }
-  /// Until the turn is over. Whether there is a next one.
+  /// Runs until the turn is over. Returns whether there is a next one.
   bool turn(double calls_each_us, std::uint64_t processors = 2) {
     double rest = 0;
     for (;;) {

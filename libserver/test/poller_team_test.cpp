@@ -1,4 +1,4 @@
-// What a server tells the allocator while that withholds pollers.
+// What a server reports to the allocator while the allocator grants no poller.
 #include "poller/poller_team.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 namespace lrpc::server {
 namespace {
 
-/// The allocator's end of the page.
+/// The test holds the allocator's side of the page.
 class PollerTeamTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -18,7 +18,7 @@ class PollerTeamTest : public testing::Test {
     ASSERT_TRUE(grant_.has_page());
   }
   void rule(std::uint32_t pollers) { allocator_->ruling.word.store(shim::AllocatorRuling::of(pollers)); }
-  /// As an E-stack does that has served a hot call.
+  /// Does what an E-stack does after it has served a hot call.
   void serve_hot_call(PollerTeam& team) {
     if (team.wants_offer(astack_, shim::this_moment())) team.offer(nullptr, astack_);
   }

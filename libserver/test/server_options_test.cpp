@@ -1,4 +1,4 @@
-// Each option that has no meaning is refused, with its name; kNoLimit and zero mean what they say.
+// Values of options without a meaning are refused, with the option's name. kNoLimit and zero mean what they say.
 #include "server_options.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How many descriptors this process may open.
+// Limits how many descriptors this process may open.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 namespace lrpc::server {
 
-/// The process's soft limit of descriptors, for as long as this lives.
+/// Sets the process's soft limit of descriptors during its lifetime.
 class SoftLimit {
  public:
   explicit SoftLimit(rlim_t most) {

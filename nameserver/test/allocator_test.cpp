@@ -1,4 +1,4 @@
-// The processor allocator's policy, on simulated domains and a simulated machine: time is ticks.
+// The processor allocator's policy, with simulated domains on a simulated machine. Time is counted in ticks.
 #include "allocator/allocator.h"
 
 #include <gtest/gtest.h>
@@ -16,12 +16,13 @@ using std::chrono::milliseconds;
 constexpr uid_t kAlice = 1000;
 constexpr uid_t kBob = 1001;
 
-/// Servers that behave as real ones do: polled, their calls are hits; else hot calls, and the flag.
+/// Servers that behave as real ones: with a poller their calls are hits; otherwise they are hot calls, and the flag is
+/// set.
 class AllocatorPolicy : public ::testing::Test {
  protected:
   struct Server {
     uid_t user = kAlice;
-    std::uint64_t calls = 0;  ///< A tick, with a poller; an eighth of it without.
+    std::uint64_t calls = 0;  ///< Per tick with a poller; without one, an eighth of it.
     double callers = 1;       ///< Processors that its callers keep busy.
     Allocator::Look look;
   };
@@ -61,7 +62,7 @@ class AllocatorPolicy : public ::testing::Test {
     for (const auto& [id, one] : servers_) all.push_back(one.look);
     return all;
   }
-  /// How often any grant changed within so many ticks.
+  /// How many grants change within this many ticks.
   int changes_within(int ticks) {
     int changes = 0;
     for (int i = 0; i < ticks; ++i) {
@@ -138,7 +139,7 @@ TEST_F(AllocatorPolicy, nobody_polls_on_one_processor) {
 
 TEST_F(AllocatorPolicy, all_but_one_processor_poll_at_most) {
   processors_ = 4;
-  for (Allocator::DomainId id = 1; id <= 8; ++id) server(id, 10'000).callers = 0;  // one sleepy caller calls them all
+  for (Allocator::DomainId id = 1; id <= 8; ++id) server(id, 10'000).callers = 0;  // as if called by one sleepy caller
   begin();
   tick(40);
   EXPECT_EQ(allocator_.granted(), 3U);
@@ -348,7 +349,7 @@ TEST_F(AllocatorPolicy, a_server_that_comes_while_the_others_are_busy_waits_for_
   EXPECT_TRUE(granted(1));
 }
 
-// ---- What the machine says ----
+// ---- What the machine reports ----
 
 TEST(MachineLoadFiles, say_what_the_kernel_prints) {
   const auto idle = parse_uptime("13815.49 10358.53\n");

@@ -1,4 +1,4 @@
-// Imports and bindings, from both sides.
+// Imports and bindings, from the client's and the server's side.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ TEST_P(Binding, an_import_introduces_client_and_server) {
   EXPECT_EQ(bound->classes, kClasses);
   ASSERT_EQ(client.fds.size(), 3U);
 
-  // The region is one and the same, and good enough for both libraries.
+  // Both got the same region, and both libraries accept it.
   auto layout = shim::RegionLayout::of(kClasses);
   ASSERT_TRUE(layout);
   auto servers = shim::Region::map(std::move(server.fds[0]), *layout);
@@ -53,7 +53,7 @@ TEST_P(Binding, an_import_introduces_client_and_server) {
   servers->astack(6).image[10] = std::byte{42};
   EXPECT_EQ(clients->astack(6).image[10], std::byte{42});
 
-  // Pidfds of living processes, and the two ends of one bell.
+  // The pidfds are of living processes, and the bells are the two ends of one pair.
   EXPECT_FALSE(readable(server.fds[1].get()));
   EXPECT_FALSE(readable(client.fds[1].get()));
   EXPECT_EQ(::send(client.fds[2].get(), "r", 1, 0), 1);
@@ -138,7 +138,7 @@ TEST_P(Binding, an_import_times_out_when_nobody_exports_the_name) {
 TEST_P(Binding, mismatches_have_their_own_codes_and_do_not_reach_the_server) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files", kWaits, {"Clock", 1, 0, 1});  // also for those who wait
+  client.import("files", kWaits, {"Clock", 1, 0, 1});  // also refused if the client was waiting
   TestPeer server(path());
   server.export_name("files", {"Files", 1, 1, 7});
   EXPECT_EQ(client.next_failure(), Errc::interface_mismatch);
@@ -165,7 +165,7 @@ TEST_P(Binding, a_refusal_reaches_the_client_with_the_clerks_words_made_printabl
   EXPECT_NE(client.text.find("not ?[31myou?xxx"), std::string::npos) << client.text;
   EXPECT_LE(client.text.size(), shim::kMaxReasonLength);
   client.import("files");
-  server.answer_bind(Errc::name_taken);  // a clerk's other codes are refusals too
+  server.answer_bind(Errc::name_taken);  // other codes from a clerk count as refusals, too
   EXPECT_EQ(client.next_failure(), Errc::not_permitted);
   client.import("files");
   server.answer_bind(Errc::limit_reached, "full");
@@ -192,7 +192,7 @@ TEST_P(Binding, a_clerk_that_does_not_answer_costs_its_client_a_bounded_time) {
   server.export_name("files");
   client.import("files");
   EXPECT_EQ(client.next_failure(), Errc::timed_out);
-  // The late answer harms nobody.
+  // The late answer has no effect.
   const auto asked = server.answer_bind();
   ASSERT_TRUE(asked);
   EXPECT_TRUE(server.is_served());
@@ -268,13 +268,13 @@ TEST_P(Binding, an_import_that_waits_goes_on_waiting_when_its_clerk_has_just_wit
   const auto request = client.import("files", kWaits);
   const auto asked = server.next_as<shim::BindRequest>();
   ASSERT_TRUE(asked);
-  // The clerk has taken the name back already, and says so before the nameserver has heard of it.
+  // The clerk has already withdrawn the name, and says so before the nameserver knows.
   const shim::BindReply gone{asked->binding_id, Errc::name_unknown, "the name has been withdrawn"};
   server.ask(gone);
   server.ask(shim::WithdrawRequest{id});
   auto told = server.next();
   for (; told && !std::holds_alternative<shim::Withdrawn>(told->body); told = server.next()) {
-    const auto* const again = std::get_if<shim::BindRequest>(&told->body);  // between the two
+    const auto* const again = std::get_if<shim::BindRequest>(&told->body);  // sent before the nameserver knew
     ASSERT_NE(again, nullptr);
     server.ask(shim::BindReply{again->binding_id, gone.code, gone.text});
   }

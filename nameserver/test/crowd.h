@@ -1,4 +1,4 @@
-// Users who connect to one nameserver, and what a test of many of them needs.
+// Users who connect to one nameserver, and helpers for tests with many of them.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ inline constexpr uid_t kHonestServer = 40'001;
 inline constexpr uid_t kHonestClient = 40'002;
 inline constexpr uid_t kHostile = 41'000;
 
-/// This thread, and no other, is another user for as long as it connects.
+/// Changes the user of this thread alone, so that its connections count as that user's.
 class AsUser {
  public:
   explicit AsUser(uid_t user) { (void)::syscall(SYS_setresuid, -1, user, -1); }
@@ -28,7 +28,8 @@ class AsUser {
   AsUser& operator=(const AsUser&) = delete;
 };
 
-/// How many hostile users there are, one crowd after the other; few for ThreadSanitizer, which more show nothing new.
+/// The numbers of hostile users, one crowd after another. Smaller for ThreadSanitizer, to which more users show nothing
+/// new.
 #ifdef __SANITIZE_THREAD__
 inline constexpr std::array<uid_t, 2> kCrowds{2, 10};
 #else
@@ -52,7 +53,7 @@ class Crowd : public WithNameserver {
   void TearDown() override {
     if (::geteuid() == 0) WithNameserver::TearDown();
   }
-  /// Also where others keep the queue of the socket full.
+  /// Succeeds even if others keep the socket's queue full.
   TestPeer connect(uid_t user) {
     const AsUser as(user);
     Result<UniqueFd> socket = Errc::no_nameserver;
@@ -60,7 +61,7 @@ class Crowd : public WithNameserver {
     EXPECT_TRUE(socket) << socket.error().message();
     return TestPeer(socket ? std::move(*socket) : UniqueFd());
   }
-  /// Root lists names, and somebody imports what somebody else exports, all of them newly come.
+  /// New connections: root lists names, and one user imports what another one exports.
   void expect_that_others_are_served() {
     TestPeer root = connect(0);
     EXPECT_TRUE(root.is_served());
@@ -75,7 +76,7 @@ class Crowd : public WithNameserver {
 
   std::list<TestPeer> peers_;
 };
-/// True if the nameserver answers; false if it turned the peer away.
+/// Whether the nameserver answers. False: it refused the peer.
 inline bool is_admitted(TestPeer& peer) {
   (void)shim::send_message(peer.fd(), {1, shim::ListRequest{}, {}, {}});
   const auto answer = shim::receive_message(peer.fd(), kPatience);
@@ -86,9 +87,8 @@ inline constexpr std::string_view kFlood = "flood";
 inline constexpr std::string_view kHold = "hold";
 inline constexpr std::size_t kMostHostile = kCrowds.back();
 
-/// Lets everybody do everything, but export the name of the flood; counts how often each hostile user has tried, and
-/// how often each had when the honest client's import was heard. The export of another name holds the nameserver until
-/// the test lets it go on.
+/// Allows everything but the export of the flood's name. Counts each hostile user's attempts, and how many each had
+/// made when the honest client's import was handled. The export of kHold blocks the nameserver until go_on().
 class CountingPolicy final : public Policy {
  public:
   using Counts = std::array<std::atomic<std::uint64_t>, kMostHostile>;
@@ -109,7 +109,7 @@ class CountingPolicy final : public Policy {
     return {};
   }
 
-  /// Lets the nameserver go on that is held.
+  /// Unblocks the nameserver.
   void go_on() {
     held = false;
     held.notify_all();
@@ -121,7 +121,7 @@ class CountingPolicy final : public Policy {
   std::atomic<bool> held{false};
 };
 
-/// The nameserver does nothing else until it may go on.
+/// Blocks the nameserver until policy.go_on().
 inline void hold(TestPeer& holder, const CountingPolicy& policy) {
   holder.ask(shim::ExportRequest{std::string(kHold), kFiles, kClasses, "interface"});
   ASSERT_TRUE(eventually([&] { return policy.held.load(); }));

@@ -1,5 +1,5 @@
-// Many hostile users at once, each with all that it can get: root and honest users are served at once. Needs root, to
-// be several users.
+// Many hostile users at once, each with all that it can get. Root and honest users must be served at once. Needs root,
+// to be several users.
 #include <array>
 #include <atomic>
 #include <fstream>
@@ -30,7 +30,7 @@ TEST_P(Crowd, that_takes_all_connections_leaves_some_to_others) {
   peers_.clear();
 }
 
-/// Each has four connections, and imports more than it reads.
+/// Each has four connections, and makes more imports than it reads answers.
 TEST_P(Crowd, that_reads_no_replies_leaves_descriptors_in_flight_to_others) {
   START_NAMESERVER();
   TestPeer server(path());
@@ -70,8 +70,9 @@ TEST_P(Crowd, of_servers_that_do_not_read_leaves_descriptors_in_flight_to_others
   peers_.clear();
 }
 
-/// Hostile users who do all that they can, again and again, and nobody answers for them. A thread plays several of them
-/// in turn; between two turns of a user its connections stay, with what they have sent. The first one stays for good.
+/// Hostile users who send all kinds of requests without end, and whose servers answer none. One thread plays several of
+/// them in turns. Between two turns a user's connections stay open, with what they have sent. The first one stays open
+/// always.
 class HostileUsers {
  public:
   HostileUsers(std::string path, uid_t first, uid_t end)
@@ -82,7 +83,7 @@ class HostileUsers {
     stop_ = true;
     thread_.join();
   }
-  /// How often all of them have had their turn.
+  /// How often every user has had a turn.
   [[nodiscard]] std::uint64_t rounds() const { return rounds_.load(); }
 
  private:
@@ -101,7 +102,7 @@ class HostileUsers {
       pollfd entry{connections[0].get(), POLLRDHUP, 0};
       if (::poll(&entry, 1, 0) == 1) connections.clear();
     }
-    for (int i = 0; i < 5; ++i)  // it may have four
+    for (int i = 0; i < 5; ++i)  // one more than it may have
       if (auto made = shim::connect_nameserver(path_, false)) connections.push_back(std::move(*made));
     if (connections.size() < 4) return;
     for (int i = 0; i < 60; ++i) {
@@ -132,8 +133,8 @@ class HostileUsers {
   std::thread thread_;
 };
 
-/// A connection's share between a request of another and its answer: one request in the round of the event loop that
-/// goes on, and one in the next; and as many of a connection that comes in its place.
+/// The fair share of a connection between another one's request and the answer: one request in the current round of the
+/// event loop, and one in the next. The same again for a connection that replaces it.
 constexpr std::uint64_t kFairShare = 2 * 2;
 
 TEST_P(Crowd, that_is_never_quiet_gets_its_share_and_others_are_answered) {
@@ -220,7 +221,7 @@ TEST_P(Crowd, with_many_imports_of_a_server_delays_those_of_others_by_one) {
   EXPECT_LE(before, 2U) << "the one about which it was asked already, and at most one more";
 }
 
-/// How many connections wait to be accepted at most.
+/// The most connections that may wait to be accepted.
 int longest_queue() {
   int longest = 0;
   std::ifstream("/proc/sys/net/core/somaxconn") >> longest;
@@ -244,7 +245,7 @@ TEST_P(Crowd, that_waits_to_be_accepted_keeps_others_waiting_for_few_turns) {
   newcomer.ask(shim::ExportRequest{"newcomer's", kFiles, kClasses, "interface"});
   policy->go_on();
   ASSERT_TRUE(newcomer.next_as<shim::Exported>());
-  int turns_before = 0;  // one request is answered a turn
+  int turns_before = 0;  // one request is answered per turn
   for (int i = 0; i < kTurns; ++i) {
     const auto listed = asking.next_as<shim::Listed>();
     ASSERT_TRUE(listed);
@@ -275,7 +276,7 @@ TEST_P(Crowd, counts_who_has_read_its_answers_late_as_idle) {
   START_NAMESERVER();
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
   peers_.front().ask(shim::ListRequest{});
-  std::this_thread::sleep_for(milliseconds(1100));  // a look sees that it has not read; without one, nothing is tested
+  std::this_thread::sleep_for(milliseconds(1100));  // until a check has seen its unread answer
   ASSERT_TRUE(peers_.front().next_as<shim::Listed>());
   TestPeer newcomer = connect(kHonestClient);
   EXPECT_TRUE(newcomer.is_served());
@@ -298,8 +299,8 @@ TEST_P(UnreadReplies, end_a_connection_after_a_while) {
   EXPECT_TRUE(other.is_served());
 }
 
-/// The kernel counts descriptors until they are read or the socket that has them is closed, whatever became of the
-/// connection: to begin anew must not give a user more.
+/// The kernel counts descriptors until they are read or the socket that holds them is closed, even if the connection
+/// has ended. So connecting again must not give a user more.
 TEST_P(UnreadReplies, count_after_their_connection_has_ended) {
   options_.limits.user.descriptors_in_flight = 3;
   options_.allocator_tick = kNoLimit;

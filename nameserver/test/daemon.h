@@ -1,4 +1,4 @@
-// lrpcd as a process, for tests.
+// Runs lrpcd as a process.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace lrpc::nameserver::test {
 
-/// A daemon that was started, with what it says.
+/// A daemon that was started, and its output.
 class Daemon {
  public:
   explicit Daemon(std::vector<std::string> arguments, bool with_ready_fd = true) {
@@ -48,12 +48,12 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// True once it has said that it listens; false if it ended before.
+  /// True once it has reported that it listens; false if it ended before.
   bool ready() {
     char byte = 0;
     return ::read(ready_.get(), &byte, 1) == 1;
   }
-  /// Waits until it has said `text`, from the start on or since forget(); false if it ends before.
+  /// Waits until it has printed `text`, since its start or since forget(). False if it ends before.
   bool says(const std::string& text) {
     while (output.find(text) == std::string::npos) {
       char buffer[4096];
@@ -79,7 +79,7 @@ class Daemon {
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  std::string output;  ///< Both streams, after end(), or what says() has read.
+  std::string output;  ///< Both streams: all after end(), otherwise what says() has read.
 
  private:
   pid_t pid_ = 0;

@@ -1,4 +1,4 @@
-// The policy of a daemon, read again: what is said, and in force, after every SIGHUP.
+// A daemon that reads its policy again: what it logs, and which policy is in force, after each SIGHUP.
 #include "daemon/daemon_policy.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace lrpc::nameserver::test {
 namespace {
 
-/// Waits until more than `before` bytes can be read; how many.
+/// Waits until more than `before` bytes can be read. Returns their number.
 int more_than(int before, int fd) {
   int bytes = 0;
   EXPECT_TRUE(eventually([&] { return ::ioctl(fd, FIONREAD, &bytes) == 0 && bytes > before; }));
@@ -43,7 +43,7 @@ TEST(DaemonPolicy, all_that_was_read_is_put_into_force_at_once_and_in_order) {
   ASSERT_TRUE(nameserver) << nameserver.error().message();
   policy->change_policy_of(**nameserver);
 
-  // The loop was busy: two answers have come before it looks at the first.
+  // The loop was busy: two answers arrive before it reads the first.
   said.clear();
   int bytes = 0;
   for (const int rules : {2, 3}) {

@@ -1,4 +1,4 @@
-// One conformance suite for every back end of the event loop.
+// One conformance suite for all back ends of the event loop.
 #include "loop/event_loop.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ class EventLoops : public ::testing::TestWithParam<Backend> {
     loop_.reset();
     here_.reset();
     there_.reset();
-    // The kernel ends a ring in its own time.
+    // The kernel closes a ring some time later.
     EXPECT_TRUE(test::eventually([this] { return test::open_fds() == fds_before_; }));
   }
 
@@ -63,7 +63,7 @@ class EventLoops : public ::testing::TestWithParam<Backend> {
     const auto status = loop_->run();
     EXPECT_TRUE(status) << status.error().message();
   }
-  /// Stops the loop when everything that is ready by then has been delivered.
+  /// Stops the loop after it has delivered everything that is ready by then.
   void stop_soon(milliseconds delay = milliseconds(20)) {
     loop_->after(delay, [this] { loop_->stop(); });
   }
@@ -143,7 +143,7 @@ TEST_P(EventLoops, interest_can_change_and_can_be_nothing) {
       EXPECT_TRUE(loop_->change(id, {.readable = true}));
     } else if (readiness.readable) {
       heard += 'r';
-      EXPECT_TRUE(loop_->change(id, {}));  // the byte is still there
+      EXPECT_TRUE(loop_->change(id, {}));  // does not take the byte
       stop_soon();
     }
   });
@@ -179,7 +179,7 @@ TEST_P(EventLoops, a_half_closed_peer_is_a_hang_up_too) {
 }
 
 TEST_P(EventLoops, a_forgotten_watch_is_not_called_even_for_readiness_already_seen) {
-  // Both are ready in the same round; whoever is first forgets the other.
+  // Both are ready in the same round. The first one that is called forgets the other.
   put(there_.get());
   put(here_.get());
   int heard = 0;
@@ -249,7 +249,7 @@ TEST_P(EventLoops, timers_fire_in_order_and_not_too_early) {
   std::string order;
   std::vector<EventLoop::TimerId> timers;
   EventLoop::Clock::time_point begin;
-  do {  // again if setting them took so long that they are due in another order
+  do {  // repeated if setting them took so long that they are due in another order
     for (const EventLoop::TimerId timer : timers) loop_->cancel(timer);
     begin = EventLoop::Clock::now();
     timers = {loop_->after(milliseconds(30),
@@ -298,7 +298,7 @@ TEST_P(EventLoops, stop_works_from_another_thread_and_before_run) {
 }
 
 TEST_P(EventLoops, many_descriptors_at_once_are_all_heard) {
-  // More than fit one submission queue.
+  // More than fit into one submission queue.
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::size_t count = limit.rlim_cur >= 2048 ? 600 : 100;
@@ -337,7 +337,7 @@ TEST(EventLoopChoice, automatic_always_finds_a_back_end) {
   ASSERT_TRUE(loop) << loop.error().message();
 }
 
-/// Makes io_uring_setup(2) fail with EPERM in this process from now on, as containers do.
+/// Makes io_uring_setup(2) fail with EPERM in this process from now on, as in some containers.
 bool refuse_io_uring() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,4 +1,4 @@
-// How what a nameserver has is shared, among users who take what they can get.
+// How a nameserver's resources are shared among users who take all that they can get.
 #include "quota/fair_shares.h"
 
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ constexpr uid_t kOwnUser = 990;
 constexpr uid_t kHonest = 5000;
 constexpr uid_t kFirstHostile = 6000;
 
-/// What `user` gets if it asks for `at_once` at a time, for as long as it gets that.
+/// How much `user` gets if it takes `at_once` at a time, as long as there is room for it.
 std::uint64_t take_all(UserAccounts& accounts, uid_t user, Quota which, std::uint64_t at_once = 1) {
   while (accounts.room(user, which, at_once)) accounts.take(user, which, at_once);
   return accounts.taken(user, which);
 }
 
-/// The same where another user's can be taken back.
+/// The same for connections, which can be taken away from another user.
 void take_connections(UserAccounts& accounts, uid_t user) {
   constexpr Quota kWhich = Quota::connections;
   for (;;) {
@@ -45,7 +45,8 @@ UserAccounts accounts_without_quotas(const Limits& limits = {}) {
 
 class Crowds : public testing::TestWithParam<int> {
  protected:
-  /// One after the other takes all that it can get, twice: what is given back or taken away lets nobody come again.
+  /// Each user takes all that it can get, in two rounds: resources that were given back or taken away must not let a
+  /// user exceed its share.
   void take_all_of(Quota which, std::uint64_t at_once = 1) {
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < GetParam(); ++i)
@@ -82,7 +83,7 @@ TEST_P(Crowds, leave_root_and_the_own_user_what_is_reserved) {
   }
 }
 
-/// Connections can be taken back: everybody ends with the same, whoever comes first.
+/// Connections can be taken away: all users end with the same number, whoever came first.
 TEST_P(Crowds, give_connections_back_until_all_have_the_same) {
   for (int i = 0; i < GetParam(); ++i) take_connections(accounts_, kFirstHostile + static_cast<uid_t>(i));
   take_connections(accounts_, kHonest);
@@ -125,7 +126,8 @@ TEST(FairShares, come_back_with_what_is_given_back) {
   EXPECT_EQ(accounts.size(), 0U);
 }
 
-/// Each subordinate uid is a user: more of them than there are connections leave newcomers none, but root its own.
+/// Each subordinate uid is a user. If there are more users than connections, newcomers get none; root still gets its
+/// own.
 TEST(FairShares, of_more_users_than_parts_are_for_who_comes_first) {
   UserAccounts accounts = accounts_without_quotas();
   for (uid_t user = kFirstHostile; accounts.room(user, Quota::connections); ++user)

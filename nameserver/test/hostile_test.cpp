@@ -1,4 +1,4 @@
-// Peers that break the rules hurt nobody but themselves.
+// Peers that break the rules harm only themselves.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 namespace lrpc::nameserver::test {
 namespace {
 
-/// With a bystander that must be served before and after.
+/// Each test has a bystander that must be served before and after.
 class Hostile : public WithNameserver {};
 LRPC_ON_BOTH_BACKENDS(Hostile);
 
@@ -74,7 +74,7 @@ TEST_P(Hostile, descriptors_that_nobody_asked_for_are_closed_with_their_connecti
     message.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     const Status sent = shim::send_message(hostile.fd(), message);
     message.fds.clear();
-    if (!sent) {  // since Linux 6.16 the nameserver's sockets take none
+    if (!sent) {  // since Linux 6.16 the nameserver's sockets refuse descriptors
       EXPECT_EQ(sent.code(), Errc::not_permitted);
       continue;
     }
@@ -101,7 +101,7 @@ TEST_P(Hostile, a_forged_bind_reply_disconnects_the_forger_and_changes_nothing) 
   EXPECT_TRUE(client.quiet());
   server.ask(shim::BindReply{asked->binding_id, Errc::ok, ""});
   EXPECT_TRUE(client.next_as<shim::Bound>());
-  // A second answer to the same question comes too late; a number never issued is a forgery.
+  // A second answer to the same request is too late; an id that was never issued is a forgery.
   server.ask(shim::BindReply{asked->binding_id, Errc::ok, ""});
   EXPECT_TRUE(server.is_served());
   server.ask(shim::BindReply{asked->binding_id + 1, Errc::ok, ""});
@@ -113,7 +113,7 @@ TEST_P(Hostile, a_peer_that_never_reads_does_not_hold_up_the_others) {
   TestPeer server(path());
   for (int i = 0; i < 100; ++i) server.export_name("name" + std::string(200, 'x') + std::to_string(i));
   TestPeer deaf(path());
-  // Its own answers fill its socket; then the nameserver stops to read from it, and this stops, too.
+  // The answers fill its socket. Then the nameserver stops reading from it, so that sending fails, too.
   const shim::BinderMessage request{1, shim::ListRequest{}, {}, {}};
   int refused = 0;
   while (refused < 50) {
@@ -149,7 +149,7 @@ TEST_P(Hostile, a_client_that_never_reads_does_not_collect_descriptors) {
   }
   EXPECT_EQ(bound, 3);
   EXPECT_EQ(failed, 2);
-  deaf.import("files");  // it reads again
+  deaf.import("files");  // it reads again now
   ASSERT_TRUE(server.answer_bind());
   EXPECT_TRUE(deaf.next_as<shim::Bound>());
 }
@@ -160,12 +160,12 @@ TEST_P(Hostile, a_server_that_never_reads_costs_its_clients_a_bounded_time_and_n
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
-  EXPECT_TRUE(server.is_served());  // its page is read
+  EXPECT_TRUE(server.is_served());  // its page has been received
   TestPeer client(path());
   for (int i = 0; i < 3; ++i) client.import("files");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.next_failure(), Errc::timed_out);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(server.answer_bind());  // too late
-  EXPECT_TRUE(eventually([&] {  // each answer is again too late if this process stands still for that long
+  EXPECT_TRUE(eventually([&] {  // repeated: each answer is too late if this process stood still
     client.import("files");
     EXPECT_TRUE(server.answer_bind());
     const auto answer = client.next();
@@ -178,7 +178,7 @@ TEST_P(Hostile, imports_stay_in_line_while_a_server_has_as_much_to_read_as_fits)
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
-  EXPECT_TRUE(server.is_served());  // its page is read
+  EXPECT_TRUE(server.is_served());  // its page has been received
   TestPeer client(path());
   constexpr int kImports = 20;
   for (int i = 0; i < kImports; ++i) client.import("files");
@@ -193,12 +193,12 @@ TEST_P(Hostile, a_server_that_owes_no_answer_is_asked_again_once_it_has_read) {
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
-  EXPECT_TRUE(server.is_served());  // its page is read
+  EXPECT_TRUE(server.is_served());  // its page has been received
   TestPeer gone(path());
   gone.import("files");
   EXPECT_TRUE(gone.is_served());
   TestPeer client(path());
-  gone.hang_up();  // its import goes, and with it the answer that was due
+  gone.hang_up();  // ends its import; the answer to that is still due
   EXPECT_TRUE(client.is_served());
   client.import("files");
   EXPECT_TRUE(client.quiet());
@@ -209,7 +209,7 @@ TEST_P(Hostile, a_server_that_owes_no_answer_is_asked_again_once_it_has_read) {
 
 TEST_P(Hostile, a_slow_reader_is_disconnected_when_its_queue_is_full) {
   options_.limits.max_queued_messages = 4;
-  constexpr std::size_t kImports = 3000;  // whose ends fill any socket
+  constexpr std::size_t kImports = 3000;  // their failures fill any socket
   options_.limits.max_imports_per_connection = kImports;
   options_.limits.user.imports = kImports;
   START_NAMESERVER();
@@ -217,8 +217,8 @@ TEST_P(Hostile, a_slow_reader_is_disconnected_when_its_queue_is_full) {
   TestPeer deaf(path());
   for (std::size_t i = 0; i < kImports; ++i) deaf.import("late", shim::ImportRequest::kForever);
   EXPECT_TRUE(deaf.is_served());                   // so all of them wait
-  server.export_name("late", {"Clock", 1, 0, 9});  // ends them: it is another interface
-  EXPECT_TRUE(eventually([&] {                     // their ends cannot be queued any more
+  server.export_name("late", {"Clock", 1, 0, 9});  // ends them: another interface
+  EXPECT_TRUE(eventually([&] {                     // their failures exceed the queue
     pollfd entry{deaf.fd(), 0, 0};
     return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
   }));
@@ -265,12 +265,12 @@ TEST_P(Hostile, without_free_descriptors_the_nameserver_waits_and_recovers) {
   const UniqueFd probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   rlimit tight = before;
   tight.rlim_cur = static_cast<rlim_t>(probe.get()) + 1;
-  // Every number below the limit is taken, so the next accept has none.
+  // Every descriptor number below the limit is used, so the next accept(2) finds none.
   std::vector<UniqueFd> fill;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) fill.emplace_back(fd);
   late.hang_up();
-  // Give its two numbers (here and at the nameserver) away again, and connect on a socket made before.
+  // Uses up the two numbers that `late` had (here and at the nameserver), and connects a socket that was made before.
   const std::size_t all = fill.size() + 2;
   ASSERT_TRUE(eventually([&] {
     for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) fill.emplace_back(fd);
@@ -296,7 +296,7 @@ TEST_P(Hostile, mutated_conversations_leave_nothing_behind) {
   START_NAMESERVER();
   TestPeer bystander(path());
   bystander.export_name("bystander");
-  EXPECT_TRUE(bystander.is_served());  // its page has come
+  EXPECT_TRUE(bystander.is_served());  // its page has been received
   const bool is_long = testing_lrpc::long_tests();
   const std::uint64_t seed = testing_lrpc::test_seed();
   SCOPED_TRACE("LRPC_TEST_SEED=" + std::to_string(seed));
@@ -323,7 +323,7 @@ TEST_P(Hostile, mutated_conversations_leave_nothing_behind) {
       if (random() % 3 == 0) (*bytes)[random() % bytes->size()] ^= static_cast<std::byte>(1U << random() % 8);
       if (::send(one.fd(), bytes->data(), bytes->size(), MSG_NOSIGNAL) < 0) break;
     }
-    if (random() % 2 == 0) continue;  // hangs up with answers unread
+    if (random() % 2 == 0) continue;  // hangs up without reading the answers
     while (true) {
       auto got = shim::receive_message(one.fd(), milliseconds(1));
       if (!got || !*got) break;

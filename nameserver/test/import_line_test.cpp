@@ -1,4 +1,4 @@
-// Whose import of a server's names is the next.
+// The order in which imports of a server's names are served.
 #include "quota/import_line.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace lrpc::nameserver {
 namespace {
 
-/// The ids of all that waits, in the order of the turns.
+/// The ids of all waiting imports, in the order of their turns.
 std::string turns(ImportLine& line, const std::map<ImportId, ImportLine::User>& users) {
   std::string order;
   while (!line.empty()) {

@@ -1,4 +1,4 @@
-// In which order a server is asked about imports of its names.
+// The order in which a server is asked about imports of its names.
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -34,8 +34,8 @@ TEST_P(ImportOrder, imports_of_one_name_that_are_renewed_do_not_starve_imports_o
 }
 
 TEST_P(ImportOrder, a_newcomer_does_not_overtake_imports_of_another_name) {
-  options_.limits.max_fds_in_flight_per_connection = 3;  // of one BindRequest
-  options_.allocator_tick = kNoLimit;                    // whose pages are descriptors, too
+  options_.limits.max_fds_in_flight_per_connection = 3;  // enough for one BindRequest
+  options_.allocator_tick = kNoLimit;                    // its pages are descriptors, too
   START_NAMESERVER();
   TestPeer server(path());
   const auto early = server.export_name("a");
@@ -43,7 +43,7 @@ TEST_P(ImportOrder, a_newcomer_does_not_overtake_imports_of_another_name) {
   TestPeer client(path());
   for (int i = 0; i < 2; ++i) client.import("a", kWaits);
   ASSERT_TRUE(client.is_served());
-  const auto first = server.next_as<shim::BindRequest>();  // now it could be asked about the other one
+  const auto first = server.next_as<shim::BindRequest>();  // now there is room to ask about the other one
   ASSERT_TRUE(first);
   client.import("b", kWaits);
   const auto second = server.next_as<shim::BindRequest>();

@@ -1,4 +1,4 @@
-// The socket's file: made, replaced, refused, removed.
+// The socket's file: how it is made, replaced, refused and removed.
 #include "loop/listen_socket.h"
 
 #include <fcntl.h>
@@ -41,15 +41,15 @@ void leave_dead_socket(const std::string& path, int type = SOCK_SEQPACKET) {
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
 }
 
-/// What one that starts on `path` holds.
+/// The lock that a nameserver holds while it starts on `path`.
 UniqueFd lock_of(const std::string& path) {
   UniqueFd file(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_EQ(::flock(file.get(), LOCK_EX), 0);
   return file;
 }
 
-/// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the
-/// socket, keeps it open until let_go(), while the child ends by itself.
+/// A child that listens on `path` and never answers. `held`: the child ends, and another process that inherited the
+/// socket keeps it open until let_go().
 class SilentListener {
  public:
   explicit SilentListener(const std::string& path, bool held = false) {
@@ -86,7 +86,7 @@ class SilentListener {
   SilentListener& operator=(const SilentListener&) = delete;
   void kill() const { ::kill(pid_, SIGKILL); }
   void let_go() { hold_.reset(); }
-  /// Waits until it has ended, and leaves it a zombie.
+  /// Waits until the child has ended, without reaping it.
   void wait_for_its_end() const {
     siginfo_t ended{};
     EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT), 0);
@@ -150,7 +150,7 @@ TEST(ListenSocket, a_living_nameservers_socket_is_refused_and_its_process_named)
     EXPECT_EQ(::poll(&asked, 1, static_cast<int>(test::kPatience.count())), 1);
     const UniqueFd asking(::accept4(first->fd(), nullptr, nullptr, SOCK_CLOEXEC));
     EXPECT_TRUE(shim::receive_message(asking.get(), test::kPatience));
-    (void)shim::send_message(asking.get(), {1, shim::Listed{}, {}, {}});  // late, nobody may wait for it any more
+    (void)shim::send_message(asking.get(), {1, shim::Listed{}, {}, {}});  // if late, nobody waits for it any more
   });
   auto second = ListenSocket::open(path, 0600);
   nameserver.join();
@@ -199,7 +199,7 @@ TEST(ListenSocket, waits_a_bounded_time_for_one_that_starts_on_the_same_path) {
   EXPECT_FALSE(exists(path + ".lock"));
 }
 
-/// Everybody who may read the directory, as all may that of the system's socket, can lock it.
+/// Everybody who can read the directory can lock it, and everybody can read that of the system's socket.
 TEST(ListenSocket, nobody_keeps_it_from_starting_by_a_lock_on_the_directory) {
   test::TemporaryDirectory directory;
   const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -212,7 +212,7 @@ TEST(ListenSocket, the_lock_of_its_start_can_be_opened_by_nobody_else) {
   test::TemporaryDirectory directory;
   const std::string path = directory / "s";
   const mode_t before = ::umask(0);
-  const SilentListener listener(path);  // whoever starts asks it whether it lives, and holds the lock meanwhile
+  const SilentListener listener(path);  // a starting nameserver asks it whether it lives, and holds the lock meanwhile
   std::optional<mode_t> mode;
   while (!mode) {
     const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
@@ -246,8 +246,8 @@ TEST(ListenSocket, a_file_in_the_place_of_the_lock_that_is_none_of_its_own_is_re
   EXPECT_NE(socket.error().text.find(path + ".lock"), std::string::npos) << socket.error().text;
 }
 
-/// Opens `path`, whose nameserver goes by `end` at about the same time; `listener` makes another one. It is all done
-/// again if it takes longer than a dying nameserver is waited for, as on a machine that stands still.
+/// Opens `path` while its nameserver is ended by `end`; `listener` makes that nameserver. Repeats all of it if it takes
+/// longer than open() waits for a dying nameserver, as on a stalled machine.
 template <class MakeListener, class End>
 void expect_opened(const std::string& path, MakeListener listener, End end) {
   for (;;) {

@@ -1,5 +1,5 @@
-// What is slow to close, sent to lrpcd in its sandbox, also on a kernel that cannot refuse descriptors for it. Nobody
-// waits for it: the bystander is served before anything ends the wait (slow_to_close.h).
+// Descriptors that are slow to close, sent to lrpcd in its sandbox, also on a kernel that cannot refuse descriptors for
+// it. Nobody waits for them: the bystander is served before the test ends their wait (slow_to_close.h).
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -27,7 +27,7 @@ using testing_lrpc::Slow;
 
 class SandboxedLrpcd {
  public:
-  /// Starts it, on this kernel or as on one without SO_PASSRIGHTS. Skips the test if that cannot be had here.
+  /// Starts it with this kernel, or as on one without SO_PASSRIGHTS. Skips the test if that is not possible here.
   void start(bool refuses) {
     bool can = true;
     std::thread([&] {
@@ -41,7 +41,7 @@ class SandboxedLrpcd {
   }
   void end() { EXPECT_EQ(daemon_->end(SIGTERM), 0) << daemon_->output; }
   [[nodiscard]] std::string path() const { return directory_ / "s"; }
-  /// None where only root may count them.
+  /// 0 if only root may count them.
   [[nodiscard]] std::size_t descriptors() const {
     std::error_code may_not;
     const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon_->pid()) + "/fd", may_not);
@@ -58,7 +58,7 @@ class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
   void SetUp() override {
     if (make(GetParam()) == nullptr) GTEST_SKIP() << "cannot be made here: " << testing_lrpc::name_of(GetParam());
   }
-  /// Sends `messages`, with something slow in each, and hangs up; `refused`: the kernel may take none.
+  /// Sends `messages` messages with a slow descriptor each, and hangs up. `refused`: the kernel may refuse all of them.
   void attack(int messages, bool refused) {
     const TestPeer attacker(lrpcd_.path());
     for (int i = 0; i < messages; ++i) {
@@ -88,7 +88,7 @@ class LrpcdInItsSandbox : public testing::TestWithParam<Slow> {
 
  private:
   SandboxedLrpcd lrpcd_;
-  std::vector<std::unique_ptr<testing_lrpc::SlowToClose>> slow_;  ///< Ends first: else lrpcd might not.
+  std::vector<std::unique_ptr<testing_lrpc::SlowToClose>> slow_;  ///< Destroyed first: otherwise lrpcd might not end.
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, LrpcdInItsSandbox, testing::ValuesIn(testing_lrpc::kSlow),
                          [](const auto& kind) { return testing_lrpc::name_of(kind.param); });
@@ -99,7 +99,7 @@ TEST_P(LrpcdInItsSandbox, serves_others_whatever_is_sent_to_it_on_a_kernel_that_
   expect_service_beside_attacks(false);
 }
 
-/// It has threads that close only where it needs them.
+/// It has threads that close descriptors only while it needs them.
 TEST(LrpcdOfManyMessages, keeps_nothing_of_who_has_gone) {
   for (const bool refuses : {true, false}) {
     SandboxedLrpcd lrpcd;

@@ -1,4 +1,4 @@
-// lrpcd with a policy file: what it decides, for whom, and when the file changes.
+// lrpcd with a policy file: what it decides, for which users, and what happens when the file changes.
 #include <grp.h>
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ constexpr gid_t kGroup = 54'323;
 class LrpcdPolicy : public ::testing::Test {
  protected:
   void write(const std::string& text, mode_t mode = 0644) {
-    // Renamed into place, as editors do: a reload never sees half of it.
+    // Renamed into place, as editors do: a reload never sees a part of it.
     const std::string next = directory_ / "next.toml";
     std::ofstream(next) << text;
     ASSERT_EQ(::chmod(next.c_str(), mode), 0);
@@ -28,10 +28,10 @@ class LrpcdPolicy : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     daemon_.emplace(arguments);
     ASSERT_TRUE(daemon_->ready()) << (daemon_->end(0), daemon_->output);
-    // For other users: the directory is the test's own.
+    // So that other users can reach the directory, which is the test's own.
     ASSERT_EQ(::chmod((directory_ / ".").c_str(), 0755), 0);
   }
-  /// Has the file read again; true once lrpcd has said `text` about it.
+  /// Makes lrpcd read the file again. True once lrpcd has printed `text`.
   bool reload(const std::string& text) {
     daemon_->forget();
     daemon_->signal(SIGHUP);
@@ -127,7 +127,7 @@ TEST_F(LrpcdPolicy, a_file_that_is_not_right_changes_nothing_and_the_log_says_wh
   EXPECT_TRUE(reload("the new policy is in force")) << "and it goes on reading";
 }
 
-/// The processes that a process has started and not lost; none where the kernel does not tell.
+/// The living or unreaped children of a process; none if the kernel does not list them.
 std::vector<pid_t> children_of(pid_t process) {
   const std::string number = std::to_string(process);
   std::ifstream file("/proc/" + number + "/task/" + number + "/children");
@@ -136,7 +136,7 @@ std::vector<pid_t> children_of(pid_t process) {
   return children;
 }
 
-/// Whether it runs no more: gone, or not yet reaped.
+/// Whether it has ended: it is gone, or not yet reaped.
 bool has_ended(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
@@ -229,13 +229,13 @@ TEST_F(LrpcdPolicy, check_policy_explains_the_rules_and_single_decisions) {
   EXPECT_NE(said.find("there is no user 'no-such-user-here'"), std::string::npos) << said;
 }
 
-/// Other users than the daemon's: only root can be them.
+/// Tests with users other than the daemon's: only root can run them.
 class LrpcdPolicyOfOthers : public LrpcdPolicy {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user";
   }
-  /// What `action` returns in a process of that user and these groups.
+  /// Runs `action` in a process of that user with these groups. Returns its value.
   template <class Action>
   int as(uid_t user, const std::vector<gid_t>& groups, Action action) {
     const pid_t child = ::fork();
@@ -249,7 +249,7 @@ class LrpcdPolicyOfOthers : public LrpcdPolicy {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// What somebody is told who imports a name that nobody exports, or exports one.
+  /// The error that a user gets who imports a name that nobody exports.
   int import_as(uid_t user, const std::vector<gid_t>& groups, const std::string& name) {
     return as(user, groups, [&] {
       TestPeer client(socket_);
@@ -268,7 +268,7 @@ class LrpcdPolicyOfOthers : public LrpcdPolicy {
   }
 };
 
-constexpr int kAllowed = static_cast<int>(Errc::name_unknown);  // so far that the name is looked for
+constexpr int kAllowed = static_cast<int>(Errc::name_unknown);  // allowed: then the name is looked up
 constexpr int kDenied = static_cast<int>(Errc::not_permitted);
 
 TEST_F(LrpcdPolicyOfOthers, users_and_groups_are_the_kernels_word) {
@@ -317,7 +317,7 @@ connections = 4
 names = 5
 )");
   start();
-  // One user takes all that it may, and keeps it.
+  // One user takes all that it may have, and keeps it.
   TestPeer own(socket_);
   for (int i = 0; i < 3; ++i) EXPECT_NE(own.export_name("own" + std::to_string(i)), 0U);
   own.ask(shim::ExportRequest{"own3", kFiles, kClasses, ""});
@@ -326,7 +326,7 @@ names = 5
   for (int i = 0; i < 2; ++i) own.import("later", shim::ImportRequest::kForever);
   own.import("later", shim::ImportRequest::kForever);
   EXPECT_EQ(own.next_failure(), Errc::limit_reached);
-  // Another is not hindered, and has a quota of its own.
+  // Another user is not affected, and has its own quota.
   EXPECT_EQ(as(kOtherUser, {},
                [&] {
                  TestPeer server(socket_);
@@ -338,14 +338,14 @@ names = 5
                  }
                  TestPeer client(socket_);
                  client.import("own0");
-                 return client.quiet(milliseconds(10)) ? exported : 100;  // its clerk is being asked
+                 return client.quiet(milliseconds(10)) ? exported : 100;  // the clerk is being asked
                }),
             5);
-  // By SIGHUP the quota grows.
+  // A reload with SIGHUP raises the quota.
   write("[default]\nexport = \"allow\"\n[quotas]\nnames = 4\n");
   ASSERT_TRUE(reload("the new policy is in force"));
   own.ask(shim::ExportRequest{"own3", kFiles, kClasses, ""});
-  // (The bind request for own0 has come first.)
+  // The bind request for own0 may come first.
   auto answer = own.next();
   if (answer && std::holds_alternative<shim::BindRequest>(answer->body)) answer = own.next();
   ASSERT_TRUE(answer);

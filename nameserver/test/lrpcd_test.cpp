@@ -87,20 +87,20 @@ TEST(Lrpcd, one_that_is_started_while_the_old_one_dies_takes_its_place) {
   const std::string path = directory / "lrpcd.sock";
   std::vector<std::unique_ptr<Daemon>> daemons;
   for (int i = 0; i < 8; ++i) {
-    if (i > 0) daemons.back()->signal(SIGKILL);  // nobody waits for its end
+    if (i > 0) daemons.back()->signal(SIGKILL);  // without waiting for its end
     const auto began = std::chrono::steady_clock::now();
     daemons.push_back(std::make_unique<Daemon>(std::vector<std::string>{"--socket", path}));
     if (daemons.back()->ready()) continue;
     EXPECT_EQ(daemons.back()->end(0), 1);
     ASSERT_GE(std::chrono::steady_clock::now() - began, std::chrono::seconds(2)) << daemons.back()->output;
-    --i;  // the machine stood still for as long as a dying one is waited for: once more
+    --i;  // the machine stood still for longer than a dying daemon is waited for: repeat
     daemons.pop_back();
   }
   TestPeer client(path);
   EXPECT_TRUE(client.is_served());
 }
 
-/// The signal waits for the daemon from the start on: the test blocks it, and what is blocked stays so in a child.
+/// The signal is pending for the daemon from its start: the test blocks it, and a child inherits the mask.
 TEST(Lrpcd, it_ends_at_once_by_sigterm_while_it_waits_for_another_ones_lock) {
   TemporaryDirectory directory;
   const UniqueFd locked(::open((directory / "s.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -114,7 +114,7 @@ TEST(Lrpcd, it_ends_at_once_by_sigterm_while_it_waits_for_another_ones_lock) {
     const auto began = std::chrono::steady_clock::now();
     Daemon daemon({"--socket", directory / "s"}, false);
     const int status = daemon.end(SIGTERM);
-    // It had waited for as long as it does before it was told: the machine stood still. Once more.
+    // The machine stood still, so the daemon gave up waiting before it got the signal: repeat.
     if (status == 1 && std::chrono::steady_clock::now() - began >= std::chrono::seconds(2)) continue;
     EXPECT_EQ(status, 0) << daemon.output;
     break;
@@ -140,7 +140,7 @@ TEST(Lrpcd, a_second_daemon_on_the_same_path_refuses_and_names_the_first) {
 TEST(Lrpcd, of_many_daemons_started_at_once_exactly_one_serves) {
   TemporaryDirectory directory;
   const std::string path = directory / "lrpcd.sock";
-  Daemon killed({"--socket", path});  // all of them find a dead socket
+  Daemon killed({"--socket", path});  // so that all of them find a dead socket
   ASSERT_TRUE(killed.ready());
   killed.end(SIGKILL);
   std::vector<std::unique_ptr<Daemon>> daemons;
@@ -159,7 +159,7 @@ TEST(Lrpcd, nobody_can_look_into_it) {
   Daemon daemon({"--socket", directory / "s"});
   ASSERT_TRUE(daemon.ready());
   struct stat found {};
-  // The files of a process that is not dumpable belong to root.
+  // The /proc files of a process that is not dumpable belong to root.
   ASSERT_EQ(::stat(("/proc/" + std::to_string(daemon.pid()) + "/mem").c_str(), &found), 0);
   EXPECT_EQ(found.st_uid, 0U);
 }
@@ -207,7 +207,7 @@ TEST(Lrpcd, it_does_not_serve_where_a_sandbox_that_is_required_cannot_be_had) {
       << daemon.output;
 }
 
-/// The same user's processes, root's too if they have no capability: run as somebody else.
+/// Applies to the same user's processes, and to root's without the capability. So the test runs as another user.
 TEST(Lrpcd, nobody_of_its_user_can_trace_it) {
   constexpr uid_t kUser = 54321;
   TemporaryDirectory directory;
@@ -219,7 +219,7 @@ TEST(Lrpcd, nobody_of_its_user_can_trace_it) {
         ::_exit(2);
     }
     Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
-    if (!daemon.ready()) ::_exit(77);  // that user cannot execute it where it lies
+    if (!daemon.ready()) ::_exit(77);  // that user may not execute the file
     if (::ptrace(PTRACE_SEIZE, daemon.pid(), nullptr, nullptr) == 0 || errno != EPERM) ::_exit(3);
     char byte = 0;
     const iovec here{&byte, 1};
@@ -321,7 +321,7 @@ TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {
   server.ask(shim::WakeAllocator{});
   EXPECT_TRUE(eventually([&] { return page->ruling.epoch.load() != epoch; })) << "it has been awake";
   EXPECT_TRUE(eventually(asleep));
-  // A machine that stands still, and then goes on, may wake everybody up: so it is some time in which nothing happens.
+  // Repeated: a machine that stood still may wake all threads when it goes on.
   EXPECT_TRUE(eventually([&] {
     const long before = sleeps(daemon.pid());
     std::this_thread::sleep_for(milliseconds(300));
@@ -353,9 +353,9 @@ TEST(Lrpcd, a_user_who_may_not_listen_at_the_systems_socket_is_told_how_to_name_
     ::unsetenv("LRPC_SOCKET");
     ::unsetenv("XDG_RUNTIME_DIR");
     Daemon daemon({"--log-level", "off"});
-    if (daemon.ready()) ::_exit(77);  // this user may
+    if (daemon.ready()) ::_exit(77);  // this user is allowed to
     const int status = daemon.end(0);
-    if (status == 127) ::_exit(77);  // that user cannot execute it where it lies
+    if (status == 127) ::_exit(77);  // that user may not execute the file
     ::_exit(status == 1 && daemon.output.find("name a socket of your own: --socket") != std::string::npos ? 0 : 3);
   }
   int status = 0;

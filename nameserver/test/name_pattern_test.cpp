@@ -67,7 +67,7 @@ TEST(NamePattern, agrees_with_fnmatch) {
 }
 
 TEST(NamePattern, many_stars_cost_no_more_than_the_lengths_multiplied) {
-  // Tried in every way that the stars allow, this would not end.
+  // Trying all ways to match the stars would never end.
   std::string pattern;
   for (int i = 0; i < 100; ++i) pattern += "*a";
   pattern += "*b";

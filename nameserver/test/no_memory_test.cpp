@@ -1,4 +1,4 @@
-// No memory for what an event asks for: one connection ends, or is refused, and the nameserver goes on.
+// If there is no memory for an event, one connection ends or is refused, and the nameserver goes on.
 #include <atomic>
 #include <new>
 
@@ -10,7 +10,7 @@
 namespace lrpc::nameserver::test {
 namespace {
 
-/// Its handlers allocate nothing of their own: what they throw is all that the loop sees of it.
+/// The handlers allocate nothing themselves: what they throw is all that the loop notices.
 class LoopWithoutMemory : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
@@ -76,13 +76,13 @@ TEST_P(LoopWithoutMemory, leaves_the_processor_allocator_one_timer_at_most) {
   int looks = 0;
   AllocatorDriver driver(*loop_, milliseconds(0), false, [&]() -> std::optional<MachineLoad> {
     if (++looks % 5 == 0) throw std::bad_alloc();
-    page->counters.hot_calls.fetch_add(1);  // so that it is woken whenever it falls asleep
+    page->counters.hot_calls.fetch_add(1);  // wakes it whenever it has fallen asleep
     return std::nullopt;
   });
   auto shared = driver.add(1, {});
   ASSERT_TRUE(shared && page.put(std::move(*shared)));
   driver.wake();
-  // Each timer fires once at each step.
+  // Each timer fires once per step.
   EXPECT_TRUE(eventually([&] {
     const int before = looks;
     const std::uint64_t ticks = driver.statistics().ticks;
@@ -92,7 +92,7 @@ TEST_P(LoopWithoutMemory, leaves_the_processor_allocator_one_timer_at_most) {
   }));
 }
 
-/// Has no memory for one name.
+/// Throws std::bad_alloc for one name.
 class PolicyWithoutMemory final : public Policy {
  public:
   Status may_export(const Peer& /*peer*/, std::string_view name) override { return look(name); }

@@ -1,4 +1,4 @@
-// Each option of a nameserver that has no meaning is refused, with its name.
+// Values of a nameserver's options without a meaning are refused, with the option's name.
 #include "options.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The pages that servers share with the processor allocator, from a server's side.
+// The pages that servers share with the processor allocator, seen from a server.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,12 +11,12 @@ namespace {
 
 using shim::AllocatorRuling;
 
-/// A server made by hand: it exports, maps its page, and writes into it what it likes.
+/// A server without the library: it exports, maps its page, and writes anything into it.
 class PagedPeer : public TestPeer {
  public:
   PagedPeer(const std::string& path, const std::string& name) : TestPeer(path) {
     export_name(name);
-    EXPECT_TRUE(is_served());  // the page has come before this answer
+    EXPECT_TRUE(is_served());  // the page comes before this answer
     EXPECT_TRUE(page) << "no page came";
     struct stat status {};
     EXPECT_EQ(::fstat(page.get(), &status), 0);
@@ -26,8 +26,8 @@ class PagedPeer : public TestPeer {
   }
   [[nodiscard]] std::uint32_t word() const { return mapping->ruling.word.load(); }
   [[nodiscard]] bool asleep() const { return (word() & AllocatorRuling::kAsleep) != 0; }
-  /// Calls that only E-stacks serve, and real work behind them, without a pause until it holds; wakes the allocator
-  /// whenever it has fallen asleep, as after a time in which this process stood still. False: it never holds.
+  /// Reports hot calls that only E-stacks serve, without a pause, until `holds`. Wakes the allocator whenever it has
+  /// fallen asleep, as it may after this process stood still. False: `holds` never became true.
   template <class Condition>
   [[nodiscard]] bool busy_until(Condition holds) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -51,7 +51,7 @@ class PagedPeer : public TestPeer {
   shim::AllocatorPageMapping mapping;
 };
 
-/// Whoever is busy, also on a busy machine, is so in most ticks of that length.
+/// Ticks so long that a busy server is busy in most of them, even on a loaded machine.
 constexpr milliseconds kLongTick{10};
 
 class Pages : public WithNameserver {

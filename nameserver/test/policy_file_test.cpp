@@ -1,4 +1,4 @@
-// Policies in files: what they say, what is wrong with them, what they decide.
+// Policies in files: their text, the mistakes in it, and what they decide.
 #include "lrpc/detail/nameserver/policy_file.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr uid_t kBob = 71'002;
 constexpr gid_t kStaff = 72'001;
 constexpr gid_t kInterns = 72'002;
 
-/// A text whose users and groups are these, whatever this machine knows.
+/// A policy text for which these users and groups exist, whatever this machine has.
 PolicySource source(std::string text) {
   return {.path = "/etc/lrpc/policy.toml",
           .text = std::move(text),
@@ -87,12 +87,12 @@ TEST(FilePolicy, the_first_rule_that_matches_decides) {
   EXPECT_EQ(line(Action::import_name, peer(kBob), "db.main"), Decided(true, 10));
   EXPECT_EQ(line(Action::import_name, peer(9, kStaff), "cache7"), Decided(true, 10));
   EXPECT_EQ(line(Action::import_name, peer(9, 1, {5, kStaff}), "cache7"), Decided(true, 10));
-  // An earlier rule counts, also against somebody whom a later one names; but only for what it is about.
+  // The first rule that matches counts, also against users whom a later rule names; but only for what it is about.
   EXPECT_EQ(line(Action::import_name, peer(kAlice, kInterns), "db.main"), Decided(false, 4));
   EXPECT_EQ(line(Action::import_name, peer(kAlice, 1, {kInterns}), "db.main"), Decided(false, 4));
   EXPECT_EQ(line(Action::export_name, peer(kAlice, kInterns), "db.main"), Decided(true, 10));
   EXPECT_EQ(line(Action::import_name, peer(kAlice, kInterns), "cache1"), Decided(true, 10));
-  // Everybody, and nobody: the default.
+  // A rule for everybody; and no rule at all: the default.
   EXPECT_EQ(line(Action::import_name, peer(9), "public.time"), Decided(true, 16));
   EXPECT_EQ(line(Action::export_name, peer(9), "public.time"), Decided(false, 0));
   EXPECT_EQ(line(Action::import_name, peer(9), "db.main"), Decided(false, 0));
@@ -208,7 +208,7 @@ TEST(FilePolicy, each_of_these_is_wrong) {
             "A\x15",
             ":2:2: this is no TOML"},
            {"a = \"\xce\x92\" 8\xce\x92", ":1:9: this is no TOML"},
-           // These led to an assumption of the optimizer's, the first one as no quote begins there.
+           // These violated an assumption of the optimizer; the first one because no quote begins there.
            {"a = 2'''\xef\xbb\xbb", ":1:6: this is no TOML"},
            {"a = 2\xef\xbb\xbb", ":1:6: this is no TOML"},
            {"\xe1\x9a\x80 = 1", ":1:1: this is no TOML"},
@@ -243,7 +243,7 @@ TEST(FilePolicy, each_of_these_is_wrong) {
 }
 
 TEST(FilePolicy, no_text_is_worse_than_wrong) {
-  // Every beginning of a good one, and deep nesting.
+  // Tries every prefix of a good text, and deep nesting.
   const std::string good = kExample;
   for (std::size_t size = 0; size < good.size(); ++size) (void)FilePolicy::compile(source(good.substr(0, size)));
   for (std::size_t at = 0; at < good.size(); ++at) {

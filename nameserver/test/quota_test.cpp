@@ -1,4 +1,4 @@
-// What one user may have of a nameserver, over all its connections, and the policy in force changing.
+// How much of a nameserver one user may hold over all its connections, and changes of the policy in force.
 #include <malloc.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ TEST_P(Quotas, names_are_counted_over_all_connections_of_a_user_and_come_back) {
   }));
 }
 
-/// Bytes that malloc(3) has given out. With AddressSanitizer or ThreadSanitizer they are not counted.
+/// Bytes that malloc(3) has given out. Not counted under AddressSanitizer and ThreadSanitizer.
 std::size_t bytes_in_use() {
   const auto counted = ::mallinfo2();
   return counted.uordblks + counted.hblkhd;
@@ -50,7 +50,7 @@ TEST_P(Quotas, groups_of_clients_that_have_many_are_not_kept_for_each_connection
   std::iota(groups.begin(), groups.end(), 1);
   bool may = false;
   std::size_t taken = 0;
-  std::thread([&] {  // to the kernel a thread has groups of its own
+  std::thread([&] {  // the kernel keeps groups per thread
     may = ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
     if (!may) return;
     const std::size_t before = bytes_in_use();
@@ -124,7 +124,7 @@ TEST_P(Quotas, regions_are_counted_until_they_are_handed_over) {
 
 TEST_P(Quotas, descriptors_that_a_user_does_not_read_are_counted_over_all_its_connections) {
   options_.limits.user.descriptors_in_flight = 6;
-  options_.allocator_tick = kNoLimit;  // whose pages are descriptors, too
+  options_.allocator_tick = kNoLimit;  // its pages are descriptors, too
   START_NAMESERVER();
   TestPeer one(path());
   TestPeer other(path());
@@ -135,7 +135,7 @@ TEST_P(Quotas, descriptors_that_a_user_does_not_read_are_counted_over_all_its_co
   TestPeer client(path());
   client.import("one", kWaits);
   client.import("other", kWaits);
-  for (const TestPeer* server : {&one, &other}) {  // each has three to read
+  for (const TestPeer* server : {&one, &other}) {  // each has three descriptors to read
     pollfd asked{server->fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&asked, 1, static_cast<int>(kPatience.count())), 1);
   }
@@ -157,7 +157,7 @@ TEST_P(Quotas, connections_are_counted_and_the_refusal_names_the_quota) {
   EXPECT_NE(third.text.find("its quota is 2 (connections)"), std::string::npos) << third.text;
 }
 
-/// Everything to everybody, but for one name, and what it says of quotas.
+/// Allows everything but one name, and sets the quota of names.
 class OnePolicy final : public Policy {
  public:
   explicit OnePolicy(std::string denied, std::size_t names = kNoLimit) : denied_(std::move(denied)), names_(names) {}
@@ -225,7 +225,7 @@ TEST_P(Quotas, what_a_former_policy_allowed_stays) {
   client.import("a");
   EXPECT_EQ(client.next_failure(), Errc::not_permitted);
   EXPECT_TRUE(server.is_served());
-  nameserver_->set_policy(nullptr);  // the default one
+  nameserver_->set_policy(nullptr);  // the default policy
   EXPECT_TRUE(eventually([&] {
     client.import("a");
     const auto asked = shim::receive_message(server.fd(), milliseconds(50));
@@ -234,7 +234,7 @@ TEST_P(Quotas, what_a_former_policy_allowed_stays) {
 }
 
 TEST_P(Quotas, lines_of_the_log_about_one_user_are_limited) {
-  const auto lines = std::make_shared<std::atomic<int>>(0);  // outlives this scope, as the nameserver does
+  const auto lines = std::make_shared<std::atomic<int>>(0);  // shared, because the nameserver outlives this scope
   options_.log = [lines](LogLevel, std::string_view) { ++*lines; };
   START_NAMESERVER();
   const auto began = std::chrono::steady_clock::now();
@@ -245,7 +245,7 @@ TEST_P(Quotas, lines_of_the_log_about_one_user_are_limited) {
     ASSERT_TRUE(server.next_as<shim::Withdrawn>());
   }
   EXPECT_GE(*lines, 200);
-  // What comes back in the meantime, and a line whenever some have been left out.
+  // The lines that the budget regains in the meantime, and a notice whenever lines were left out.
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   EXPECT_LE(*lines, 200 + 2 * (10 * took.count() + 1));
 }

@@ -1,4 +1,4 @@
-// Names: export, withdraw, list, describe, and what happens to them when their process goes.
+// Names: export, withdraw, list, describe, and their end with their process.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ TEST_P(Registry, a_withdrawn_name_is_free_again) {
   TestPeer first(path());
   TestPeer second(path());
   const auto id = first.export_name("files");
-  second.ask(shim::WithdrawRequest{id});  // not its own
+  second.ask(shim::WithdrawRequest{id});  // belongs to the first peer
   EXPECT_EQ(second.next_failure(), Errc::invalid_argument);
   first.ask(shim::WithdrawRequest{id});
   EXPECT_TRUE(first.next_as<shim::Withdrawn>());
@@ -174,7 +174,7 @@ TEST_P(Registry, one_connection_cannot_export_without_end) {
   EXPECT_EQ(server.next_failure(), Errc::limit_reached);
 }
 
-/// Lets through what the test wants.
+/// Denies the names that the test chooses.
 class TestPolicy final : public Policy {
  public:
   Status may_export(const Peer&, std::string_view name) override {

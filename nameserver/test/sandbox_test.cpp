@@ -1,4 +1,4 @@
-// What lrpcd can no longer do: a process enters the very sandbox that lrpcd enters, and tries.
+// What lrpcd cannot do in its sandbox: a process enters exactly that sandbox, and tries.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>

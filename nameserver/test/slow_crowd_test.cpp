@@ -1,5 +1,5 @@
-// Many hostile users whose connections are slow to close. Needs root, to be several users. The nameserver is told that
-// its kernel cannot refuse descriptors.
+// Many hostile users whose connections are slow to close. Needs root, to be several users. The nameserver runs as on a
+// kernel that cannot refuse descriptors.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -14,10 +14,10 @@
 namespace lrpc::nameserver::test {
 namespace {
 
-/// A kernel that refuses descriptors lets nothing slow to close get to a nameserver.
+/// If the kernel refuses descriptors, none that is slow to close reaches a nameserver.
 class SlowCrowd : public Crowd {
  protected:
-  /// Skips the test if it cannot be started as on a kernel that does not.
+  /// Skips the test if such a kernel cannot be simulated here.
   void start_without_pass_rights() {
     bool can = true;
     std::thread([&] {
@@ -26,7 +26,7 @@ class SlowCrowd : public Crowd {
     }).join();
     if (!can) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
   }
-  /// Sends something slow to close, which `peer` holds alone then.
+  /// Sends a descriptor that is slow to close. Afterwards only `peer`'s socket holds it.
   void send_slow(TestPeer& peer) {
     slow_.push_back(make(testing_lrpc::Slow::lingering));
     ASSERT_NE(slow_.back(), nullptr);
@@ -70,12 +70,12 @@ TEST_P(SlowCrowd, loses_a_connection_to_a_newcomer_also_where_that_is_slow_to_cl
   start_without_pass_rights();
   if (nameserver_ == nullptr) return;
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
-  TestPeer& deaf = peers_.back();  // its last message is not read, for it does not read its answers
+  TestPeer& deaf = peers_.back();  // does not read its answers, so its last message is not read either
   const auto ask = [&] {
     return shim::send_message(deaf.fd(), {1, shim::ListRequest{}, {}, {}}, kDoNotWait).has_value();
   };
   TestPeer other = connect(0);
-  do {  // until the nameserver hears nothing of it in a whole turn
+  do {  // until the nameserver reads none of its messages in a whole turn
     while (ask()) continue;
     ASSERT_TRUE(other.is_served() && other.is_served());
   } while (ask());

@@ -1,4 +1,5 @@
-// What the nameserver's tests share: a peer that speaks the binder protocol by hand, and a nameserver to speak it with.
+// What the nameserver's tests have in common: a peer that speaks the binder protocol without the library, and a
+// nameserver.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,9 +29,9 @@ using testing_lrpc::TemporaryDirectory;
 
 using std::chrono::milliseconds;
 
-/// Only so that a test that fails also ends.
+/// Only so that a failing test ends.
 inline constexpr milliseconds kPatience{240'000};
-/// For so many milliseconds an import waits that nothing else is to end.
+/// The timeout, in milliseconds, of imports that the test expects to wait.
 inline constexpr std::uint32_t kWaits = 600'000;
 
 inline std::size_t open_fds() {
@@ -42,7 +43,7 @@ inline std::size_t open_fds() {
 inline const shim::OwnedInterfaceId kFiles{"Files", 1, 0, 0xf11e5};
 inline const std::vector<AStackClass> kClasses{{64, 0, 5}, {1500, 4096, 2}};
 
-/// One connection to a nameserver, as a client, a server, or nothing good.
+/// One connection to a nameserver: a client's, a server's, or a hostile peer's.
 class TestPeer {
  public:
   explicit TestPeer(const std::string& path) {
@@ -63,10 +64,10 @@ class TestPeer {
     return last_request_;
   }
 
-  /// The next message; none if the nameserver has hung up.
+  /// The next message. None: the nameserver has hung up.
   std::optional<shim::BinderMessage> next() {
     auto got = shim::receive_message(fd(), kPatience);
-    while (got && *got && std::holds_alternative<shim::PollerPage>((*got)->body)) {  // comes unasked
+    while (got && *got && std::holds_alternative<shim::PollerPage>((*got)->body)) {  // comes without a request
       EXPECT_EQ((*got)->fds.size(), 1U);
       if (!(*got)->fds.empty()) page = std::move((*got)->fds.front());
       got = shim::receive_message(fd(), kPatience);
@@ -78,7 +79,7 @@ class TestPeer {
     EXPECT_TRUE(got->has_value()) << "no message came";
     return std::move(*got);
   }
-  /// The next message, which is to be a Body.
+  /// The next message, which must be a Body.
   template <class Body>
   std::optional<Body> next_as() {
     auto message = next();
@@ -93,20 +94,20 @@ class TestPeer {
     return std::holds_alternative<Body>(message->body) ? std::optional<Body>(std::get<Body>(std::move(message->body)))
                                                        : std::nullopt;
   }
-  /// The code of the Failed that comes next; ok if something else comes. `text` has its text.
+  /// The code of the next message, which should be a Failed; ok if it is none. Its text is in `text`.
   Errc next_failure() {
     const auto failed = next_as<shim::Failed>();
     text = failed ? failed->text : "";
     return failed ? failed->code : Errc::ok;
   }
-  /// True if nothing has come and nothing comes for a moment.
+  /// True if nothing has come, and nothing comes within `moment`.
   bool quiet(milliseconds moment = milliseconds(50)) {
     pollfd entry{fd(), POLLIN, 0};
     while (::poll(&entry, 1, static_cast<int>(moment.count())) > 0) {
       const auto message = shim::receive_message(fd(), milliseconds(0));
       const bool is_page =
           message && message->has_value() && std::holds_alternative<shim::PollerPage>((*message)->body);
-      if (!is_page) return false;  // the allocator's page comes with the first export and is nobody's answer
+      if (!is_page) return false;  // the allocator's page comes with the first export, and answers no request
     }
     return true;
   }
@@ -125,21 +126,21 @@ class TestPeer {
                        const shim::OwnedInterfaceId& interface = kFiles) {
     return ask(shim::ImportRequest{name, interface, timeout_ms, shim::Gate::handoff});
   }
-  /// As a server: takes the next BindRequest and answers it. The descriptors stay in `fds`.
+  /// For a server: receives the next BindRequest and answers it. Its descriptors stay in `fds`.
   std::optional<shim::BindRequest> answer_bind(Errc code = Errc::ok, const std::string& why = {}) {
     auto request = next_as<shim::BindRequest>();
     if (request) ask(shim::BindReply{request->binding_id, code, why});
     return request;
   }
-  /// True if the nameserver serves this peer: it answers a request of its.
+  /// Whether the nameserver serves this peer: it answers a request.
   bool is_served() {
     ask(shim::ListRequest{});
     return next_as<shim::Listed>().has_value();
   }
 
-  UniqueFd page;                  ///< That the peer shares with the allocator, once next() has come across it.
+  UniqueFd page;                  ///< The page shared with the allocator, after next() has received it.
   std::vector<UniqueFd> fds;      ///< Of the last message taken by next_as().
-  std::uint32_t last_answer = 0;  ///< Its request.
+  std::uint32_t last_answer = 0;  ///< The request that it answers.
   std::string text;               ///< Of the last failure.
 
  private:
@@ -147,8 +148,8 @@ class TestPeer {
   std::uint32_t last_request_ = 0;
 };
 
-/// A nameserver on a private socket, once for each back end. Counts descriptors from before to after. Its servers have
-/// all the time that they need to answer, unless a test says otherwise.
+/// A nameserver on a private socket, once for each back end. Checks that no descriptor is left at the end. Servers have
+/// unlimited time to answer, unless a test limits it.
 class WithNameserver : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
@@ -161,7 +162,7 @@ class WithNameserver : public ::testing::TestWithParam<Backend> {
     nameserver_.reset();
     EXPECT_EQ(open_fds(), fds_before_) << "descriptors leaked";
   }
-  /// Starts it with options_. Tests that have nothing to say about them call it first thing.
+  /// Starts it with options_. Tests that do not change the options call this first.
   void start() {
     auto started = Nameserver::start(options_);
     if (!started && started.code() == Errc::not_supported) GTEST_SKIP() << started.error().message();
@@ -169,7 +170,8 @@ class WithNameserver : public ::testing::TestWithParam<Backend> {
     nameserver_ = std::move(*started);
     fds_running_ = open_fds();
   }
-  /// True once the nameserver holds no more descriptors than when it was idle (the test's own peers are gone).
+  /// Whether the nameserver gets back to the descriptors that it had when idle. Precondition: the test's own peers are
+  /// gone.
   bool back_to_idle() {
     return eventually([this] { return open_fds() == fds_running_; });
   }
@@ -191,7 +193,7 @@ inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
       Backends, suite, ::testing::Values(::lrpc::nameserver::Backend::epoll, ::lrpc::nameserver::Backend::io_uring), \
       ::lrpc::nameserver::test::backend_name)
 
-/// Starts the nameserver, and leaves the test if it could not (skipped or failed).
+/// Starts the nameserver. Leaves the test if that was skipped or failed.
 #define START_NAMESERVER()              \
   do {                                  \
     start();                            \

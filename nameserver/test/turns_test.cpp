@@ -1,4 +1,4 @@
-// Users take turns at the event loop, whichever its back end.
+// Users take turns in the event loop, with each back end.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -29,7 +29,7 @@ class Turns : public ::testing::TestWithParam<Backend> {
     });
   }
 
-  /// A descriptor that is ready until a byte has been taken from it.
+  /// A descriptor that is ready until its byte is taken.
   struct Ready {
     UniqueFd here;
     UniqueFd there;
@@ -51,7 +51,7 @@ class Turns : public ::testing::TestWithParam<Backend> {
     EXPECT_TRUE(watched) << watched.error().message();
     return watched ? *watched : 0;
   }
-  /// One more that is ready, of `user`. When its turn comes it adds `letter` to what was heard.
+  /// Adds a ready descriptor of `user`. In its turn it appends `letter` to `heard_`.
   void hear(uid_t user, char letter) {
     const Ready& one = add();
     watch(one, user, [this, &one, letter](Readiness) {
@@ -93,7 +93,7 @@ TEST_P(Turns, come_for_others_beside_one_who_always_has_more) {
     watch(add(), 1, [&](Readiness) {
       if (heard_.empty()) late.make_ready();
       heard_ += 'a';
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as long as there is between two looks
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as long as the loop waits between two looks
     });
   }
   EXPECT_TRUE(loop_->run());

@@ -1,4 +1,4 @@
-// What is written of a user who makes the nameserver talk without end, and of the others.
+// What is logged about a user who makes the nameserver write lines without end, and about other users.
 #include "quota/user_log.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class UserLogs : public testing::Test {
   void write(uid_t user, const std::string& line, LogLevel level = LogLevel::info) {
     log_.write(level, user, line, now_);
   }
-  /// How many lines were written since the last look.
+  /// How many lines were written since the last call of this function.
   std::size_t written() { return std::exchange(lines_, {}).size(); }
 
   std::vector<std::string> lines_;
@@ -92,9 +92,9 @@ TEST_F(UserLogs, take_of_all_users_together_what_was_promised) {
     }
   }
   const std::size_t lines = written();
-  // Two budgets, and two notices for each stretch that is left out.
+  // Two budgets, and two notices for each period of suppression.
   EXPECT_LE(lines, 2 * (1000 + seconds * 20 + 2 * seconds / 25 + 2));
-  // One budget, but for the stretch that is being left out.
+  // One budget, except for the current period of suppression.
   EXPECT_GE(lines, 1000 + (seconds - 25) * 20);
 }
 
