@@ -45,8 +45,7 @@ UserAccounts accounts_without_quotas(const Limits& limits = {}) {
 
 class Crowds : public testing::TestWithParam<int> {
  protected:
-  /// Each user takes all that it can get, in two rounds: resources that were given back or taken away must not let a
-  /// user exceed its share.
+  /// All users take all that they can get, one after another, in two rounds.
   void take_all_of(Quota which, std::uint64_t at_once = 1) {
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < GetParam(); ++i)

@@ -249,7 +249,7 @@ class LrpcdPolicyOfOthers : public LrpcdPolicy {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// The error that a user gets who imports a name that nobody exports.
+  /// The error that a user gets who imports a name that nobody exports; export_as() exports one.
   int import_as(uid_t user, const std::vector<gid_t>& groups, const std::string& name) {
     return as(user, groups, [&] {
       TestPeer client(socket_);

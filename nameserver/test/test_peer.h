@@ -149,7 +149,7 @@ class TestPeer {
 };
 
 /// A nameserver on a private socket, once for each back end. Checks that no descriptor is left at the end. Servers have
-/// unlimited time to answer, unless a test limits it.
+/// kPatience to answer, unless a test says otherwise.
 class WithNameserver : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {

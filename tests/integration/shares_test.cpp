@@ -40,7 +40,8 @@ lrpc::Result<Conformance::Client> import_from(const std::string& nameserver, con
   return Conformance::Client::import(name, options);
 }
 
-/// How many bindings of `name` a process gets, up to `most`. 100 is added if another error than `why` ended it.
+/// How many bindings of `name` a process gets, up to `most`. 100 or more: a call failed, or another error than `why`
+/// came.
 int bind_until_refused(const std::string& nameserver, const std::string& name, int most, const std::string& why) {
   std::vector<Conformance::Client> clients;
   for (int i = 0; i < most; ++i) {

@@ -126,8 +126,8 @@ class Thread {
   std::uint64_t left_ = 0;   ///< Rest of its current work.
   std::uint64_t until_ = 0;  ///< While asleep or on its way; ~0: until it is woken.
   std::uint64_t ran_ = 0;
-  /// What the scheduler charges it: its run time, less what sleep reduces it by, at most to a slice below the running
-  /// thread's. Comparable on processor `had_on_`.
+  /// The run time that the scheduler charges it. After a sleep it is at most one slice less than the running thread's.
+  /// On the scale of processor `had_on_`.
   std::uint64_t had_ = kOnScale;
   unsigned had_on_ = 0;
   std::uint64_t involuntary_ = 0;

@@ -34,7 +34,7 @@ template <std::size_t N>
   return set_filter(code, 0) == 0;
 }
 
-/// Makes this look like a kernel without SO_PASSRIGHTS (Linux 6.16).
+/// Makes the kernel look like one without SO_PASSRIGHTS (before Linux 6.16).
 [[nodiscard]] inline bool forget_pass_rights() {
   constexpr std::uint32_t kPassRights = 83;
   const auto argument = [](unsigned n) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + n * 8); };

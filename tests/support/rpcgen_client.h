@@ -8,7 +8,7 @@
 
 #include <rpc/rpc.h>
 
-/* A client of a program at an address, over UDP or TCP. With port 0 rpcbind is asked. Without one the process ends. */
+/* A client of a program at an address, over UDP or TCP. Port 0: asks rpcbind. On failure the process ends. */
 static CLIENT* client_at(const char* host, unsigned port, int over_tcp, unsigned long program, unsigned long version) {
   struct sockaddr_in address;
   struct timeval again = {1, 0}, patience = {240, 0};
@@ -24,7 +24,7 @@ static CLIENT* client_at(const char* host, unsigned port, int over_tcp, unsigned
   return client;
 }
 
-/* Prints what a call has come to whose results do not matter. */
+/* Makes a call, ignores its results, and prints its outcome. */
 static void try(const char* what, CLIENT* client, unsigned long procedure, xdrproc_t put, void* arguments) {
   struct timeval patience = {240, 0};
   printf("%s: %s\n", what,

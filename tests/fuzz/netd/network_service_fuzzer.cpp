@@ -1,8 +1,8 @@
 // Attacks what stands between lrpc-netd's graph and its remote broker. Other hosts agree on the length of messages,
 // answer and refuse calls, alone and as members of a group, and send commands, also while a call waits. The layer below
-// claims any message sizes. What must hold: agreed lengths are within this host's. A host's answer changes the MTU only
-// of that host, and an invalid answer changes nothing. Each command is served as it came, and answered once. The broker
-// gets known outcomes, once for each member.
+// says anything about its messages. What must hold: agreed lengths are within this host's. A host's answer changes the
+// MTU only of that host, and an invalid answer changes nothing. Each command is served as it came, and answered once.
+// The broker gets known outcomes, once for each member.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -94,7 +94,7 @@ Result<auth::KeyRing> keys_for(const std::string& who) {
 }
 
 struct Side {
-  /// `ciphers`: which of the machine's ciphers it may use. `limited`: its keys may be used only for few messages.
+  /// `ciphers`: which of the machine's ciphers it may use. `limited`: its keys have low limits of blocks and forgeries.
   /// `anywhere`: the other host may be behind an address translation.
   Side(std::size_t self, auth::Ciphers ciphers, bool limited, bool anywhere, StepClock& clock, Engine& engine,
        std::map<std::uint32_t, std::size_t>& sent, std::vector<Packet>& wire)

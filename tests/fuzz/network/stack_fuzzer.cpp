@@ -89,7 +89,7 @@ std::vector<Composed> stacks_of_program(const ProtocolKinds& kinds) {
   return all;
 }
 
-/// The user of the stack: answers requests at once or later, refuses them, or drops them; sometimes calls.
+/// The user of the stack: answers requests at once or later, refuses them, or drops them.
 class User final : public Protocol {
  public:
   using Protocol::Protocol;

@@ -73,7 +73,7 @@ class Attack {
   void finish() {
     for (Client& one : clients_) one.caller.reset();
     require(service_.paths() == 0 && service_.group_bindings(std::nullopt).empty(), "no path outlives its client");
-    // Hosts are told only as long as they may remember the binding, and only as many notices are kept.
+    // A host is told only while it may remember the binding, and a bounded number of notices is kept.
     if (now_ - PathService::Clock::time_point() >= options_.forget || hosts_.keys_given() > kMostPaths) return;
     hosts_.become_honest();
     service_.retry_unbinds(now_);
