@@ -198,7 +198,7 @@ TEST_P(Hostile, a_server_that_owes_no_answer_is_asked_again_once_it_has_read) {
   gone.import("files");
   EXPECT_TRUE(gone.is_served());
   TestPeer client(path());
-  gone.hang_up();  // ends its import; the answer to that is still due
+  gone.hang_up();  // ends its import, so that no answer is due any more
   EXPECT_TRUE(client.is_served());
   client.import("files");
   EXPECT_TRUE(client.quiet());

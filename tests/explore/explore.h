@@ -38,7 +38,7 @@ inline constexpr std::size_t kMostThreads = 4;
 struct Bounds {
   unsigned departures = 2;              ///< In one run.
   std::uint64_t runs = 3'000'000;       ///< After these the search ends incomplete.
-  std::set<std::string> weakened = {};  ///< Entries of Outcome::ordered that are treated as relaxed.
+  std::set<std::string> weakened = {};  ///< Of Outcome::ordered: treated as relaxed; a membarrier(2) is left out.
 };
 
 struct Outcome {

@@ -9,7 +9,7 @@
 namespace testing_lrpc {
 namespace {
 
-/// Runs of one program. The bound of departures rises until these are used up.
+/// Runs of one program. The bound of departures rises as far as these suffice.
 std::uint64_t most_runs() { return long_tests() ? 400'000 : 60'000; }
 /// Searched completely, however many runs it takes.
 constexpr unsigned kLeastDepartures = 2;

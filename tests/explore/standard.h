@@ -1,5 +1,5 @@
 // Replaces <atomic> and <mutex>: code that is included after this file uses the explored ones. Everything else of the
-// standard library must be included before. So only sources that lrpc's headers do not reach otherwise may include it.
+// standard library must be included before. So a source that includes it must not get lrpc's headers in any other way.
 #pragma once
 
 #include <algorithm>

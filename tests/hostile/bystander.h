@@ -32,7 +32,7 @@ class Bystander {
   explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) { call(50); }
   [[nodiscard]] Conformance::Client& client() noexcept { return client_; }
 
-  /// Makes a small call, and each time one more: with text, with bytes in the tail, or with a raised error, in turns.
+  /// Makes a small call, and each time one more: with text, with bytes in the tail, or with a raised error, in turn.
   void call() {
     const auto sum = client_.Add(++calls_, 3);
     ASSERT_TRUE(sum) << sum.error().message();

@@ -91,8 +91,8 @@ TEST_P(ToAClerk, offered_on_the_bell) {
   }
 }
 
-/// More descriptors than the table has room for. The slow one is the last, so it does not fit, and nobody else has a
-/// copy.
+/// More descriptors than the receiving table may have room for. The slow one is the last, so it is the one that may not
+/// fit, and nobody else has a copy.
 TEST_P(ToAClerk, behind_many_descriptors_on_the_bell) {
   constexpr std::size_t kMostInMessage = 253;
   SlowToClose* const slow = make_one();

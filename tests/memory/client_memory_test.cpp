@@ -44,7 +44,7 @@ TEST(ClientWithoutMemory, starts_no_sealed_program_and_lives) {
   if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
   ASSERT_TRUE(first) << first.error().message();
   FaultyProcess client({LRPC_RESTLESS_CLIENT, world.nameserver(), LRPC_TEST_SEALED});
-  client.fail_only_in("lrpc-sealed");  // not in the thread of the program: there libseccomp corrupts the heap
+  client.fail_only_in("lrpc-sealed");  // not in the main thread: libseccomp, which it calls, corrupts the heap
   fail_each_of(client, 3, 12, 15);
 }
 

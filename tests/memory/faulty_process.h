@@ -77,8 +77,8 @@ class FaultyProcess {
 };
 
 /// Runs `life` again and again. Each time another allocation of the process fails: first alone, then with all that
-/// follow it for 50 ms. (Later no more, since work that cannot be done without memory waits for it.) After each run
-/// `well` must hold. The short form tries about `sites` allocations.
+/// follow it for 50 ms. (Not for longer, because some work waits until there is memory.) After each run `well`
+/// must hold. The short form tries about `sites` allocations.
 template <class Life, class Well>
 void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well, std::uint64_t sites) {
   life();  // makes what is made only once

@@ -1,4 +1,4 @@
-// A client that uses everything of a binding again and again: lrpc-restless-client NAMESERVER. Or one that starts a
+// A client that does all that a client can do, again and again: lrpc-restless-client NAMESERVER. Or one that starts a
 // sealed program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
 // std::bad_alloc. It counts its lives where the test reads them (allocation_faults.h).
 #include <sys/prctl.h>

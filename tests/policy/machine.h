@@ -172,7 +172,7 @@ class Machine {
   void run_for(std::uint64_t time);
 
   // Events from outside. `time`: from now on.
-  // Calls `what` then.
+  /// Calls `what` then.
   void after(std::uint64_t time, std::function<void()> what);
   /// The host takes the processor away for `time`. The kernel does not notice, and the processor's threads wait.
   void freeze(unsigned processor, std::uint64_t time);

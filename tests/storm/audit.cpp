@@ -28,7 +28,7 @@ constexpr double kSlow = 1;
 /// In seconds of the conductor's work.
 constexpr double kMostSeconds = 240 * kSlow;
 constexpr double kMostExportSeconds = 250 * kSlow;
-/// For storms with a planted hang. It must be longer than slow processes take.
+/// In storms with a planted hang. This short, it may also report a process that is only slow.
 constexpr std::uint64_t kHangsForLong = 3'000 * kMillisecond;
 /// By how much a survivor's memory may grow: malloc keeps memory for the greatest number of threads that there ever
 /// was.

@@ -185,8 +185,8 @@ class StartedAdd {
 }  // namespace
 
 bool Caller::burst(Client& client, const Terms& terms, std::uint32_t count) {
-  // A call that waits for an A-stack keeps its other A-stacks meanwhile. If the server grants no more, only a limit
-  // ends it.
+  // This thread holds A-stacks while it waits for another one. If the server grants no more, only the scope's time
+  // limit ends the wait.
   const CallScope scope(std::chrono::seconds(3));
   Terms in_scope = terms;
   in_scope.may_abort = true;

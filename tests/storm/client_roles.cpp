@@ -51,7 +51,6 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   Bound bound;
   if (random.chance(20)) options.supply = random.chance(50) ? AStackSupply::fail : AStackSupply::grow;
   options.grown_idle = kGrownIdle;
-  // Otherwise threads with started calls may wait for each other's A-stacks for ever.
   if (random.chance(30)) options.call_timeout = std::chrono::milliseconds(random.between(1, 30));
   bound.terms.survivor = name == kSurvivorName;
   bound.terms.may_refuse = options.supply == AStackSupply::fail;
@@ -260,7 +259,7 @@ int run_survivor_client(const Orders& orders) {
 
 namespace {
 
-/// Imports a name that must be there, and calls it once. Retries the import every 50 ms, up to 160 times.
+/// Imports a name that must be there, and calls it once. Retries a failed import for some time.
 template <class Interface>
 void be_let_in(const std::string& name, const Orders& orders, const Terms& terms) {
   for (int tries = 0;; ++tries) {

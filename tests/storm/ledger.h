@@ -129,7 +129,7 @@ void take_place(std::size_t number) noexcept;
 [[nodiscard]] Place& place() noexcept;
 
 [[nodiscard]] std::uint64_t monotonic_ns() noexcept;
-constexpr std::uint64_t kMillisecond = 1'000'000;  ///< In those units.
+constexpr std::uint64_t kMillisecond = 1'000'000;  ///< In ns.
 /// Something is wrong: the storm fails. Never blocks. At most kMostComplaints are kept.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) noexcept;
 

@@ -17,7 +17,7 @@ struct ProcessCounts {
   std::optional<std::uint64_t> descriptors;  ///< Nothing if this process may not read them.
   std::uint64_t threads = 0;
   std::uint64_t estacks = 0;              ///< Of these.
-  std::optional<std::uint64_t> mappings;  ///< Of memfds of lrpc's: regions, allocator pages.
+  std::optional<std::uint64_t> mappings;  ///< Of lrpc's memfds: regions, allocator pages.
   std::uint64_t resident_kib = 0;         ///< Without the ledger and other shared files.
 };
 [[nodiscard]] ProcessCounts counts_of(pid_t pid);

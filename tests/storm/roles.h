@@ -21,7 +21,7 @@ int run_server(const Orders& orders);
 int run_survivor_server(const Orders& orders);
 /// Some threads that import and call, until SIGTERM or the round ends.
 int run_client(const Orders& orders);
-/// One sealed thread, which can do nothing but call (trap gate). Until the round ends.
+/// One thread, sealed: it reaches other processes only by its calls (trap gate). Until the round ends.
 int run_sealed_client(const Orders& orders);
 /// As a client, but through all rounds. While a round drains, keeps its two bindings to the survivor and nothing else.
 int run_survivor_client(const Orders& orders);

@@ -197,7 +197,7 @@ void check_tried(const std::vector<std::string>& tried) {
   }
   named.resize(std::min<std::size_t>(named.size(), 8));
   if (directory.own && !named.empty()) named.erase(named.begin());  // not over the network
-  // A name with an '@' in it names another host, so the client skips it.
+  // The client does not try such a host: the part before its '@' would belong to the name, which has no '@'.
   std::erase_if(named, [](const std::string& host) { return host.find('@') != std::string::npos; });
   require(tried.size() <= named.size() && std::equal(tried.begin(), tried.end(), named.begin()),
           "the hosts that the directory named are tried in its order");

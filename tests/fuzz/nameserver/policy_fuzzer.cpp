@@ -34,8 +34,8 @@ void match(std::string pattern, std::string name) {
   std::erase_if(pattern, beyond);
   std::erase_if(name, beyond);
   const bool matched = matches(pattern, name);
-  // Character classes are not supported here. Nor does fnmatch treat a '\' at the end, or in a list without ']', as we
-  // do.
+  // Not compared: character classes, which are not supported here; and '\', which fnmatch treats in another way at the
+  // end, or in a list without ']'.
   for (const char* const other : {"[:", "[.", "[="})
     if (pattern.find(other) != std::string::npos) return;
   if (pattern.find('\\') != std::string::npos) return;

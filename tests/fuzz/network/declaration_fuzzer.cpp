@@ -1,7 +1,7 @@
 // Attacks what lrpc-netd makes of a client's declaration (BindDeclared), with which it converts values to XDR and back.
-// The text is arbitrary, or an interface that the input makes up. The types of an accepted text give values the same
-// meaning on both sides, and are no longer than promised. A refusal says why, in few words. The length of the text
-// bounds the work.
+// The text is arbitrary, or an interface that the input makes up. Values of an accepted text's types mean the same on
+// both sides, and are no longer than promised. A refusal says why, in few words. The length of the text bounds the
+// work.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 // Attacks a composed stack of protocols from below. The input is a small program: each step lets a frame arrive, lets
 // time pass, changes the MTU of a peer's link, or makes the local user call, send, open or cancel. What must not
-// happen: a crash, a sanitizer's report, a lost buffer, state beyond the bounds.
+// happen: a crash, a sanitizer's report, a leaked buffer, state beyond the bounds.
 //
 // Each stack has its own program, whose source names the stack. The instance `top` is used. If several stacks have that
 // name, the input's first byte chooses one.

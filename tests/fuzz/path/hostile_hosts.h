@@ -148,7 +148,7 @@ class HostileHosts final : public Transport {
       next = std::move(known.answers.front());
       known.answers.pop_front();
     }
-    // On host_unreachable a CALL is retried after a pause, which is too slow here.
+    // After host_unreachable the client pauses and tries the CALL again. Avoided here.
     if (next.outcome == Errc::host_unreachable && command == Command::call) next.outcome = Errc::peer_gone;
     constexpr Errc kRefusals[] = {Errc::ok, Errc::not_permitted, Errc::bad_message};
     if (command == Command::unbind && std::ranges::count(kRefusals, next.outcome) != 0)

@@ -1,8 +1,8 @@
 // A hostile client against a server, over any gate. It rings anything, rewrites words, images, tails and hints under
 // running calls, punches holes, rings the bell without end, and leaves. The input is its script. The script's second
-// half runs beside the first, in a thread of its own. With gate none the calls run inside this thread, so a finding can
-// be repeated. What must hold: the server lives on, executes no more calls than were rung, serves another client
-// correctly all the time, and keeps nothing of the client that has left.
+// half runs beside the first, in a thread of its own. With gate none there is no such thread: script and calls run in
+// this one, so a finding can be repeated. What must hold: the server lives on, executes no more calls than were rung,
+// serves another client correctly all the time, and keeps nothing of the client that has left.
 #include <sys/mman.h>
 #include <sys/socket.h>
 

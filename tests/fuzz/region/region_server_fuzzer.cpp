@@ -86,7 +86,7 @@ class HostileServer {
   }
   [[nodiscard]] const shim::Region& region() const noexcept { return region_; }
 
-  /// Misbehaves about one call.
+  /// Misbehaves during one call, and returns it or not.
   void misbehave(Input& input, const shim::AStack& astack) {
     for (int i = 0; i < kMostWrites && input.more(); ++i) {
       switch (const std::uint8_t action = input.byte(); action % 12) {
