@@ -76,7 +76,7 @@ class Session {
   }
   /// Prints why a row has no figures, and makes the program exit with status 1.
   void fail(const Table& table, const Row& row, const std::string& why);
-  /// The same for what is not a single row. Does nothing after an interruption, which is no failure.
+  /// The same for more than one row. Does nothing after an interruption, which is no failure.
   void fail(const std::string& why);
   /// Calls fail() with the error of a Status or a Result, if it has one.
   template <class Outcome>

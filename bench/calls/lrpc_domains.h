@@ -17,7 +17,8 @@ namespace lrpc::bench {
 /// A nameserver on a private socket in a temporary directory. The destructor ends it and removes the directory.
 class PrivateNameserver {
  public:
-  /// With `options`, except for the socket's path. If options.mode is set, other users can reach the socket.
+  /// With `options`, except for the socket's path. If options.mode is set, other users can pass through the directory,
+  /// so that only the mode decides who may use the socket.
   static Result<std::unique_ptr<PrivateNameserver>> start(nameserver::NameserverOptions options = {});
   PrivateNameserver(const PrivateNameserver&) = delete;
   PrivateNameserver& operator=(const PrivateNameserver&) = delete;

@@ -30,7 +30,7 @@ enum class Book : std::uint32_t { choosing = 0, judging = 1, none };
 /// What a team is asked to do in its turn.
 struct Slice {
   std::chrono::nanoseconds untimed{};  ///< How long to call first, uncounted.
-  std::chrono::nanoseconds timed{};    ///< How long to time and count each call then; at least one call.
+  std::chrono::nanoseconds timed{};    ///< For how long each call is then timed and counted; at least one call.
   std::uint64_t most_untimed = ~std::uint64_t{0};
   Book book = Book::none;
 };
@@ -53,7 +53,7 @@ class Team {
   [[nodiscard]] Strategy strategy() const noexcept { return strategy_; }
   /// The times of all clients' calls so far, in ticks.
   [[nodiscard]] Histogram counted(Book book) const;
-  /// Nameserver and server (none for plain futexes), and the clients.
+  /// The nameserver, the server and the clients; for plain futexes only the clients.
   [[nodiscard]] std::vector<TeamProcess> processes() const;
 
  private:

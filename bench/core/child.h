@@ -43,7 +43,7 @@ class Child {
 };
 
 /// Sleeps until the process has used no processor time for `quiet` (its pollers have parked), at most for `limit`. It
-/// does not poll, because the process may need the caller's core to get there.
+/// sleeps instead of polling, because the process may need the caller's core to get there.
 void wait_until_idle(pid_t pid, std::chrono::microseconds quiet, std::chrono::milliseconds limit) noexcept;
 
 namespace detail {

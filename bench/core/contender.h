@@ -29,7 +29,7 @@ class Contender {
   virtual void run(std::uint64_t count) = 0;
   /// Makes one round trip for each element, and stores there how many ticks it took.
   virtual void run_single(std::span<std::uint64_t> ticks) = 0;
-  /// The error of a round trip that has failed so far; ok if none has.
+  /// The error of a round trip that failed; ok if none has failed so far.
   [[nodiscard]] virtual Status health() const { return {}; }
 };
 

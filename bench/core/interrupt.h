@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM end the bench in order: children are killed, temporary files removed, JSON lines are complete.
+// Ctrl-C and SIGTERM end the bench in order: it kills its children, removes temporary files and completes JSON lines.
 #pragma once
 
 #include <signal.h>

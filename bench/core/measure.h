@@ -1,5 +1,5 @@
-// Measures one row in a client process of its own: Google Benchmark's manual-time loop, one call block and floor block
-// a turn.
+// Measures one row in a client process of its own: Google Benchmark's manual-time loop, one call block and one floor
+// block a turn.
 #pragma once
 
 #include <chrono>

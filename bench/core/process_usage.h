@@ -39,7 +39,7 @@ struct KernelMemory {
 
 /// The text of a file in /proc; empty if there is no such file.
 [[nodiscard]] std::string proc_contents(const std::string& path);
-/// The text behind "key:" in lines of the form "key: text", as in /proc, without the leading blanks; empty if there is
+/// The text after "key:" in lines of the form "key: text", as in /proc, without the leading blanks; empty if there is
 /// no such line.
 [[nodiscard]] std::string_view proc_field(std::string_view text, std::string_view key) noexcept;
 /// As proc_field(), as a number; 0 if there is none.

@@ -13,7 +13,7 @@ struct Phase {
   std::uint32_t calls_per_window = 1;
 };
 
-inline constexpr double kReadaptedWithin = 1.25;         ///< Times the steady state's latency.
+inline constexpr double kReadaptedWithin = 1.25;         ///< At most this multiple of the steady state.
 inline constexpr std::uint64_t kReadaptedCalls = 5'000;  ///< The bar.
 inline constexpr std::size_t kSettled = 5;               ///< Consecutive windows that must show it.
 

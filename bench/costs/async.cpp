@@ -59,7 +59,7 @@ class AsyncCall final : public Contender {
   shim::Gate gate_;
   std::size_t in_flight_;
   std::optional<::AsyncBench::Client> client_;
-  std::vector<Pending<::AsyncBench::Null_outcome>> pending_;  // destroyed first
+  std::vector<Pending<::AsyncBench::Null_outcome>> pending_;  // destroyed before the client
   CallFailures failures_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using shim::ProcessorWatch;
 
-/// Blocks of round trips alternate between without and with the program, so that a drift of the machine affects both
+/// Blocks of round trips run alternately without and with the program, so that a drift of the machine affects both
 /// alike.
 constexpr int kRounds = 20;
 constexpr std::chrono::milliseconds kBlock{50};

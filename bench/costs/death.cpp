@@ -26,7 +26,8 @@ std::vector<Act> acts() {
     all.push_back({gate, Hears::call, Way::kill});
     if (gate != Gate::trap) all.push_back({gate, Hears::started_call, Way::kill});  // a sealed domain starts no calls
     all.push_back({gate, Hears::next_call, Way::kill});
-    // A sealed caller notices the end of the trap's listener; the process that holds the sockets keeps that open, too.
+    // A sealed caller learns of the death when the trap's listener closes; the process that holds the sockets keeps the
+    // listener open, too.
     if (gate != Gate::trap) all.push_back({gate, Hears::call, Way::kill_held});
   }
   all.push_back({Gate::adaptive, Hears::call, Way::exit});

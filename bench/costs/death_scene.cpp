@@ -42,7 +42,7 @@ struct Scene {
   std::atomic<bool> client_ready;
   std::atomic<bool> held;           ///< The server is executing the call.
   std::atomic<pid_t> holder;        ///< The process that holds the dead domain's sockets.
-  std::atomic<int> bindings_told;   ///< How many bindings know that they are revoked.
+  std::atomic<int> bindings_told;   ///< How many bindings' `when_revoked` has been called.
   std::atomic<std::int64_t> since;  ///< When the surviving process saw the report itself, if it measures from there.
   std::atomic<std::int64_t> heard;
   SharedError failure;
@@ -50,7 +50,8 @@ struct Scene {
 
 bool client_dies(Hears hears) noexcept { return hears == Hears::unbound || hears == Hears::unbound_calls; }
 
-/// The signals on which a domain ends itself; its main thread waits for them, so the other threads must block them.
+/// The signals for which the main thread of a domain waits; the other threads must block them. SIGUSR1 tells the domain
+/// to end itself, SIGUSR2 to leave a holder of its sockets behind and to wait for SIGKILL.
 sigset_t cues() noexcept {
   sigset_t set;
   sigemptyset(&set);

@@ -43,7 +43,8 @@ struct Act {
 
 /// When the other domain learnt of the death, in nanoseconds; negative: earlier.
 struct Heard {
-  double after_report;  ///< After poll(2) reported that the dead domain's pidfd is readable.
+  double after_report;  ///< After poll(2) reported, to the bench (next_call: to the caller), that the dead domain's
+                        ///< pidfd is readable.
   double after_signal;  ///< After the signal that ended it was sent.
 };
 

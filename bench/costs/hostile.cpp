@@ -1,6 +1,6 @@
 // What hostile users of the nameserver cost others. They send requests without end and read no answer, connect without
-// a pause, or leave descriptors that are slow to close. Measured are an honest user who imports, and root who lists the
-// names; and what a hostile server costs its client by such descriptors.
+// a pause, or leave descriptors that are slow to close. The bench measures an honest user who imports, and root who
+// lists the names; and what a hostile server costs its client by such descriptors.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>

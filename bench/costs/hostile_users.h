@@ -17,10 +17,10 @@
 namespace lrpc::bench {
 
 enum class Attack : std::uint8_t {
-  ask,      ///< Keep all the connections that they may have, send all requests that they can, and read no answer.
+  ask,      ///< Keep kConnections connections each, send all requests that they can, and read no answer.
   connect,  ///< Connect and close at once, again and again; every other connection leaves unread messages behind.
-  close,    ///< A client of the server sends it a descriptor whose close(2) waits, a socket that lingers, and
-            ///< disconnects.
+  close,    ///< Again and again, a client of the server sends it a descriptor whose close(2) waits (a socket that
+            ///< lingers), and disconnects.
   close_laden,
   close_stuck,  ///< The same with the other kinds (slow_to_close.h).
 };
@@ -31,7 +31,8 @@ enum class Attack : std::uint8_t {
 /// Users that make one kind of attack, in turn, all played by one process.
 class HostileUsers {
  public:
-  /// The nameserver's limit of connections per user; each user keeps that many.
+  /// How many connections each user keeps (Attack::ask) or makes in a turn (Attack::connect), unless the nameserver
+  /// refuses some.
   static constexpr std::size_t kConnections = 64;
 
   /// `stuck_path`: that of a StuckFile, for close_stuck.

@@ -112,14 +112,15 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 100; ++i) {
     if (!(*loopback)->client().Null() || !(*loopback)->client().Add(20, 22)) return 1;
   }
-  // Finds the A-stacks that this thread takes next, and sets their hints as if a poller scanned them.
+  // Finds the A-stacks that this thread takes next, and sets the hint of every A-stack as if a poller scanned it.
   std::uint32_t top = 0;
   {
     lrpc::client::Call call((*loopback)->binding(), 0);
     lrpc::client::PendingCall pending((*loopback)->binding(), 0);
     if (!call.taken() || !pending.taken()) return 1;
     top = call.linkage().index;
-    // A poller on no processor's number counts as being elsewhere: the caller exchanges with it from the first call on.
+    // The hint names a processor that does not exist, so the poller counts as one on another processor: the caller
+    // trusts the hint, and exchanges, from the first call on.
     const lrpc::shim::PolledHint hint(lrpc::shim::kNoProcessor - 1, 1);
     for (ServedAStack& astack : (*loopback)->astacks()) astack.head->polled.store(hint.bits());
     for (auto* linkage : {&call.linkage(), &pending.linkage()})

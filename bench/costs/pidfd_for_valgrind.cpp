@@ -1,6 +1,6 @@
 // Before 3.21, valgrind does not know pidfd_open(2) and answers ENOSYS, so that no binding can be made under it. Linked
 // with --wrap=syscall, this file then returns a descriptor that never becomes readable. That is correct, because the
-// peer of a loopback binding is the process itself.
+// peer of a loopback binding is the process itself, which never sees its own death.
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 

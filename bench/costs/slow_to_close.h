@@ -46,8 +46,8 @@ class SlowThings {
  public:
   /// `stuck_path`: StuckFile::path() for Slow::stuck, otherwise ignored.
   SlowThings(Slow kind, const std::string& stuck_path);
-  /// Passes a new one to `send`. The receiver then has its last copy (except of the stuck file). Only the last 64 are
-  /// slow to close.
+  /// Passes a descriptor to `send`: for Slow::stuck always the same file; otherwise a new socket, of which the receiver
+  /// then has the last copy, and only the last 64 sockets are slow to close.
   void leave(const std::function<void(int fd)>& send);
 
  private:

@@ -32,7 +32,7 @@ class Company {
 
   /// Moves a client or server into the situation's control group, if there is one.
   Status admit(const Child& process) const;
-  /// Call it once the clients run: starts the processes that move them from processor to processor.
+  /// Call it once the clients run: for Where::moved, starts the processes that move them from processor to processor.
   Status follow(std::span<const Child> clients, const Cores& cores);
 
   /// Call it when the run begins: from now on the others' processor time and work count.

@@ -9,7 +9,8 @@
 namespace lrpc::bench {
 namespace {
 
-/// Whether one client with one thread calls one server, without other loads; pauses between its calls do not matter.
+/// Whether one client with one thread calls one server anywhere, without other loads. Everything except its pauses
+/// between two calls (`think`, `sleep`) must be as in a default Situation.
 bool is_alone(Situation situation) {
   situation.think = {};
   situation.sleep = {};

@@ -35,8 +35,8 @@ inline constexpr double kBadShareBar = 1;          ///< Back to back: the highes
                                                    ///< a run, in per cent.
 inline constexpr double kFirstGoodBar = 20;        ///< Back to back: the latest start of the first good window, in ms.
 inline constexpr std::size_t kRunsForOneBad = 20;  ///< One run in this many may miss the previous two bars.
-inline constexpr double kShortThinkMeanBar = 1.5;  ///< Think time of at most 10 µs: the highest ratio to the best
-                                                   ///< gate's mean.
+inline constexpr double kShortThinkMeanBar = 1.5;  ///< Think time of at most 10 µs: the highest ratio to the
+                                                   ///< lowest mean of the fixed gates.
 inline constexpr double kLongThinkMeanBar = 1.15;  ///< Longer think time, or sleep: the highest ratio to the plain
                                                    ///< futexes' mean.
 /// Beside other loads:
@@ -66,7 +66,7 @@ struct Runs {
 };
 using AllRuns = std::array<Runs, kDefaultAndFixed.size()>;
 
-/// The share of a run's windows with calls that were not good, in per cent.
+/// Of a run's windows with calls, the share that is not good, in per cent; 100 if there are no such windows.
 [[nodiscard]] double bad_share(const FreshRun& run, double good);
 /// When the first good window began, in ms. NaN if none was good.
 [[nodiscard]] double first_good(const FreshRun& run, double good);

@@ -112,7 +112,8 @@ class Caller {
   std::unique_ptr<Histogram> of_window_ = std::make_unique<Histogram>();
 };
 
-/// Starts as many threads as the situation has, each with its own copy of `call`.
+/// Calls from as many threads as a client has, this one included, each with its own copy of `call`. Returns once all
+/// have ended: 1 if one of them failed, otherwise 0.
 template <class Call>
 int call_from_threads(unsigned first, const RunTerms& terms, const Call& call) {
   std::atomic<bool> failed{false};

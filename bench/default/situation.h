@@ -26,7 +26,7 @@ struct Situation {
   enum class Shape : std::uint8_t {
     plain,
     chain,      ///< The server's procedure calls a second server.
-    callbacks,  ///< The server's procedure calls the client back; that procedure calls the server.
+    callbacks,  ///< The server's procedure calls the client back; the client's procedure calls the server.
   } shape = Shape::plain;
   unsigned threads = 1;  ///< Of each client.
   unsigned clients = 1;

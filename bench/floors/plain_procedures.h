@@ -1,4 +1,4 @@
-// The procedures of the four tests (LRPC §4) as plain functions: what a call costs that crosses no domain.
+// The procedures of the four tests (LRPC §4) as plain functions: the cost of a call that crosses no domain.
 #pragma once
 
 #include <array>

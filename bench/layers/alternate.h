@@ -15,7 +15,8 @@ namespace lrpc::bench {
 struct Subject {
   std::string name;
   std::function<bool()> once;  ///< One round trip; false: it failed, and the subject is dropped.
-  /// How many operations one `once` makes, so that short operations hide the cost of the call; times are per operation.
+  /// How many operations one call of `once` makes: enough that the cost of that call does not count beside short
+  /// operations. Times are per operation.
   std::size_t operations = 1;
   std::function<bool()> before = {};  ///< Called before each of its blocks, untimed; false: it failed, and the subject
                                       ///< is dropped.
@@ -39,8 +40,8 @@ struct Alternated {
 [[nodiscard]] Alternated pooled(const Alternated& measured, std::size_t rows);
 
 /// Warms each subject up, then runs `rounds` rounds with one block of about `block` for each subject, in a new order
-/// each round. Before each block it sleeps for `rest`, so that pollers stop that go on after the last call. If there is
-/// a `rest` or a `before`, a few untimed calls precede the block.
+/// each round. Before each block it sleeps for `rest`, so that pollers that continue after the last call can stop. If
+/// there is a `rest` or a `before`, a few untimed calls precede the block.
 [[nodiscard]] Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
                                    std::chrono::nanoseconds block, std::chrono::nanoseconds rest = {});
 

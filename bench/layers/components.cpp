@@ -10,7 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Keeps the calling thread on one processor while it lives, as in the paper.
+/// While it lives, the calling thread, and the processes and threads that it starts, run on one processor, as in the
+/// paper.
 class OneProcessor {
  public:
   explicit OneProcessor(const Seat& seat) { sit(seat); }

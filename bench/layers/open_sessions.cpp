@@ -39,7 +39,7 @@ Result<Alternated> measure_ours(const Session& session) {
 /// A kernel has all sockets in the same tables, whatever their namespace, so the steps cannot exist side by side. Each
 /// round opens them one after another, and closes them again. A step beyond the limit of descriptors has no blocks.
 Result<Alternated> measure_kernel(const Session& session) {
-  constexpr std::size_t kBlocks = 4;  // for each step and round: opening takes far longer
+  constexpr std::size_t kBlocks = 4;  // for each step and round: opening takes far longer than a block
   auto ports = UdpPorts::open();
   if (!ports) return ports.error();
   std::vector<Subject> subjects;

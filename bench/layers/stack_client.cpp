@@ -30,7 +30,7 @@ void StackUser::call_demux(netrpc::Session& lower, Message request) noexcept {
 
 Errc StackUser::control(control::Request& request) noexcept {
   if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = 1400;  // as in Sprite RPC: a layer that sends more fragments it itself
+    largest->size = 1400;  // as in Sprite RPC: a layer fragments longer messages itself
     return Errc::ok;
   }
   return Protocol::control(request);

@@ -23,7 +23,8 @@ struct Stack {
   netrpc::Service service = netrpc::Service::transaction;
   PaperStack paper = {};
   std::uint16_t port = 0;  ///< The server's, for stacks whose clients need one; 0: none.
-  /// Appended to the server's graph; contains the USER `user`, so that the server is a process. Only for real wires.
+  /// Appended to the server's graph; contains the USER `user`, so that the server is a process beside its graph. Only
+  /// for real wires.
   std::string_view at_server = {};
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A hog that can be switched between computing and sleeping, without starting a process.
+/// A hog that can be switched between computing and sleeping; a switch starts no process.
 class SwitchedHog {
  public:
   static Result<SwitchedHog> start(const Seat& seat) {

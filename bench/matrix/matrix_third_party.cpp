@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 constexpr int kRounds = 8;
 enum Book : std::size_t { with_adaptive = 0, with_futexes = 1, with_nobody = 2 };
 
-/// Both teams run in turn beside the third party, then nobody does. Returns how long its work took in each case, in
-/// nanoseconds.
+/// Both teams run in turn beside the third party, then nobody does. Returns what it recorded in each case: the times
+/// from when its wake-ups were due to the end of its work, in nanoseconds.
 Result<std::array<Histogram, ThirdParty::kBooks>> run_beside(Session& session, const Cell& cell) {
   auto around = Surroundings::create(cell, session.cores());
   if (!around) return around.error();

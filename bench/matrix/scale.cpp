@@ -20,7 +20,7 @@ constexpr double kKibBar = 64;       ///< A binding's memory, without the E-stac
 constexpr double kLatencyBar = 1.1;  ///< Null beside 9,999 other bindings, relative to Null alone.
 constexpr std::uint32_t kMost = 10'000;
 
-/// The memory of all bindings, in the server and the crowd, and in the kernel.
+/// The memory of the server, the crowd and the kernel, which includes that of all bindings.
 struct Footprint {
   double user = 0;  ///< KiB; each page counts once.
   double page_tables = 0;
@@ -126,7 +126,7 @@ class Scale {
     return {};
   }
 
-  /// Null through one more binding of the crowded server, paired with Null to another server that has only this
+  /// Null through one more binding of the crowded server, paired with Null to a server of its own, which has no other
   /// binding.
   Result<Figures> null_call() {
     auto crowded = make_lrpc_call(domains_, shim::Gate::adaptive, LrpcTest::null);

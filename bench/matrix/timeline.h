@@ -23,7 +23,7 @@ struct CallWindow {
   std::uint64_t median;  ///< In ticks.
 };
 
-/// What the client records. Lies in Shared, because it is large.
+/// What the client records. It lies in Shared; it is too large for a stack.
 struct TimelineRecord {
   static constexpr std::size_t kCallsPerWindow = 50;
   static constexpr std::size_t kBuckets = 600;

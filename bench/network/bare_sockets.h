@@ -37,8 +37,8 @@ class BareSocket {
   Status connect();
   /// Answers every message with one byte, until the other end calls stop().
   void echo() noexcept;
-  /// Sends `size` bytes (at least five) and waits for the answer. False after an error, or without an answer within a
-  /// second.
+  /// Sends `size` bytes (five if `size` is less) and waits for the answer. False after an error, or without an answer
+  /// within a second.
   [[nodiscard]] bool once(std::size_t size) noexcept;
   /// Ends echo() at the other end.
   void stop() noexcept;

@@ -34,7 +34,7 @@ constexpr Lossy kStacks[] = {
      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = {}) over vip;"
      "top = M_RPC over fault;"}};
 
-/// The share of its own packets that each end loses.
+/// Each end loses this share of the packets that it sends.
 constexpr std::array<double, 4> kLosses{0, 0.01, 0.1, 0.3};
 
 struct Load {

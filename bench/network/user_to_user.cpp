@@ -18,7 +18,7 @@ constexpr std::size_t kStream = 1024 * 1024;
 struct ThroughputRow {
   std::string_view name;
   std::size_t bytes;
-  std::size_t floor;  ///< Index of the kernel's row for the same protocol.
+  std::size_t floor;  ///< Index of the kernel's row with which this one is compared.
   std::optional<double> paper;
 };
 constexpr ThroughputRow kRows[] = {{"kernel UDP", kMessage, 0, 391}, {"UDP", kMessage, 0, 528},

@@ -24,7 +24,7 @@ struct Wire {
   netrpc::test::Namespace server;
   static constexpr netrpc::HostAddress kClient{0x0a000001};
   static constexpr netrpc::HostAddress kServer{0x0a000002};
-  /// Opens an end of a ping-pong: first the server's, then the client's, which open_client() connects.
+  /// Open an end of a ping-pong each. Call open_server() first, because open_client() also connects the client's end.
   [[nodiscard]] Result<BareSocket> open_server(SocketKind kind, const Pieces& pieces = {}) const;
   [[nodiscard]] Result<BareSocket> open_client(SocketKind kind, const Pieces& pieces = {}) const;
 };

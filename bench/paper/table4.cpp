@@ -11,7 +11,7 @@
 namespace lrpc::bench {
 namespace {
 
-/// The floor of calls that sleep instead of polling: of all naive rows.
+/// The floor of calls that sleep instead of polling. All naive rows are compared with it.
 Floor sleeping_floor(Placement placement) noexcept {
   return placement == Placement::two_cores ? Floor::polling : Floor::yield;
 }

@@ -8,8 +8,8 @@
 
 namespace lrpc::bench {
 
-/// Counts values (ticks) in buckets whose width is at most 1/128 of the value, so that a quantile is off by at most 0.4
-/// %. The sum, and so the mean, is exact. Valid when zeroed, so it may lie in Shared.
+/// Counts values (ticks) in buckets whose width is at most 1/128 of the value, so that a quantile is off by 0.4 % at
+/// most. The sum, and so the mean, is exact. Valid when zeroed, so it may lie in Shared.
 class Histogram {
  public:
   void add(std::uint64_t value) noexcept {

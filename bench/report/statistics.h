@@ -8,8 +8,8 @@
 
 namespace lrpc::bench {
 
-/// The q-quantile by nearest rank: the smallest sample such that at least the share q of all samples is not larger. 0 ≤
-/// q ≤ 1. NaN if there are no samples.
+/// The q-quantile by nearest rank: the smallest sample such that at least the fraction q of all samples does not exceed
+/// it. 0 ≤ q ≤ 1. NaN if there are no samples.
 [[nodiscard]] double quantile(std::span<const double> samples, double q);
 /// The middle sample, or the mean of the two middle ones. NaN if there are no samples.
 [[nodiscard]] double median(std::span<const double> samples);

@@ -58,7 +58,7 @@ TEST(Alternate, a_subject_works_only_between_its_before_and_its_after) {
                                       ready = false;
                                     }},
                                    {"b", [&] {
-                                      worked_unprepared |= ready;  // while this subject should be put away
+                                      worked_unprepared |= ready;  // true only if "a" has not been put away
                                       return burn(1us);
                                     }}});
   EXPECT_FALSE(worked_unprepared);

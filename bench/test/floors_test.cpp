@@ -1,4 +1,5 @@
-// The floors and the naive round trips really cross to another process and back, and a parked floor uses no processor.
+// The floors and the naive round trips really cross to another process and back, and a parked floor uses no processor
+// time.
 #include "floors/floors.h"
 
 #include <gtest/gtest.h>

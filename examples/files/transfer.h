@@ -1,5 +1,5 @@
-// What lrpc-files does with a Files server: list, copy in and out, checksum. Walks trees depth first. It does not trust
-// the server: limits what it accepts, and keeps control characters from the terminal.
+// What lrpc-files does with a Files server: list, copy in and out, checksum. It walks trees depth first. It does not
+// trust the server: it limits what it accepts, and keeps control characters from the terminal.
 #pragma once
 
 #include <filesystem>

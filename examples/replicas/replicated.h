@@ -56,7 +56,7 @@ class ReplicatedCounter {
  private:
   using Counts = std::array<std::uint64_t, 16>;
   ReplicatedCounter(Counter::Client client, std::size_t place) noexcept : client_(std::move(client)), place_(place) {}
-  /// Merges `counts` into a majority's counts, and returns the result.
+  /// Merges `counts` into the counts of a majority of the members, and returns the maxima of their answers.
   [[nodiscard]] lrpc::Result<Counts> merged(const Counts& counts);
 
   Counter::Client client_;
