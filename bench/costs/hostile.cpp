@@ -256,7 +256,7 @@ void hostile_users(Session& session) {
   print_intro(
       "Beside hostile users, ns",
       "Root lists the names, and an honest user imports, calls and unbinds, each time newly come, while 0, 2, 10 "
-      "and 40 other users keep as many connections as they may, ask without end and read no answer, 2 and 40 connect "
+      "and 40 other users keep 64 connections each, ask without end and read no answer, 2 and 40 connect "
       "without a pause, and 2 clients of the server leave it what is slow to close: a socket that lingers, a socket in "
       "whose queue such a one lies, a file that is stuck. Two processes play them. A hostile server leaves the same to "
       "its client. The bar for each is 100 ms at most.");
