@@ -1,5 +1,4 @@
-// Links and routes that change under a running lrpc-netd, which is in its sandbox: it follows them, and its bindings
-// stay.
+// Links and routes that change under a running, sandboxed lrpc-netd: it follows the changes, and its bindings survive.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +19,7 @@
 namespace lrpc::netd::test {
 namespace {
 
-/// Its sums and fills can be held: each stays in its procedure until it is let go.
+/// A service whose Sum and Fill can be held: each stays in its procedure until let_go().
 class HeldSums : public testing_lrpc::ConformanceService {
  public:
   std::uint64_t Sum(CallContext& call, std::span<const std::byte> data) {
@@ -59,7 +58,7 @@ class HeldSums : public testing_lrpc::ConformanceService {
   std::size_t inside_ = 0;
 };
 
-/// A client here, bound to a server there, while something changes between them.
+/// A client on `here` bound to a server on `there`, while links or routes between them change.
 class Changing : public TwoMachines {
  protected:
   using Call = decltype(std::declval<Conformance::Client&>().start().Sum({}));
@@ -68,7 +67,7 @@ class Changing : public TwoMachines {
     share_key();
     ASSERT_TRUE(
         Conformance::export_to(server_.emplace(ServerOptions{.nameserver = there->socket()}), "conformance", sums_));
-    // A message that a change has cost is sent again, so that no load of the machine makes a call fail.
+    // A message that is lost because of a change is retransmitted for 25 s, so that no call fails on a busy machine.
     for (Machine* const machine : {there.get(), here.get()}) {
       std::vector<std::string> more = options;
       more.insert(more.end(), {"--export", "conformance", "--state", machine->file("state")});
@@ -79,11 +78,11 @@ class Changing : public TwoMachines {
     client_.emplace(*std::move(imported));
     expect_calls_of_all_sizes("before anything has changed");
   }
-  /// Calls of one packet, of the longest packet and of many, over the binding that there is from the beginning.
+  /// Calls of one packet, of the longest packet and of many packets, over the first binding.
   void expect_calls_of_all_sizes(const char* when) {
     for (const std::size_t size : kSizes) expect_end(client_->start().Sum(bytes(size)), size, when);
   }
-  /// Makes `change` while such calls are in their procedure: their replies find what there is then.
+  /// Makes `change` while such calls are in their procedures, so that their replies find the new links and routes.
   template <class Change>
   void expect_calls_through(Change&& change, const char* when) {
     sums_.hold();
@@ -95,7 +94,7 @@ class Changing : public TwoMachines {
     expect_ends(std::move(calls), when);
     expect_calls_of_all_sizes(when);
   }
-  /// The same at once. lrpc-netd has taken them up when this returns.
+  /// Starts the same calls at the same time. When it returns, lrpc-netd has taken all of them.
   std::vector<Call> start_calls_of_all_sizes() {
     const std::uint64_t before = calls_taken();
     std::vector<Call> calls;
@@ -103,7 +102,7 @@ class Changing : public TwoMachines {
     EXPECT_TRUE(eventually([&] { return calls_taken() >= before + kSizes.size(); }));
     return calls;
   }
-  /// They cannot end before the change that is made next.
+  /// Calls that cannot end before the next change.
   std::vector<Call> calls_under_way() {
     std::vector<Call> calls = start_calls_of_all_sizes();
     for (const Call& call : calls) EXPECT_FALSE(call.ready());
@@ -116,7 +115,7 @@ class Changing : public TwoMachines {
     here->where().ip(ip_words);
     there->where().ip(ip_words);
   }
-  /// A call before both know of it would be cut to pieces that no link carries.
+  /// Waits until both hosts know the new MTU: a call before that would be cut into fragments that no link carries.
   void shrink_link() const {
     both("link set veth0 mtu 600");
     for (const Machine* const machine : {here.get(), there.get()})
@@ -135,7 +134,7 @@ class Changing : public TwoMachines {
     ASSERT_TRUE(sum) << size << " bytes " << when << ": " << sum.error().message();
     EXPECT_EQ(*sum, 3 * size) << when;
   }
-  /// As the client's lrpc-netd says; each try of a call counts.
+  /// Calls that the client's lrpc-netd has taken, by its state file; each try of a call counts.
   std::uint64_t calls_taken() const {
     std::ofstream(here->file("state"), std::ios::trunc) << "";
     std::string state;
@@ -225,7 +224,7 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
 TEST_P(ChangingLinks, calls_go_on_when_the_address_is_taken_away_and_given_back) {
   const auto take_away_and_give_back = [&] {
     here->where().ip("address del 10.7.0.1/24 dev veth0");
-    sums_.let_go();  // their replies find nobody
+    sums_.let_go();  // their replies find no host
     here->where().ip("address add 10.7.0.1/24 dev veth0");
   };
   expect_calls_through(take_away_and_give_back, "answered while the address was away");
@@ -243,8 +242,8 @@ INSTANTIATE_TEST_SUITE_P(Over, ChangingLinks,
                                            Over{"EthernetWithoutIoUring", "", {"--backend", "epoll"}}),
                          [](const auto& over) { return over.param.name; });
 
-/// Between the machines there is a router as well. Over their common link nothing of IP comes through, so that what
-/// does has gone over the Ethernet.
+/// A router also joins the two machines. Their common link drops all IP packets, so whatever arrives over it went over
+/// the Ethernet.
 class ChangingRoutes : public Changing {
  protected:
   void SetUp() override {
@@ -264,7 +263,7 @@ class ChangingRoutes : public Changing {
     }
     begin("--interface veth0", {});
   }
-  /// From now on nothing at all comes through, and nobody says so.
+  /// From now on the common link drops every frame, and nothing reports it.
   void cut_link() const {
     for (const Machine* const machine : {here.get(), there.get()}) machine->where().nft("add rule netdev link in drop");
   }
@@ -296,7 +295,7 @@ TEST_F(ChangingRoutes, calls_go_on_when_the_gateway_changes) {
 TEST_F(ChangingRoutes, calls_go_on_when_a_gateway_is_the_way_no_longer) {
   routes("add", "via 10.8.0.254", "via 10.9.0.254");
   expect_calls_of_all_sizes("through the router");
-  // The kernel removes the routes through it, and has no news of them.
+  // The kernel removes the routes through the link, and sends no notification of that.
   expect_calls_through([&] { both("link set veth1 down"); }, "over the Ethernet again");
 }
 
@@ -352,7 +351,7 @@ TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_
   ASSERT_TRUE(client) << client.error().message();
   here->where().ip("link set veth0 mtu 600");
   there->where().ip("link set veth0 mtu 600");
-  for (const auto& machine : {&here, &there})  // a call before that would be cut to pieces that no link carries
+  for (const auto& machine : {&here, &there})  // earlier calls would be cut into fragments that no link carries
     ASSERT_TRUE(eventually([&] { return (*machine)->has_logged("link veth0 carries 600 bytes a frame"); }));
   const std::vector<std::byte> large(12'000, std::byte{3});
   EXPECT_EQ(client->Sum(large).code(), Errc::message_too_long);

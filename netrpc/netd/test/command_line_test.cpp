@@ -1,4 +1,4 @@
-// What lrpc-netd says without a network.
+// What lrpc-netd prints and refuses when it needs no network.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -64,7 +64,7 @@ TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
 }
 
-/// A file of keys as lrpc-netd takes it.
+/// Writes a file of keys that lrpc-netd accepts.
 std::string make_keys(const testing_lrpc::TemporaryDirectory& directory) {
   std::string file = (directory.path() / "keys").string();
   std::ofstream(file) << "* " << run(kNetd + " --generate-key").output;
@@ -96,7 +96,7 @@ TEST(NetdCommandLine, refuses_a_graph_that_may_execute_a_call_twice) {
   EXPECT_NE(ran.output.find("'sun' may execute a call several times"), std::string::npos) << ran.output;
 }
 
-/// What lrpc-netd refuses to start with, and not only the language's errors.
+/// --check reports everything with which lrpc-netd refuses to start, not only errors of the graph language.
 TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "graph").string();
@@ -111,7 +111,7 @@ TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
   struct Case {
     std::string graph;
     std::string options;
-    std::string said;  ///< Behind the file's name.
+    std::string said;  ///< After the file's name.
   };
   const Case cases[] = {
       {"udp = UDP(peer_ports = any);\npaired = PAIRED over udp;\nselect = SELECT over paired;\n", "",
@@ -218,7 +218,7 @@ TEST(NetdCommandLine, its_own_graphs_give_a_silent_host_as_long_in_a_call_as_bet
   EXPECT_NE(ran.output.find("CHANNEL(give_up = 30s, reply_life = 40s)"), std::string::npos) << ran.output;
 }
 
-/// As where a variable is not set.
+/// A script passes an empty value if its variable is not set.
 TEST(NetdCommandLine, takes_no_default_in_the_place_of_an_empty_value) {
   for (const std::string option :
        {"--graph", "--keys", "--interface", "--address", "--service", "--nameserver", "--state"}) {
@@ -310,7 +310,7 @@ TEST(NetdCommandLine, checks_keys_as_it_does_when_it_starts) {
   refused(built_in, "auth: cannot read " + keys);
 }
 
-/// This process and its children have no io_uring from here on. False: that cannot be had.
+/// From here on this process and its children cannot use io_uring. False: that could not be arranged.
 bool refuse_io_uring() {
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

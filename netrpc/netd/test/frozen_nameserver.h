@@ -1,4 +1,4 @@
-// An lrpcd that is stopped: the kernel still takes connections and requests for it, and nobody answers.
+// A stopped lrpcd: the kernel still accepts connections and requests for it, but nothing answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class FrozenNameserver {
     EXPECT_EQ(::listen(socket_.get(), 8), 0);
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Waits for a connection. False: there is none in a minute.
+  /// Waits for a connection. False: none within a minute.
   [[nodiscard]] bool connected() const {
     constexpr int kLongest = 60'000;
     pollfd one{socket_.get(), POLLIN, 0};

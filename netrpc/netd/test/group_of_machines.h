@@ -1,4 +1,4 @@
-// A group of machines, and one that calls it.
+// A group of machines, and a client's machine that calls it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// name@group between machines: one, most or all replies.
+// name@group between machines: calls that need one, most or all replies.
 #include <grp.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,12 +14,12 @@
 namespace lrpc::netd::test {
 namespace {
 
-/// A user, without an entry in /etc/passwd.
+/// A user without an entry in /etc/passwd.
 constexpr uid_t kSomebody = 54323;
 
 class GroupsOfOtherUsers : public GroupOfMachines {
  protected:
-  /// Whether that user, whom lrpc-netd allows to import, is told of any (1) or of none (0); -1: it could not ask.
+  /// Whether kSomebody, who may import from lrpc-netd, sees any bindings (1) or none (0); -1: it could not ask.
   [[nodiscard]] int bindings_that_another_user_sees() const {
     EXPECT_EQ(::chmod(client->file("").c_str(), 0755), 0);
     EXPECT_EQ(::chmod(client->socket().c_str(), 0666), 0);
@@ -44,7 +44,7 @@ TEST_F(GroupOfMachines, gives_one_most_or_all_replies_to_the_same_stub) {
   for (const auto& [group, answers] : least) {
     auto counter = Counter::Client::import("counter@" + group, options());
     ASSERT_TRUE(counter) << counter.error().message() << logs();
-    // All are bound soon, as they are there.
+    // The members all run, so all of them are bound soon.
     const auto good = [&, &needed = answers] {
       const auto replies = counter->all().Merge({});
       if (!replies) return false;
@@ -72,7 +72,7 @@ TEST_F(GroupsOfOtherUsers, tell_a_user_and_the_administrator_which_members_are_b
   ASSERT_TRUE(store) << store.error().message() << logs();
   const std::string command = std::string(LRPC_COMMAND) + " --nameserver " + client->socket() + " groups";
   const auto lines = [&] {
-    // Between words as many spaces as the table has.
+    // Reduces the table's column padding to single spaces.
     return std::regex_replace(run(command).output, std::regex(" +"), " ");
   };
   const std::string user = " " + std::to_string(::geteuid()) + " ";

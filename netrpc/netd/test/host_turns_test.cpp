@@ -1,4 +1,4 @@
-// Whose commands are served, and in which order, when there are more than threads.
+// Which hosts' commands are served, and in which order, when more hosts wait than there are threads.
 #include "host_turns.h"
 
 #include <gtest/gtest.h>

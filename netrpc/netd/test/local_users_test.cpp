@@ -1,4 +1,4 @@
-// Who of a machine may reach other hosts.
+// Which local users may reach other hosts.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Two machines on one, without any privilege: each has an address of the loopback, and calls go over UDP by a
-// graph of the test's own.
+// Two hosts on one machine, without any privilege: each has a loopback address, and calls go over UDP by a graph of
+// this test.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ namespace {
 using testing_lrpc::eventually;
 using testing_lrpc::Process;
 
-/// What stands on AUTH.
+/// The part of the graph above AUTH.
 struct Upper {
   const char* name;
   const char* graph;
@@ -46,7 +46,7 @@ class LoopbackMachine {
     std::ofstream(file("keys")) << "127.0.0.0/8 " << key;
     ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
   }
-  /// Ports that no other run of this test has.
+  /// Ports that no other run of this test uses.
   [[nodiscard]] static int ports() { return 20'000 + getpid() % 40'000; }
   void start_netd(const std::vector<std::string>& options = {}) {
     std::ofstream(file("graph")) << "udp    = UDP(address = \"" << address_ << "\", ports = " << ports()
@@ -76,7 +76,7 @@ TEST_P(Loopback, a_client_imports_and_calls_over_udp_and_again_after_the_other_n
   here.share(key);
   there.share(key);
   const Process server({LRPC_TEST_SERVER, "--nameserver", there.socket(), "conformance"});
-  // Without io_uring, whose sockets the kernel closes some time after the process has ended.
+  // Not io_uring: the kernel closes its sockets some time after the process has ended.
   const std::vector<std::string> exporting{"--export", "conformance", "--backend", "epoll"};
   there.start_netd(exporting);
   here.start_netd();
@@ -91,7 +91,7 @@ TEST_P(Loopback, a_client_imports_and_calls_over_udp_and_again_after_the_other_n
     EXPECT_EQ(client->Sum(large).value(), 36'000U);
     there.kill_netd();
     there.start_netd(exporting);
-    EXPECT_FALSE(client->Null());  // its binding was the former life's
+    EXPECT_FALSE(client->Null());  // its binding belongs to the earlier life of the server's host
   }
   EXPECT_TRUE(eventually([&] {
     auto client = import();

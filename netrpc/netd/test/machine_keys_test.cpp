@@ -1,4 +1,4 @@
-// Two machines whose keys differ, change, or are not there.
+// Two machines whose keys differ, change, or are missing.
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "run.h"
 #include "two_machines.h"
@@ -48,7 +48,7 @@ TEST_F(TwoMachines, machines_without_a_cipher_in_common_are_told_so) {
   there->start_with_cipher("aes256-gcm", {"--export", "conformance"});
   here->start_with_cipher("chacha20-poly1305");
   Result<Conformance::Client> refused = import();
-  EXPECT_TRUE(eventually([&] {  // on a busy machine that host may at first seem to be silent
+  EXPECT_TRUE(eventually([&] {  // on a busy machine the host may at first seem silent
     if (!refused && refused.error().text.find("has no cipher in common with this host") != std::string::npos)
       return true;
     refused = import();

@@ -1,5 +1,5 @@
-// Messages between machines whose links carry packets of unlike sizes: what an import accepts can be called with its
-// largest messages, and what it cannot carry it refuses by name.
+// Messages between machines whose links have different MTUs: an import that succeeds can carry the interface's largest
+// messages; one that cannot is refused, and the error names the reason.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ struct WideResultsService {
   void Wide(CallContext&, std::uint8_t, Buffer& data) { EXPECT_TRUE(data.assign(some_bytes(9000))); }
 };
 
-/// A counter of the kernel's, as in netstat(8).
+/// A counter of the kernel, as in netstat(8).
 std::uint64_t counted(const netrpc::test::Namespace& where, const std::string& protocol, const std::string& counter) {
   std::uint64_t count = 0;
   where.run([&] {
@@ -60,7 +60,7 @@ std::uint64_t counted(const netrpc::test::Namespace& where, const std::string& p
   return count;
 }
 
-/// MTUs of the links of two machines, and whether UDP is between them.
+/// The MTUs of the two machines' links, and whether the machines use UDP.
 struct Links {
   int here;
   int there;
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(All, LinksOfUnlikeSizes,
                                            Links{576, 9000, true}, Links{9000, 1500, true}, Links{9000, 9000, true}),
                          name_of);
 
-/// Nobody listens at the discard port.
+/// No socket listens at the discard port, so the kernel counts each such datagram.
 TEST_F(TwoMachines, only_a_host_that_has_answered_is_sent_a_datagram_to_learn_of_its_path) {
   share_key();
   const Process server = start_server();
@@ -179,7 +179,7 @@ class Routed : public MessageSizes {
     there = std::make_unique<Machine>("10.7.2.1");
     key = run(std::string(LRPC_NETD) + " --generate-key").output;
   }
-  /// `near` is the router of the machine here, `far` that of the one there.
+  /// `near` is the router next to `here`, `far` the one next to `there`.
   void join_to(const Namespace& near, const Namespace& far) const {
     netrpc::test::join(here->where(), "veth0", "10.7.1.1/24", near, "near", "10.7.1.2/24");
     netrpc::test::join(there->where(), "veth0", "10.7.2.1/24", far, "far", "10.7.2.2/24");
@@ -190,7 +190,7 @@ class Routed : public MessageSizes {
   }
 };
 
-/// A router between the two, and on each side a link of its own.
+/// One router between the machines, and a link on each side of it.
 class BehindARouter : public Routed {
  protected:
   void SetUp() override {
@@ -213,7 +213,7 @@ TEST_P(BehindARouter, machines_agree_on_what_the_smaller_link_of_the_two_carries
 INSTANTIATE_TEST_SUITE_P(All, BehindARouter, ::testing::Values(Links{1500, 576, false}, Links{1500, 576, true}),
                          name_of);
 
-/// Two routers, and between them a link that carries less than those of the machines.
+/// Two routers. The link between them has a smaller MTU than the links of the machines.
 class BehindASmallerLink : public Routed {
  protected:
   void SetUp() override {
@@ -228,7 +228,7 @@ class BehindASmallerLink : public Routed {
     for (const Namespace* const router : {&*near_, &*far_})
       router->ip("link set middle mtu " + std::to_string(GetParam().here));
   }
-  /// What the kernel of `from` knows of the links to `to`.
+  /// The path MTU from `from` to `to`, as the kernel of `from` knows it.
   static int known_mtu(const Machine& from, const Machine& to) {
     int mtu = 0;
     from.in([&] {
@@ -243,7 +243,7 @@ class BehindASmallerLink : public Routed {
     });
     return mtu;
   }
-  /// How many packets the routers have cut.
+  /// How many fragments the routers have made.
   [[nodiscard]] std::uint64_t cut_packets() const {
     return counted(*near_, "Ip:", "FragCreates") + counted(*far_, "Ip:", "FragCreates");
   }
@@ -261,7 +261,7 @@ class BehindASmallerLink : public Routed {
 
 TEST_P(BehindASmallerLink, machines_agree_on_what_it_carries_and_routers_cut_nothing) {
   ASSERT_NO_FATAL_FAILURE(start(GetParam().udp));
-  // The first import asks the routers; should they be too slow, a later one does again.
+  // The first import asks the routers. If they answer too late, a later import asks again.
   ASSERT_TRUE(
       eventually([&] { return import_there<Fits::Client>("fits") && known_mtu(*here, *there) == GetParam().here; }));
   ASSERT_TRUE(import_there<Fits::Client>("fits"));

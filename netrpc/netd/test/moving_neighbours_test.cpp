@@ -1,4 +1,4 @@
-// Machines that have one address between them, and machines whose Ethernet address changes.
+// Machines that share one address, and machines whose Ethernet address changes.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -71,7 +71,7 @@ TEST_F(OnOneEthernet, a_machine_whose_address_another_one_takes_later_says_so) {
   other->start_netd({"--insecure"});
   other->where().ip("address del 10.7.0.2/24 dev veth0");
   other->where().ip("address add 10.7.0.1/24 dev veth0");
-  // The first packet that the other machine's kernel sends to somebody on the link says who it is.
+  // The first packet that the other machine's kernel sends to a host on the link announces its Ethernet address.
   EXPECT_TRUE(eventually([&] {
     other->in([] { (void)run("bash -c 'echo > /dev/udp/10.7.0.3/9'"); });
     return machine->has_logged(kTwice);
@@ -103,8 +103,8 @@ class MovingNeighbour : public TwoMachines {
     for (Machine* const machine : {there.get(), here.get()})
       machine->start_changed("--keys " + machine->file("keys"), all, {"--export", "conformance"});
     if (meet) {
-      // Each kernel knows where the other machine is, and each lrpc-netd that the other one is there: so that the first
-      // message goes over the Ethernet.
+      // Each kernel knows the other machine's Ethernet address, and each lrpc-netd has heard the other one. So the
+      // first message goes over the Ethernet.
       here->in([] { (void)run("bash -c 'echo > /dev/udp/10.7.0.2/9'"); });
       there->in([] { (void)run("bash -c 'echo > /dev/udp/10.7.0.1/9'"); });
       std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -121,7 +121,7 @@ class MovingNeighbour : public TwoMachines {
       EXPECT_EQ(*sum, 3 * size) << when;
     }
   }
-  /// From now on the client's machine hears of an Ethernet address only who it has asked for it.
+  /// From now on the client's machine learns only the Ethernet addresses that it has asked for.
   void drop_requests_of_arp() const {
     here->where().nft("add table netdev deaf");
     here->where().nft("add chain netdev deaf in { type filter hook ingress device veth0 priority 0 ; }");
@@ -151,7 +151,7 @@ TEST_F(MovingNeighbour, calls_go_on_when_the_clients_ethernet_address_changes) {
 TEST_F(MovingNeighbour, calls_go_on_when_the_moved_client_has_advertised_itself_from_its_new_ethernet_address) {
   ASSERT_NO_FATAL_FAILURE(start({{"VIPHOSTS", "VIPHOSTS(lifetime = 300ms)"}}, true));
   here->where().ip("link set veth0 address 02:00:00:00:00:77");
-  // Through several lifetimes, in each of which it says three times who it is.
+  // This lasts for several lifetimes of the entries. In each of them the client's host advertises itself three times.
   for (int i = 0; i < 100; ++i) {
     ASSERT_NO_FATAL_FAILURE(expect_calls("after the client's Ethernet address has changed"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

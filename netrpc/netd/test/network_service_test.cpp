@@ -1,4 +1,4 @@
-// Calls to other hosts, over calls of the test's own.
+// Calls to other hosts through the network service, over fake calls.
 #include "network_service.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class SlowCalls : public ::testing::Test {
     service_.reset();
   }
   Errc call(const netpath::Gone& gone) {
-    const std::array<std::byte, 4> request{};  // it comes back, and begins as the reply to a command that was served
+    const std::array<std::byte, 4> request{};  // the fake calls echo it: it begins like the reply of a served command
     std::array<std::byte, 16> reply{};
     std::size_t size = 0;
     return service_->call(0x0a000009, 2, request, reply, size, kNoLimit, gone);
@@ -73,7 +73,7 @@ TEST_F(SlowCalls, are_waited_for_as_long_as_their_callers_are_there) {
   EXPECT_EQ(calls_.cancelled, 0);
 }
 
-/// A host whose lrpc-netd has restarted is heard of when the first question to it fails.
+/// A host whose lrpc-netd has restarted. The new life is heard when the first question to the host fails.
 class RestartedHost : public SlowCalls {
  protected:
   static constexpr netpath::HostAddress kHost = 0x0a000009;
@@ -82,7 +82,7 @@ class RestartedHost : public SlowCalls {
     const Shepherd inside(host_.monitor());
     host_.peers().heard({kHost}, 1);
   }
-  /// Its first answer is a failure, in which `life` is heard; the next one is no answer to this question.
+  /// The first answer is a failure, with which `life` is heard. The next answer is an error of another kind.
   Errc agree(netrpc::BootId life) {
     calls_.before_answer = [this, life] {
       const bool first = calls_.timeouts.size() == 1;

@@ -1,4 +1,4 @@
-// Who of a machine may call other hosts, asked of a running lrpc-netd by processes of other users.
+// Which local users may call other hosts: processes of other users ask a running lrpc-netd.
 #include <grp.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,11 +21,11 @@ class OtherUsers : public TwoMachines {
     if (IsSkipped()) return;
     share_key();
     there->start_with_keys({"--export", "conformance"});
-    // Both are the test's own, and closed: what is asked for is what lrpc-netd says, not whether the broker answers.
+    // Both belong to the test and are closed to other users. Opening them lets the tests see the answer of lrpc-netd.
     ASSERT_EQ(::chmod(here->file("").c_str(), 0755), 0);
     ASSERT_EQ(::chmod(here->socket().c_str(), 0666), 0);
   }
-  /// What a process of kUser and kGroup is told when it imports and calls.
+  /// The error that a process of kUser and kGroup gets when it imports and calls.
   [[nodiscard]] Errc ask(const std::string& name = "conformance@10.7.0.2") const {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -68,7 +68,7 @@ TEST_F(OtherUsers, call_other_hosts_where_they_are_allowed) {
   EXPECT_EQ(ask(), Errc::ok);
 }
 
-/// Whom lrpc-netd lets import at all is told next that the interface has handles.
+/// A user who may import gets not_supported, because the interface has handles.
 TEST_F(OtherUsers, call_sun_rpc_programs_only_where_they_are_allowed_to_call_other_hosts) {
   const std::vector<std::string> program{"--sun-import", "conformance@10.7.0.9:20490=0x20000098"};
   here->start_with_keys(program);

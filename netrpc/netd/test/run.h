@@ -1,4 +1,4 @@
-// A command as a user runs it: what it prints, and how it ends.
+// Runs a command as a user does: its output, and how it ends.
 #pragma once
 
 #include <signal.h>
@@ -17,7 +17,7 @@ struct Ran {
   std::string output;  ///< Both streams.
 };
 
-/// One that runs beside the test, which ends it or waits for its end.
+/// A command that runs beside the test. The test kills it or waits for its end.
 class Running {
  public:
   explicit Running(const std::string& command)
@@ -31,7 +31,7 @@ class Running {
     send(SIGKILL);
     ::pclose(pipe_);
   }
-  /// False: it has ended without these words.
+  /// Waits until the output contains `words`. False: the command has ended without them.
   bool says(const std::string& words) {
     while (output_.find(words) == std::string::npos && !next_line().empty()) {
     }
@@ -41,7 +41,7 @@ class Running {
   void send(int signal) const {
     if (pid_ > 0) ::kill(pid_, signal);
   }
-  /// When it has ended.
+  /// Waits for the end of the command.
   Ran end() {
     while (!next_line().empty()) {
     }

@@ -1,5 +1,5 @@
-// What lrpc-netd can no longer do: a process enters the very sandbox that lrpc-netd enters, and tries, through the
-// rings of its engine too; and what is seen of a running one from outside.
+// What lrpc-netd can no longer do in its sandbox: a process enters the same sandbox and tries, also through the rings
+// of its engine. And what can be seen of a running lrpc-netd from outside.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
@@ -57,7 +57,7 @@ TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp
   const Victim victim;
   EXPECT_EQ(shut_in([&] { return not_refused(sandbox::test::forbidden_to_all(victim.pid())); }), "");
   EXPECT_EQ(shut_in([&]() -> std::string {
-              // To ask for routes, and to make the kernel look for a neighbour.
+              // These are left, to ask for routes and to make the kernel resolve a neighbour.
               if (const int err = socket_of("UDP", AF_INET, SOCK_DGRAM).act(); err != 0) return std::strerror(err);
               const int err = socket_of("Unix", AF_UNIX, SOCK_SEQPACKET).act();
               return err != 0 ? std::strerror(err) : "";
@@ -65,7 +65,7 @@ TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp
             "");
 }
 
-/// A port of the loopback at which somebody listens.
+/// A listening TCP socket on the loopback.
 class Listening {
  public:
   Listening() {
@@ -77,7 +77,7 @@ class Listening {
     port_ = ntohs(address.sin_port);
   }
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// 0, or the errno with which a new socket cannot connect to it.
+  /// 0, or the errno with which connecting a new socket to it fails.
   [[nodiscard]] int connect() const {
     const UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
     const sockaddr_in address = at(port_);
@@ -157,7 +157,7 @@ TEST_F(NetdSandbox, its_rings_send_receive_wait_and_nothing_else) {
     RingIntruder intruder(rings.front(), 128, 1024, kFlags);
     if (!intruder.mapped()) return "the ring is not as it was";
     if (const auto entered = sandbox::enter(sandbox_of_daemon({}, {})); !entered) return entered.error().message();
-    // As a thread of the engine does when it first leads.
+    // As a thread of the engine does when it leads for the first time.
     if (const int err = shim::enable_ring(rings.front()); err != 0) return std::strerror(err);
     return intruder.not_refused({IORING_OP_RECVMSG, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_POLL_ADD,
                                  IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE, IORING_OP_ASYNC_CANCEL},
@@ -188,7 +188,7 @@ TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_
   EXPECT_EQ(status_of(pid, "Seccomp"), filtered ? "Seccomp:\t2\n" : status_of(::getpid(), "Seccomp"));
 }
 
-/// Such a socket sends to any other one of the system, by its path, whatever the sandbox forbids.
+/// Unix datagram sockets of the process. The sandbox cannot keep one from sending to any other, by its path.
 std::string unix_datagram_sockets(pid_t pid) {
   const std::string process = "/proc/" + std::to_string(pid);
   return run("{ awk '$5 == \"0002\" { print $7 }' " + process + "/net/unix; ls -l " + process +
@@ -199,7 +199,7 @@ std::string unix_datagram_sockets(pid_t pid) {
 TEST_F(TwoMachines, netd_has_no_unix_datagram_sockets) {
   share_key();
   here->start_with_keys();
-  there->start_with_keys({"--sun", "conformance=0x20000098/2"});  // which makes a TCP of its own
+  there->start_with_keys({"--sun", "conformance=0x20000098/2"});  // creates its own TCP
   EXPECT_EQ(unix_datagram_sockets(here->netd().pid()), "");
   EXPECT_EQ(unix_datagram_sockets(there->netd().pid()), "");
   int ends[2];
@@ -208,7 +208,7 @@ TEST_F(TwoMachines, netd_has_no_unix_datagram_sockets) {
   for (const int end : ends) ::close(end);
 }
 
-/// As an ordinary user, whom the kernel lets trace what is the user's own.
+/// Runs as an ordinary user, whom the kernel allows to trace the user's own processes.
 int trace_own_netd(const std::string& directory) {
   constexpr uid_t kNobody = 54321;
   if (::geteuid() == 0) {
@@ -224,7 +224,7 @@ int trace_own_netd(const std::string& directory) {
     const std::string memory = "/proc/" + std::to_string(netd.pid()) + "/mem";
     if (::open(memory.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 4;
   } catch (const std::runtime_error&) {
-    return 77;  // that user cannot execute them where they lie
+    return 77;  // that user cannot execute the programs in their directory
   }
   return 0;
 }
@@ -280,7 +280,7 @@ TEST_F(TwoMachines, more_callers_than_there_are_rings_call_all_the_same) {
     });
   }
   EXPECT_TRUE(eventually([&] { return calling == kCallers; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most of them wait by now
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // by now most of them wait
   server.send(SIGCONT);
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(right, kCallers);

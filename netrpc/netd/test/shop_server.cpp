@@ -1,5 +1,5 @@
-// shop_server SOCKET NAME: exports Shop under NAME at the nameserver with that socket, and knows nothing of Sun RPC.
-// sun_server.c answers the same. Prints a line, and serves until its parent goes.
+// shop_server SOCKET NAME: exports Shop under NAME at the nameserver with that socket. Knows nothing of Sun RPC.
+// Answers as sun_server.c does. Prints a line, and serves until its parent exits.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// How lrpc-netd starts: what it waits for, and that a signal ends it meanwhile.
+// How lrpc-netd starts: what it waits for, and that a signal ends it while it waits.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string own_address() {
          std::to_string(pid & 255);
 }
 
-/// A socket at a port of the loopback interface (0: any); none, if another socket has it. Then `port` is its port.
+/// A socket bound to `port` of a loopback address (0: any; stores the port chosen); none if the port is in use.
 UniqueFd bound_to(int type, const std::string& address, std::uint16_t& port) {
   UniqueFd socket(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
@@ -64,7 +64,7 @@ TEST(StartingNetd, ends_when_it_is_told_to_while_lrpcd_does_not_answer) {
 
 TEST(StartingNetd, serves_sun_rpc_at_the_address_that_it_is_given_and_at_no_other) {
   const std::string own = own_address();
-  // Both are taken elsewhere as long as it runs: a netd that took them at all addresses would not start.
+  // This test holds the same port of 127.0.0.1 for TCP and UDP: a netd that bound all addresses would not start.
   std::uint16_t port = 0;
   std::array<UniqueFd, 2> elsewhere;
   ASSERT_TRUE(eventually([&] {
@@ -94,19 +94,18 @@ TEST(RunningNetd, does_not_wait_for_a_reader_of_its_state) {
   EXPECT_EQ(netd.end().status, 0) << netd.output();
 }
 
-/// One at a UDP port that this process holds.
+/// An lrpc-netd that waits for a UDP port which this process holds.
 class WaitingNetd : public ::testing::Test {
  protected:
   static constexpr std::uint16_t kPort = 24000 + netrpc::protocol_numbers::kFragment;
-  /// Whoever waits for the port gives it up after a hundred looks: a test that was kept from its processor meanwhile
-  /// begins again.
+  /// lrpc-netd gives up after polling the port a hundred times. A test that was not scheduled meanwhile begins again.
   static constexpr int kTries = 5;
 
-  /// Holds the port, and starts one that has found it in use when this returns.
+  /// Holds the port and starts an lrpc-netd, which has found the port in use when this returns.
   void start() {
     let_go();
     std::uint16_t port = kPort;
-    ASSERT_TRUE(testing_lrpc::eventually([&] {  // the kernel may still be closing those of the one before
+    ASSERT_TRUE(testing_lrpc::eventually([&] {  // the kernel may still be closing the previous sockets
       held_ = bound_to(SOCK_DGRAM, address_, port);
       return static_cast<bool>(held_);
     })) << std::strerror(errno);

@@ -1,4 +1,4 @@
-// The Sun RPC client of lrpc-netd over calls of the test's own: what it refuses, and how much of the host it takes.
+// The Sun RPC client of lrpc-netd over fake calls: what it refuses, and how much of the host's memory it takes.
 #include "sun/sun_client.h"
 
 #include <gtest/gtest.h>
@@ -23,11 +23,11 @@ using netpath::ForeignBinding;
 constexpr uid_t kUser = 1000;
 constexpr uid_t kOther = 1001;
 constexpr uid_t kThird = 1002;
-/// Of the fake calls' requests: one small buffer each.
+/// Buffer space of a fake call's request: one small buffer.
 constexpr std::size_t kRequest = netrpc::BufferPool::kSizes[0];
 
-/// Time passes only while a thread waits: then the next of `meanwhile` runs outside the monitor, and time goes on until
-/// what the thread waits for is there.
+/// Time passes only while a thread waits. The next function of `meanwhile` then runs outside the monitor, and the clock
+/// advances until the thread's condition holds.
 class OneThread final : public netrpc::Engine {
  public:
   explicit OneThread(netrpc::test::ManualClock& clock) : clock_(clock) {}
@@ -50,7 +50,7 @@ class OneThread final : public netrpc::Engine {
   netrpc::test::ManualClock& clock_;
 };
 
-/// Four of the fake calls' requests are the clients' share of the buffers, and two are a lone user's.
+/// All clients' share of the buffers is four requests of the fake calls; one user's share is two.
 class SunClients : public ::testing::Test {
  protected:
   SunClients() {
@@ -69,7 +69,7 @@ class SunClients : public ::testing::Test {
     netpath::ForeignServers::Wanted wanted{"counter", "there", 0x0a000009, user, interface->canonical};
     return client_->bind(wanted);
   }
-  /// The fake calls give the arguments back. Errc::ok: they came.
+  /// The fake calls echo the arguments. Errc::ok: they came back.
   static Errc call(ForeignBinding& binding) {
     const std::uint32_t sent = 42;
     std::uint32_t got = 0;
@@ -107,7 +107,7 @@ TEST_F(SunClients, of_one_user_have_half_of_the_share_of_buffers_and_leave_the_r
   const auto third = bind(kThird).value();
   calls_->takes = 1s;
   std::vector<Errc> outcomes(6, Errc::call_failed);
-  // Each while the one before waits.
+  // Each of these runs while the call before it waits.
   engine_.meanwhile = {
       [&] { outcomes[1] = call(*mine); },
       [&] {
@@ -115,7 +115,7 @@ TEST_F(SunClients, of_one_user_have_half_of_the_share_of_buffers_and_leave_the_r
         outcomes[3] = call(*others);
       },
       [&] {
-        outcomes[4] = call(*others);  // beside the first user
+        outcomes[4] = call(*others);  // its user's share is free beside the first user's
         outcomes[5] = call(*third);
       },
   };

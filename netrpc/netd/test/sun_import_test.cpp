@@ -1,4 +1,5 @@
-// Clients that know nothing of Sun RPC, and a server on another machine that rpcgen has made of their interface.
+// Clients that know nothing of Sun RPC call a server on another machine. rpcgen generated that server from their
+// interface.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ TEST(SunRpcServers, are_called) {
 
 constexpr const char* kName = "shop@10.7.0.2";
 
-/// The server is `there`, where nothing of lrpc runs.
+/// The server runs on `there`, which runs nothing of lrpc.
 class SunRpcServers : public TwoMachines {
  protected:
   void start_netd(const std::string& import) {
@@ -32,8 +33,8 @@ class SunRpcServers : public TwoMachines {
   [[nodiscard]] Process start_shop(const std::string& transport = "udp", const std::string& version = "3") const {
     return there->start({LRPC_SUN_SERVER, transport, "20490", version});
   }
-  /// With a rpcbind that knows it, on a machine of their own as far as both see. When the server at port 20490 ends,
-  /// one at 20491 follows. All end with the process.
+  /// Starts the server and an rpcbind that knows it, in namespaces of their own. When the server at port 20490 ends,
+  /// one at port 20491 follows. All end with the returned process.
   [[nodiscard]] Process start_with_rpcbind() const {
     const std::string serve = "; " LRPC_SUN_SERVER " udp ";
     return there->start({"/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c",
@@ -41,7 +42,7 @@ class SunRpcServers : public TwoMachines {
                          " -T udp 127.0.0.1 100000 4 >/dev/null 2>&1; do sleep 0.05; done" +
                              serve + "20490 3 register" + serve + "20491 3 register >/dev/null; true"});
   }
-  /// A server that is slow to answer is asked again.
+  /// Repeats the import while the server does not answer.
   [[nodiscard]] Result<Shop::Client> import_shop(ImportOptions options = {}, const char* name = kName) const {
     options.nameserver = here->socket();
     Result<Shop::Client> client = Errc::remote_unavailable;
@@ -68,7 +69,7 @@ Shop::Item item() {
           .code = Shop::Wide::First};
 }
 
-/// Everything that the interface has, once: at the bounds of each type.
+/// Calls every procedure of the interface once, with values at the bounds of each type.
 void expect_every_type(Shop::Client& shop) {
   EXPECT_TRUE(shop.Null());
   const auto numbers = shop.Integers(-128, 255, 32767, 0, std::numeric_limits<std::int32_t>::min(), 1,
@@ -203,7 +204,7 @@ TEST_F(SunRpcServers, that_refuse_or_garble_fail_the_call_with_a_text_and_the_ne
 TEST_F(SunRpcServers, that_say_nothing_are_waited_for_until_the_deadline_or_the_cancellation) {
   const Process server = start_shop();
   share_key();
-  // Two calls at a time, each for longer than this test lasts: others go on only if those that were given up end.
+  // Two calls at a time, each with a retry time beyond this test: others proceed only if cancelled calls end.
   const std::string import = "shop@10.7.0.2:20490=0x20000097";
   here->start_changed("--keys " + here->file("keys") + " --sun-import " + import,
                       {{"REQUEST_REPLY over sun_udp", "REQUEST_REPLY(give_up = 3600s) over sun_udp"},
@@ -262,7 +263,7 @@ TEST_F(SunRpcServers, that_do_not_answer_cannot_be_imported) {
   EXPECT_EQ(client.code(), Errc::remote_unavailable);
   if (client) return;
   expect_said(client.error().message(), "host '10.7.0.2'");
-  expect_said(client.error().message(), "does not answer");  // within the import's time, or the request's
+  expect_said(client.error().message(), "does not answer");  // within the time of the import, or of its request
 }
 
 TEST_F(SunRpcServers, are_called_with_arguments_only_that_a_datagram_carries_in_xdr) {

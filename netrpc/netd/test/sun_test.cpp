@@ -1,4 +1,5 @@
-// Servers that know nothing of Sun RPC, called by a program that rpcgen has made of their interface on another machine.
+// Servers that know nothing of Sun RPC, called from another machine by a program that rpcgen generated from their
+// interface.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -20,7 +21,7 @@ TEST(SunRpcPrograms, are_served) {
 
 constexpr const char* kProgram = "conformance=0x20000098/2";
 
-/// What follows the pid, which is different each time.
+/// The output after the pid, which differs each time.
 constexpr const char* kAnswers =
     "null: done\n"
     "add: -42\n"
@@ -53,7 +54,7 @@ constexpr const char* kAnswers =
     "a death: RPC: Remote system error\n"
     "another version: RPC: Program/version mismatch\n";
 
-/// Of Shop's client, which has what Conformance has not.
+/// The answers for Shop, which has types that Conformance lacks.
 constexpr const char* kShopAnswers =
     "null: done\n"
     "reals: -1.25 1e+300 1 248\n"
@@ -106,7 +107,7 @@ TEST_F(SunRpcPrograms, are_called_over_tcp) {
   EXPECT_EQ(answers("tcp"), kAnswers);
 }
 
-/// A byte, an enum of 64 bits, bool[3], opaque with padding, an error without fields, a procedure without an answer.
+/// Types: a byte, an enum of 64 bits, bool[3], padded opaque data, an error without fields, a procedure without reply.
 TEST_F(SunRpcPrograms, are_called_with_every_type_by_udp_and_tcp) {
   start("shop=0x20000097/3");
   const Process server = there->start({LRPC_SHOP, there->socket(), "shop"});
@@ -139,7 +140,7 @@ TEST_F(SunRpcPrograms, are_not_called_under_a_version_that_is_not_their_interfac
   expect_logged(*there, "its interface has version 2, and the Sun RPC program version 7");
 }
 
-/// /run is the test's own, so that the rpcbind there is no other's.
+/// The test has its own /run, so that its rpcbind is not the system's.
 class SunRpcProgramsAndRpcbind : public SunRpcPrograms {
  protected:
   void SetUp() override {
@@ -149,7 +150,7 @@ class SunRpcProgramsAndRpcbind : public SunRpcPrograms {
         ::mount("tmpfs", "/run", "tmpfs", 0, nullptr) != 0)
       GTEST_SKIP() << "no mount namespace can be made: " << std::strerror(errno);
   }
-  /// On the server's machine. It ends with the process.
+  /// Starts an rpcbind on the server's machine. It ends with the returned process.
   [[nodiscard]] Process start_rpcbind() const {
     const std::string script =
         LRPC_RPCBIND " -f & until " LRPC_RPCINFO " -T udp 127.0.0.1 100000 4; do sleep 0.05; done 2>/dev/null; wait";
@@ -165,14 +166,14 @@ TEST_F(SunRpcProgramsAndRpcbind, are_found_without_a_port_until_the_daemon_ends)
   const auto is_listed = [&](const std::string& transport) {
     return run_here(list).output.find("536871064    2   " + transport + "  24211") != std::string::npos;
   };
-  // It asks rpcbind once, when it begins and when it ends, and waits for 5 s.
+  // lrpc-netd asks rpcbind once when it starts and once when it ends, and waits for 5 s each time.
   ASSERT_TRUE(eventually([&] {
     there->netd() = {};
     start();
     return is_listed("udp") && is_listed("tcp");
   })) << run_here(list).output;
   for (const std::string transport : {"udp", "tcp"}) {
-    const Process server = start_server();  // which the client's last calls end
+    const Process server = start_server();  // the client's last calls end this server
     const Ran question = run_here(LRPC_RPCINFO " -T " + transport + " 10.7.0.2 536871064 2");
     EXPECT_EQ(question.status, 0) << question.output;
     expect_said(question.output, "ready and waiting");

@@ -1,4 +1,4 @@
-// Machines behind an address translation, and that behind a router, that call a machine which has no way to them.
+// Machines behind an address translator, which is behind a router, call a machine that has no route to them.
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -42,7 +42,7 @@ class BehindATranslation : public testing::TestWithParam<const Layers*> {
     translator.forward();
     router.forward();
     translator.ip("route add default via 10.7.2.254");
-    there->where().ip("route add 10.7.2.0/24 via 10.7.3.254");  // and none to the machines inside
+    there->where().ip("route add 10.7.2.0/24 via 10.7.3.254");  // but no route to the machines inside
     try {
       translator.nft("add table ip translation");
       translator.nft("add chain ip translation out { type nat hook postrouting priority 100 ; }");
@@ -60,7 +60,7 @@ class BehindATranslation : public testing::TestWithParam<const Layers*> {
     options.insert(options.end(), {"--graph", machine.file("graph")});
     machine.start_netd(std::move(options));
   }
-  /// All machines, each of those inside with a key of its own.
+  /// Starts lrpc-netd on all machines. Each machine inside has its own key.
   void start_all(const std::vector<std::string>& options_inside = {}) {
     start(*there, inside[0]->address() + " " + keys[0] + inside[1]->address() + " " + keys[1],
           {"--export", "conformance"});
@@ -73,13 +73,14 @@ class BehindATranslation : public testing::TestWithParam<const Layers*> {
   [[nodiscard]] Result<Conformance::Client> import_patiently(std::size_t from) const {
     return patiently([&] { return import(from); });
   }
-  /// The translator forgets which ports it has given, gives others from now on, and nothing passes by those of before.
+  /// The translator forgets its port mappings and assigns other ports from now on. Packets to the old ports are
+  /// dropped.
   void change_ports() const {
     const Namespace& translator = between->translator;
     const Namespace& outside = there->where();
     translator.nft("flush chain ip translation out");
     translator.nft("add rule ip translation out oifname out meta l4proto udp masquerade to :50000-50999");
-    translator.ip("link set out down");  // which ends what masquerade keeps for it
+    translator.ip("link set out down");  // removes the translator's masquerade mappings
     translator.ip("link set out up");
     translator.ip("route add default via 10.7.2.254");
     outside.nft("add table ip watch");
@@ -134,7 +135,7 @@ TEST_P(BehindATranslation, a_machine_goes_on_when_the_translator_gives_it_anothe
     EXPECT_EQ(*sum, 42);
   });
   EXPECT_TRUE(eventually([&] { return calling.load(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that the call is mostly under way by then
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // by now the call is probably under way
   change_ports();
   server.send(SIGCONT);
   under_way.join();

@@ -1,5 +1,5 @@
-// Two machines with everything that users have on them: namespaces joined by a veth pair, an lrpcd and an lrpc-netd in
-// each, servers and clients that know nothing of the network but a name@host.
+// Two machines as users have them: namespaces joined by a veth pair, an lrpcd and an lrpc-netd in each, and servers and
+// clients that know nothing of the network but a name@host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ class Machine {
     options.insert(options.end(), {"--keys", file("keys")});
     start_netd(std::move(options));
   }
-  /// One of the built-in graph for `options` in which `changes` have been made: text, and what stands there instead.
+  /// Starts lrpc-netd with the built-in graph for `options`, changed: `changes` holds pairs of a text and its
+  /// replacement.
   void start_changed(const std::string& options, const std::vector<std::pair<std::string, std::string>>& changes,
                      const std::vector<std::string>& more = {}) {
     std::string graph;
@@ -62,12 +63,12 @@ class Machine {
     arguments.insert(arguments.end(), more.begin(), more.end());
     start_netd(std::move(arguments));
   }
-  /// One that believes after `give_up` that a host which says nothing will not answer.
+  /// Starts one whose calls to a silent host fail after `give_up`.
   void start_with_give_up(const std::string& give_up, const std::string& options,
                           const std::vector<std::string>& more = {}) {
     start_changed(options, {{"give_up = 30s", "give_up = " + give_up}}, more);
   }
-  /// One whose AUTH has this cipher only.
+  /// Starts one whose AUTH accepts only this cipher.
   void start_with_cipher(const std::string& cipher, const std::vector<std::string>& more = {}) {
     start_changed("--keys " + file("keys"),
                   {{"give_up = 30s", "give_up = 500ms"}, {"AUTH(", "AUTH(cipher = \"" + cipher + "\", "}}, more);
@@ -79,12 +80,12 @@ class Machine {
   void start_impatient_with_keys(const std::vector<std::string>& more = {}) {
     start_impatient("--keys " + file("keys"), more);
   }
-  /// What lrpc-netd has said on its standard error.
+  /// What lrpc-netd has written to its standard error.
   [[nodiscard]] std::string log() const {
     std::ifstream in(file("log"));
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// Anything else, until it has printed a line.
+  /// Starts any program, and waits until it has printed a line.
   Process start(std::vector<std::string> arguments) const {
     Process process;
     in([&] { process = Process(std::move(arguments)); });
@@ -106,7 +107,7 @@ class Machine {
   Process netd_;
 };
 
-/// What `import` comes to, again and again while no host answers.
+/// The outcome of `import`, which is repeated while no host answers.
 template <class Import>
 [[nodiscard]] auto patiently(const Import& import) {
   auto imported = import();
@@ -127,7 +128,7 @@ class TwoMachines : public ::testing::Test {
     netrpc::test::join(here->where(), "veth0", "10.7.0.1/24", there->where(), "veth0", "10.7.0.2/24");
     key = run(std::string(LRPC_NETD) + " --generate-key").output;
   }
-  /// The key of each for the other.
+  /// Gives each machine the key for the other one.
   void share_key() {
     here->write_keys("10.7.0.2 " + key);
     there->write_keys("10.7.0.1 " + key);
@@ -135,7 +136,7 @@ class TwoMachines : public ::testing::Test {
   Process start_server(const std::string& name = "conformance") const {
     return there->start({LRPC_TEST_SERVER, "--nameserver", there->socket(), name});
   }
-  /// Which whoever has the key may import.
+  /// Starts a server that every host with the key may import.
   Process start_exported_server(const std::vector<std::string>& options = {"--export", "conformance"}) {
     share_key();
     Process server = start_server();
@@ -145,11 +146,11 @@ class TwoMachines : public ::testing::Test {
   [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
     return Conformance::Client::import(name, {.nameserver = here->socket()});
   }
-  /// Once that host answers: lrpc-netd waits for 5 s.
+  /// Repeats the import until the host answers. lrpc-netd waits for 5 s each time.
   [[nodiscard]] Result<Conformance::Client> import_patiently(const std::string& name = "conformance@10.7.0.2") const {
     return patiently([&] { return import(name); });
   }
-  /// So many bindings to a server that then stands still, so that their calls last until it goes on.
+  /// Makes `count` bindings to a server and then stops it by SIGSTOP, so that their calls last until it continues.
   [[nodiscard]] std::vector<Conformance::Client> bind_and_stop(const Process& server, std::size_t count) const {
     std::vector<Conformance::Client> clients;
     for (std::size_t i = 0; i < count; ++i) {

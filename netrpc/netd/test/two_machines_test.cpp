@@ -1,4 +1,4 @@
-// Calls between two machines: kinds of graphs, lives that end, privileges.
+// Calls between two machines: kinds of graphs, restarts, privileges.
 #include "two_machines.h"
 
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ TEST_F(TwoMachines, call_each_other_over_udp) { expect_calls({"--udp"}, {"--udp"
 
 TEST_F(TwoMachines, call_each_other_without_io_uring) { expect_calls({"--backend", "epoll"}, {"--backend", "epoll"}); }
 
-/// It waits for an lrpcd of its own, which does not answer. On Ethernet and IP both hear everything.
+/// The second lrpc-netd waits for its own lrpcd, which does not answer. Over Ethernet and IP both receive every packet.
 TEST_F(TwoMachines, a_second_lrpc_netd_answers_nobody_before_it_is_its_machine_s_only_one) {
   const Process server = start_server();
   there->start_netd({"--insecure", "--export", "conformance"});
@@ -36,7 +36,7 @@ TEST_F(TwoMachines, a_second_lrpc_netd_answers_nobody_before_it_is_its_machine_s
   }
 }
 
-/// Messages that an instance of the graph has received so far, by the state that lrpc-netd writes.
+/// How many messages an instance of the graph has received so far, by the state that lrpc-netd writes.
 long received_by(const Machine& machine, const std::string& instance) {
   std::ifstream in(machine.file("state"));
   for (std::string line; std::getline(in, line);) {
@@ -48,7 +48,7 @@ long received_by(const Machine& machine, const std::string& instance) {
 
 TEST_F(TwoMachines, call_each_other_over_the_ethernet_where_both_have_said_that_they_hear_it) {
   const Process server = start_exported_server();
-  EXPECT_TRUE(eventually([&] {  // again, where the first words went over IP: that machine had not been heard yet
+  EXPECT_TRUE(eventually([&] {  // retried if the first messages went over IP: `there` had not been heard yet
     here->start_with_keys({"--state", here->file("state")});
     auto client = import_patiently();
     for (int i = 0; i < 100 && client; ++i) EXPECT_TRUE(client->Null());
@@ -86,7 +86,7 @@ TEST_F(TwoMachines, call_each_other_through_a_composite_protocol) {
              "auth;\n"
              "select = SELECT over calls;\n";
       options.insert(options.end(), {"--graph", machine.file("graph")});
-      machine.netd() = {};  // the one before has ended before this begins
+      machine.netd() = {};  // the previous one has ended before the next one starts
       machine.start_netd(std::move(options));
     };
     start(*there, {"--export", "conformance"});
@@ -243,7 +243,7 @@ TEST_F(TwoMachines, netd_stops_when_it_is_told_to) {
   }
 }
 
-/// Whether a signal to a process has not been taken yet.
+/// Whether a signal to a process is still pending.
 bool is_pending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);)
@@ -256,7 +256,7 @@ TEST_F(TwoMachines, other_signals_do_not_kill_a_netd_that_stops) {
   here->start_with_keys();
   auto clients = bind_and_stop(server, 1);
   ASSERT_EQ(clients.size(), 1U);
-  std::thread caller([&] { (void)clients[0].Null(); });  // is waited for
+  std::thread caller([&] { (void)clients[0].Null(); });  // the stopping lrpc-netd waits for this call
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   there->netd().send(SIGTERM);
   EXPECT_TRUE(eventually([&] { return !is_pending(there->netd().pid(), SIGTERM); })) << "it stops";

@@ -13,7 +13,7 @@
 namespace lrpc::netd::test {
 namespace {
 
-/// What a thread allocates when it begins may come late: then another round has none.
+/// A thread may make its first allocations late: then a further round must have none.
 TEST(Workers, allocate_nothing_for_a_command_in_the_steady_state) {
   constexpr int kCommands = 300;
   constexpr int kAtOnce = 10;
@@ -37,7 +37,7 @@ TEST(Workers, allocate_nothing_for_a_command_in_the_steady_state) {
   EXPECT_EQ(fewest, 0U) << "in " << kCommands << " commands";
 }
 
-/// As many as may wait of two hosts.
+/// As many commands as may wait from two hosts.
 TEST(Workers, allocate_nothing_for_commands_that_wait_in_the_steady_state) {
   constexpr int kAtOnce = 500;
   int sent = 0;

@@ -1,4 +1,4 @@
-// Registrations with a local rpcbind that the test plays: one that is right, slow, silent, wrong or gone.
+// Registrations with a local rpcbind that the test simulates: correct, slow, silent, wrong or absent.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,10 +22,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr SunProgram kServed{.program = 0x20000099, .version = 3, .port = 24211};
-/// Of the answers that are waited for. A test fails by what it is told, not by how long that took.
+/// Timeout for answers that are expected. It is long, because a test must not fail on a slow machine.
 constexpr Duration kPatience = 240s;
 
-/// Answers connections one after the other, each by what `behaves` makes of its socket and its call.
+/// Accepts connections one after the other. `behaves` gets the socket and the procedure of each call, and answers.
 class FakeRpcbind {
  public:
   using Behaves = std::function<void(int socket, std::uint32_t procedure)>;
@@ -42,13 +42,13 @@ class FakeRpcbind {
         if (!socket) return;
         std::byte call[512];
         const ssize_t size = ::recv(socket.get(), call, sizeof call, 0);
-        if (size < 28) continue;  // it was given up
+        if (size < 28) continue;  // the caller has given up
         behaves(socket.get(), WireReader(call + 24).get<std::uint32_t>());
       }
     });
   }
   ~FakeRpcbind() {
-    ::shutdown(listening_.get(), SHUT_RDWR);  // whoever wanted to call has
+    ::shutdown(listening_.get(), SHUT_RDWR);  // every expected caller has connected
     thread_.join();
   }
   [[nodiscard]] std::string path() const { return directory_ / "sock"; }
@@ -62,20 +62,20 @@ class FakeRpcbind {
 void say(int socket, std::span<const std::byte> bytes) {
   (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
-/// The only xid of a connection is 1.
+/// The reply of a boolean procedure. The only xid of a connection is 1.
 std::vector<std::byte> answer(bool done) {
   return XdrWriter().word(0x80000000 | 28).word(1).word(1).word(0).hyper(0).word(0).word(done ? 1 : 0).bytes();
 }
 RpcbindOptions at(const FakeRpcbind& rpcbind, Duration timeout = kPatience) {
   return {.socket = rpcbind.path(), .timeout = timeout};
 }
-/// How a registration ends whose first connection behaves like that.
+/// The outcome of a registration whose first connection behaves like that.
 Errc outcome(FakeRpcbind::Behaves behaves, Duration timeout = kPatience) {
   const FakeRpcbind rpcbind(1, std::move(behaves));
   return RpcbindRegistration::make(kServed, at(rpcbind, timeout)).code();
 }
 
-/// A list with one entry, at kServed's address but for the port.
+/// A list with one entry: kServed at `address`.
 std::vector<std::byte> all(std::string_view address) {
   XdrWriter results;
   results.word(1).word(kServed.program).word(kServed.version).text("udp").text(address).text("me").word(0);
@@ -87,7 +87,7 @@ std::vector<std::byte> all(std::string_view address) {
   return whole;
 }
 
-/// A rpcbind that has `address` for the program, and what it was asked.
+/// An rpcbind that lists `address` for the program, and the procedures that were called.
 struct Listing {
   explicit Listing(std::size_t connections, std::string_view address)
       : rpcbind(connections, [this, address](int socket, std::uint32_t procedure) {
@@ -95,7 +95,8 @@ struct Listing {
             const std::lock_guard lock(mutex_);
             procedures_.push_back(procedure);
           }
-          say(socket, procedure == 4 ? all(address) : answer(procedure == 1));  // there is none to take back at first
+          // At first there is no registration to remove.
+          say(socket, procedure == 4 ? all(address) : answer(procedure == 1));
         }) {}
   [[nodiscard]] std::vector<std::uint32_t> procedures() {
     const std::lock_guard lock(mutex_);
@@ -107,7 +108,7 @@ struct Listing {
   std::vector<std::uint32_t> procedures_;
 
  public:
-  FakeRpcbind rpcbind;  ///< The last: it uses the others.
+  FakeRpcbind rpcbind;  ///< Declared last: it uses the other members
 };
 
 constexpr const char* kOurs = "0.0.0.0.94.147";
@@ -152,7 +153,7 @@ TEST(RpcbindRegistration, several_that_end_together_wait_once_for_a_rpcbind_that
     if (procedure != 4) return say(socket, answer(true));
     ++unanswered;
     std::byte more;
-    (void)::recv(socket, &more, 1, 0);  // until the caller has given up
+    (void)::recv(socket, &more, 1, 0);  // blocks until the caller gives up
   });
   std::vector<RpcbindRegistration> several;
   for (std::size_t i = 0; i < kSeveral; ++i) {
@@ -173,9 +174,9 @@ TEST(RpcbindRegistration, is_refused_where_another_one_stays) {
 }
 
 TEST(RpcbindRegistration, reads_an_answer_in_any_pieces) {
-  const FakeRpcbind rpcbind(3, [](int socket, std::uint32_t) {  // what the last one says is no list
+  const FakeRpcbind rpcbind(3, [](int socket, std::uint32_t) {  // the last reply is no list
     const std::vector<std::byte> whole = answer(true);
-    for (std::size_t i = 4; i < whole.size(); ++i) {  // a fragment a byte, a packet a byte
+    for (std::size_t i = 4; i < whole.size(); ++i) {  // one fragment per byte, one packet per byte
       const bool last = i + 1 == whole.size();
       const std::vector<std::byte> mark = XdrWriter().word((last ? 0x80000000 : 0) | 1).bytes();
       for (const std::byte one : mark) say(socket, {&one, 1});
@@ -192,7 +193,7 @@ TEST(RpcbindRegistration, an_answer_that_is_none_is_a_bad_message) {
   };
   EXPECT_EQ(says(XdrWriter().word(0x80000000 | (256 * 1024 + 1)).bytes()), Errc::bad_message);
   EXPECT_EQ(says(XdrWriter().word(0xffffffff).bytes()), Errc::bad_message);
-  EXPECT_EQ(says(XdrWriter().word(0).bytes()), Errc::bad_message);  // a fragment with nothing in it, for ever
+  EXPECT_EQ(says(XdrWriter().word(0).bytes()), Errc::bad_message);  // an endless sequence of empty fragments
   EXPECT_EQ(says(XdrWriter().word(0x80000000).bytes()), Errc::bad_message);
   EXPECT_EQ(says(XdrWriter().word(0x80000000 | 8).hyper(1).bytes()), Errc::bad_message);
 }
@@ -207,7 +208,7 @@ TEST(RpcbindRegistration, a_rpcbind_that_hangs_up_or_says_nothing_is_told_apart)
   EXPECT_EQ(outcome(
                 [](int socket, std::uint32_t) {
                   std::byte more;
-                  (void)::recv(socket, &more, 1, 0);  // until the caller has given up
+                  (void)::recv(socket, &more, 1, 0);  // blocks until the caller gives up
                 },
                 50ms),
             Errc::timed_out);

@@ -1,4 +1,4 @@
-// rpcbind's messages, byte by byte, and what is made of bytes that are none.
+// rpcbind's messages, byte by byte, and how malformed bytes are handled.
 #include "netrpc/rpcbind/messages.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(RpcbindMessages, a_list_has_an_entry_only_with_all_that_names_it) {
   EXPECT_TRUE(lists(list(kServed.program, 3, "tcp", "127.0.0.1.94.147"), over_tcp));
   EXPECT_FALSE(lists(right, over_tcp));
   EXPECT_FALSE(lists(list(kServed.program, 3, "udp", "127.0.0.1.94.148"), kServed));
-  for (std::size_t size = 0; size + 4 < right.size(); ++size)  // what ends the list does not count
+  for (std::size_t size = 0; size + 4 < right.size(); ++size)  // the last word, which ends the list, may be missing
     EXPECT_FALSE(lists(std::span(right).first(size), kServed)) << size;
 }
 

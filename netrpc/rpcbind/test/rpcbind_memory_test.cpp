@@ -1,4 +1,4 @@
-// The end of a registration with rpcbind for which there is no memory.
+// Removing a registration with rpcbind when there is no memory.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -31,7 +31,7 @@ TEST(RpcbindMemory, a_registration_that_ends_without_any_stays_with_rpcbind_and_
       const UniqueFd socket(::accept(listening.get(), nullptr, nullptr));
       if (!socket) return;
       std::byte call[512];
-      if (::recv(socket.get(), call, sizeof call, 0) <= 0) continue;  // it was given up
+      if (::recv(socket.get(), call, sizeof call, 0) <= 0) continue;  // the caller has given up
       ++calls;
       const auto done = XdrWriter().word(0x80000000 | 28).word(1).word(1).word(0).hyper(0).word(0).word(1).bytes();
       (void)!::send(socket.get(), done.data(), done.size(), MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-// Texts of clients: which are compiled, how often, and how many a user may have.
+// Interface texts of clients: which ones are compiled, how often, and how many one user may have.
 #include "declarations.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr uid_t kUser = 1000;
 constexpr uid_t kOther = 1001;
 
-/// As a stub carries it.
+/// The canonical text of an interface, as a stub carries it.
 std::string canonical(std::string text) {
   stubgen::Diagnostics diagnostics;
   const stubgen::Source source{"t", std::move(text)};

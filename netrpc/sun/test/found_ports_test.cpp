@@ -1,4 +1,4 @@
-// How often rpcbinds are asked, and to how many ports they lead.
+// How often rpcbind servers are asked, and how many ports are kept.
 #include "found_ports.h"
 
 #include <gtest/gtest.h>

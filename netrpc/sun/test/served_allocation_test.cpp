@@ -1,4 +1,4 @@
-// A call of another host's by Sun RPC allocates nothing where it is served, once that host has its binding.
+// In the steady state the server's host allocates nothing for another host's Sun RPC call.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 class ServedAllocations : public testing_netpath::TwoHosts {};
 
-/// Other threads of this process allocate now and then: one round without is enough.
+/// Other threads of this process allocate occasionally: one round without allocations is enough.
 TEST_F(ServedAllocations, there_are_none_in_the_steady_state) {
   constexpr std::uint32_t kAdd = 2;
   Server server{ServerOptions{.nameserver = there_->socket()}};

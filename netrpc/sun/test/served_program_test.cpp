@@ -1,4 +1,4 @@
-// A server that knows nothing of Sun RPC, called for other hosts with XDR: whom it sees, and for how long.
+// A server that knows nothing of Sun RPC, called for other hosts with XDR: which callers it sees, and for how long.
 #include "served_program.h"
 
 #include <gtest/gtest.h>
@@ -185,7 +185,7 @@ TEST_F(ServedProgramTest, who_waits_behind_an_import_that_hangs_gives_up_in_time
   EXPECT_TRUE(eventually([&] { return add(program, 2) == Errc::ok; }));
 }
 
-/// Whose SleepFor lasts until it is woken.
+/// A service whose SleepFor lasts until `woken` is counted down.
 struct Sleeper : testing_lrpc::ConformanceService {
   void SleepFor(CallContext&, std::uint32_t) { woken.wait(); }
   std::latch woken{1};

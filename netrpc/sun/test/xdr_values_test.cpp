@@ -1,4 +1,4 @@
-// Values of every type between XDR and packed images: the words on the wire, and what is refused.
+// Conversion between XDR and packed images for values of every type: the words on the wire, and what is refused.
 #include "xdr_values.h"
 
 #include <gtest/gtest.h>
@@ -27,14 +27,14 @@ stubgen::Interface compiled(std::string text) {
   return *std::move(interface);
 }
 
-/// One interface with `inout x: <type>` as a procedure's only parameter: what goes in comes out. Both directions have
-/// the same images and the same XDR then, so each is asked the same.
+/// An interface whose only procedure has the parameter `inout x: <type>`. Arguments and results then have the same
+/// image and the same XDR, so every check covers both.
 class Echo {
  public:
   explicit Echo(const std::string& type, const std::string& declarations = {})
       : interface_(compiled("interface T version 1.0 { " + declarations + " procedure P(inout x: " + type + "); }")) {}
   bool packs(const std::vector<std::byte>& xdr) { return pack_arguments(procedure(), xdr, scratch_, packed_); }
-  /// The same bytes again, for they are what a value has in XDR.
+  /// Packing and unpacking `xdr` gives the same bytes.
   void returns(const XdrWriter& xdr) {
     ASSERT_TRUE(packs(xdr.bytes()));
     XdrWriter back;
@@ -51,7 +51,7 @@ class Echo {
   bool refuses(const XdrWriter& xdr) {
     return !packs(xdr.bytes()) && !pack_results(procedure(), xdr.bytes(), scratch_, packed_);
   }
-  /// As results of a server that has written them.
+  /// Whether the image `packed` is refused, both as a server's results and as arguments.
   bool refuses_results(std::vector<std::byte> packed) {
     XdrWriter back;
     return !unpack_results(procedure(), 0, packed, scratch_, back) &&
@@ -167,7 +167,7 @@ TEST(XdrValues, strings_and_bytes_have_their_lengths_in_front) {
   EXPECT_TRUE(text.refuses_results(bytes({2, 0, 0, 0, 'a'})));
   EXPECT_TRUE(text.refuses_results(bytes({1, 0, 0, 0, 'a', 'b'})));
   EXPECT_TRUE(text.refuses_results(bytes({1, 0, 0})));
-  Echo large("bytes<4000>");  // does not fit into its A-stack of 1,500 bytes: wherever it ends, it stands in the tail
+  Echo large("bytes<4000>");  // is too long for its A-stack of 1,500 bytes: all of it goes into the tail
   large.returns(XdrWriter().opaque(bytes({1, 2, 3})));
   EXPECT_EQ(large.packed(), bytes({3, 0, 0, 0x80, 1, 2, 3}));
 }
@@ -240,7 +240,7 @@ TEST(XdrValues, the_most_that_arguments_take_is_counted_by_their_types) {
             4U + 4U + 4U + 8U + 8U + 2U * (4U + 4U + 8U) + (4U + 8U) + 8U);
 }
 
-/// Records of two of each other, down to 2^13 integers, in many procedures.
+/// Each record holds two of the one before, down to 2^13 integers; many procedures take the largest.
 TEST(XdrValues, the_most_that_arguments_take_is_found_by_looking_at_each_part_of_the_declaration_once) {
   constexpr std::size_t kDepth = 13;
   constexpr std::size_t kProcedures = 500;

@@ -1,5 +1,5 @@
-// netuser-test-upcase FD: a process that is a protocol of the graph at the other end of the socket FD. It answers
-// each message with the same in capitals, and ends with the graph.
+// netuser-test-upcase FD: a user process that is a protocol of the graph at the other end of the socket FD. It answers
+// each message with its text in capitals, and exits when the graph ends.
 #include <ctype.h>
 
 #include <condition_variable>

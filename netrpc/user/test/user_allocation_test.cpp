@@ -1,4 +1,4 @@
-// A message to a process that is a protocol, and one from it, allocate nothing in the graph, once it is warm.
+// In the steady state the graph allocates nothing for a message to a user process, nor for one from it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -47,7 +47,7 @@ TEST(UserAllocations, there_are_none_in_the_steady_state) {
   const auto messages = [&](int count) {
     constexpr std::array<std::byte, 1> kAnswer{};
     for (int i = 0; i < count; ++i) {
-      for (int several = 0; several < 3; ++several) {  // that wait at a time
+      for (int several = 0; several < 3; ++several) {  // messages that wait at the same time
         const Shepherd inside(net[0].monitor());
         EXPECT_EQ(session->push(net.message(0, "x")), Errc::ok);
       }

@@ -1,5 +1,5 @@
-// A process that is a protocol of this test's graph, which stands on UDP at an address of the loopback. The peers are
-// bare sockets.
+// A user process that is a protocol of this test's graph. The graph stands on UDP at a loopback address; the peers are
+// plain sockets.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ constexpr std::uint16_t kNumber = 245;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// What the graph's refusal says, or else the call's error.
+/// The error that the graph's refusal names, or else the error of the call.
 template <class Outcome>
 Errc refused(const Outcome& outcome) {
   const auto* const why = outcome.template raised<UserCalls::Refused>();
@@ -44,7 +44,7 @@ Errc refused(const Outcome& outcome) {
 class UserProcesses : public testing::Test {
  protected:
   UserProcesses() {
-    // Without io_uring, which keeps a port for a while after its socket was closed.
+    // Not io_uring: it keeps a port busy for a while after its socket was closed.
     auto engine = netrpc::UringEngine::make(netrpc::EngineKind::epoll);
     if (!engine) throw std::runtime_error(engine.error().message());
     engine_ = std::move(*engine);
@@ -91,7 +91,7 @@ class UserProcesses : public testing::Test {
     return host_->pool().in_use();
   }
 
-  /// A peer, with a port of its own.
+  /// A peer with its own port.
   class Peer {
    public:
     explicit Peer(const UserProcesses& test) : fd_(::socket(AF_INET, SOCK_DGRAM, 0)) {
@@ -174,7 +174,7 @@ TEST_F(UserProcesses, a_process_that_asks_for_more_than_its_line_allows_is_refus
   EXPECT_EQ(refused(client->Sizes(user, 1)), Errc::invalid_argument);
   const auto session = client->Open(user, 0x7f4d'0002, 4000);
   ASSERT_TRUE(session);
-  EXPECT_EQ(*client->Open(user, 0x7f4d'0002, 4000), *session);  // it is kept
+  EXPECT_EQ(*client->Open(user, 0x7f4d'0002, 4000), *session);  // the session is kept
   EXPECT_EQ(refused(client->Push(user, *session, bytes_of(text))), Errc::message_too_long);
   EXPECT_EQ(client->Sizes(user, *session)->largest, 100U);
   ASSERT_TRUE(client->Open(user, 0x7f4d'0002, 4001));
@@ -206,7 +206,7 @@ TEST_F(UserProcesses, a_process_that_takes_no_messages_costs_the_graph_a_short_q
     ASSERT_TRUE(arrived);
     EXPECT_TRUE(arrived->opened);
     EXPECT_EQ(std::to_integer<int>(memory[0]), '0' + static_cast<int>(i));
-    // The sessions of the first two have given way.
+    // The sessions of the first two peers have been evicted.
     EXPECT_EQ(client->Push(created->protocol, arrived->session, message.contents()).has_value(), i >= 2);
   }
   EXPECT_EQ(peers[2].receive(), "2");
@@ -232,7 +232,7 @@ TEST_F(UserProcesses, a_process_goes_on_receiving_after_a_call_timeout) {
   options.receive = [&](UserProcess& /*self*/, const UserProcess::Arrived& /*arrived*/) { ++received; };
   options.lost = [&](const Error& /*why*/) { ++lost; };
   std::unique_ptr<UserProcess> process;
-  // Where processors are scarce, these calls may take longer than the timeout.
+  // On a busy machine these calls may take longer than the timeout: try again.
   EXPECT_TRUE(eventually([&] {
     auto created = UserProcess::create_over(socket(), options);
     if (created) process = std::move(*created);
@@ -240,7 +240,7 @@ TEST_F(UserProcesses, a_process_goes_on_receiving_after_a_call_timeout) {
   }));
   ASSERT_NE(process, nullptr);
   EXPECT_TRUE(eventually([&] { return process->enable().has_value(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // some Await has been given up by now
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // by now some Await call has timed out
   const Peer peer(*this);
   EXPECT_TRUE(eventually([&] {
     peer.send("are you there?");
@@ -257,7 +257,7 @@ TEST_F(UserProcesses, a_process_can_be_destroyed_in_a_scope_that_is_over) {
     process = std::move(*created);
   }
   const CallScope over(std::chrono::seconds(0));
-  process.reset();  // waits for ever, if Close is not called
+  process.reset();  // blocks for ever if Close is not called
   EXPECT_EQ(statistics().sessions, 0U);
 }
 
@@ -297,7 +297,7 @@ TEST_F(UserProcesses, begins_nothing_for_a_process_when_there_is_no_memory) {
   EXPECT_TRUE(client->Push(created->protocol, *session, bytes_of("it goes on")));
 }
 
-/// Two wait; the one that is woken by a message has been given up meanwhile.
+/// Two threads wait. The message wakes one that has stopped waiting meanwhile.
 TEST_F(UserProcesses, who_waits_and_takes_nothing_leaves_the_message_to_another) {
   const auto inside = [&](auto what) {
     const netrpc::Shepherd shepherd(host_->monitor());
@@ -313,7 +313,7 @@ TEST_F(UserProcesses, who_waits_and_takes_nothing_leaves_the_message_to_another)
     user_->stopped_waiting();
     user_->wake_another();
   });
-  user_->wait(other, std::chrono::nanoseconds(-1));  // for ever, if nobody has been woken
+  user_->wait(other, std::chrono::nanoseconds(-1));  // blocks for ever if no thread was woken
   inside([&] {
     Upcall upcall;
     user_->stopped_waiting();
