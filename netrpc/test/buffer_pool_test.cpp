@@ -59,7 +59,7 @@ TEST(BufferPool, threads_take_and_let_go_of_each_others_buffers) {
             handed_over.erase(handed_over.begin());
           }
         }
-        // Written by one thread alone, as a whole.
+        // Exactly one thread must have written the whole buffer.
         for (const std::byte each : taken.bytes())
           if (each != taken.bytes().front()) ++wrong;
         Message tail = taken.split(taken.size() / 2);

@@ -56,7 +56,7 @@ TEST_F(Events, one_may_schedule_itself_and_is_not_run_twice_at_a_time) {
     events_.schedule(*again, 0ns);
   });
   events_.schedule(*again, 0ns);
-  EXPECT_EQ(events_.run_due(), 1U);  // bounded by what waited when it began
+  EXPECT_EQ(events_.run_due(), 1U);  // only the events that were due at the start
   EXPECT_EQ(events_.run_due(), 1U);
   EXPECT_EQ(log_, "xx");
   EXPECT_EQ(events_.waiting(), 1U);
@@ -99,7 +99,7 @@ TEST_F(Events, one_may_be_destroyed_by_its_own_procedure_and_others_by_it) {
   std::unique_ptr<Event> own;
   Event** const watched = new Event*(nullptr);
   own = std::make_unique<Event>([&own, &other, watched] {
-    auto& kept_own = own;  // the procedure's own variables go with it
+    auto& kept_own = own;  // the captured variables are destroyed together with the event
     other.reset();
     delete watched;
     kept_own.reset();

@@ -1,5 +1,5 @@
-// A protocol that gives the transaction service by itself: what is called comes back after a while. For tests of layers
-// above it.
+// A protocol that gives the transaction service by itself: it echoes each request after a while. For tests of the
+// layers above it.
 #pragma once
 
 #include <functional>
@@ -60,7 +60,7 @@ class FakeCalls final : public Protocol {
     return {};
   }
   void open_disable(Protocol& /*high*/, const ParticipantSet& /*participants*/) noexcept override { enabled = nullptr; }
-  /// A request from a peer, through a session that is made for it.
+  /// Delivers a request from a peer, through a new session.
   void arrive(std::string_view request) {
     const SessionRef session(new FakeSession(*this, *enabled, enabled_for));
     if (enabled->open_done(*session, enabled_for) != Errc::ok) return;
@@ -78,7 +78,7 @@ class FakeCalls final : public Protocol {
   std::vector<Duration> timeouts;
 };
 
-/// A kind of the instance that exists already: composes one layer over it.
+/// Composes one layer of `kind` over the existing instance `below`.
 inline std::unique_ptr<Protocol> make_layer(const ProtocolKind& kind, Host& host, Protocol& below,
                                             const Options& options = {}) {
   Result<std::unique_ptr<Protocol>> made = kind.make({host, "layer", {&below}, options});

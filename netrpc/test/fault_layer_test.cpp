@@ -94,7 +94,7 @@ TEST(FaultLayer, delayed_messages_wait_in_order_and_no_more_than_so_many) {
   pair.net.world.run_for(2ms);
   EXPECT_EQ(pair.sink[1]->received, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(pair.statistics(0).state, 0U);
-  // What is still held when the graph goes is dropped.
+  // A message that is still held when the graph is destroyed is dropped.
   EXPECT_EQ(pair.push("e"), Errc::ok);
 }
 

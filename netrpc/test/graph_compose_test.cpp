@@ -71,7 +71,7 @@ TEST_F(GraphCompose, factories_get_what_the_graph_names) {
     option = parts.options.text("limit");
     return std::unique_ptr<Protocol>(std::make_unique<test::LoggedProtocol>(parts.host, parts.name, log_));
   };
-  kinds.add(vip);  // in place of the other
+  kinds.add(vip);  // replaces the kind of the same name
   EXPECT_EQ(kinds.all().size(), test::logged_kinds(log_).all().size());
   const Result<GraphDescription> parsed =
       GraphDescription::parse("a = IP; b = IP; v = VIPSIZE(limit = 12) over b, a;", kinds);

@@ -1,4 +1,4 @@
-// Pictures: kept as they are in golden/, written anew by running this program with LRPC_GOLDEN_UPDATE=1.
+// Pictures of graphs, compared with golden/. Run this program with LRPC_GOLDEN_UPDATE=1 to regenerate those files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -55,7 +55,7 @@ TEST(GraphPicture, one_box_is_a_picture) {
 }
 
 TEST(GraphPicture, what_is_too_large_to_draw_is_listed) {
-  // Each line passes all layers between: a picture of millions of cells.
+  // Each line crosses all layers between: the picture would have millions of cells.
   std::string text = "base = IP;\nl0 = VIP over base;\n";
   for (int i = 1; i < 900; ++i) text += "l" + std::to_string(i) + " = VIP over base, l" + std::to_string(i - 1) + ";\n";
   const GraphDescription description = description_of(text);

@@ -1,4 +1,4 @@
-// Kinds of protocols that do nothing, in the shape of the real ones: for tests of the graph itself.
+// Kinds of protocols with the names and shapes of the real ones that do nothing: for tests of the graph itself.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace lrpc::netrpc::test {
 
-/// Nothing arrives, nobody waits.
+/// Nothing arrives, and no thread waits.
 class IdleEngine final : public Engine {
  public:
   bool wait(Host& /*host*/, const std::function<bool()>& done, Time /*deadline*/) override { return done(); }
   void wake(Host& /*host*/) noexcept override {}
 };
 
-/// Time passes when the test says so.
+/// A clock that the test advances.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] Time now() const noexcept override { return now_; }
@@ -28,7 +28,7 @@ class ManualClock final : public Clock {
   Time now_{std::chrono::seconds(1)};
 };
 
-/// Writes into a log that it is destroyed, and whether it was inside the monitor.
+/// Logs its own destruction, and whether that happened inside the monitor.
 class LoggedProtocol final : public Protocol {
  public:
   LoggedProtocol(Host& host, std::string name, std::vector<std::string>& log)
@@ -39,7 +39,8 @@ class LoggedProtocol final : public Protocol {
   std::vector<std::string>& log_;
 };
 
-/// ETH, IP, VIPADDR, VIPSIZE, VIP, FRAGMENT, CHANNEL, SELECT and a transparent TRACE. `log`: who has been destroyed.
+/// ETH, IP, VIPADDR, VIPSIZE, VIP, FRAGMENT, CHANNEL, SELECT and a transparent TRACE. `log`: the names of destroyed
+/// ones.
 inline ProtocolKinds logged_kinds(std::vector<std::string>& log) {
   const auto make = [&log](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     if (parts.options.text("interface") == "none") return Error{Errc::system_error, "no such interface"};
@@ -92,7 +93,7 @@ channel  = CHANNEL over vipsize;
 select   = SELECT(channels = 8) over channel;
 )";
 
-/// The same, for who does not ask.
+/// The same kinds, without a log.
 inline ProtocolKinds unlogged_kinds() {
   static std::vector<std::string> unused;
   return logged_kinds(unused);

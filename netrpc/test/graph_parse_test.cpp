@@ -224,7 +224,7 @@ TEST(GraphParse, a_hostile_description_is_bounded) {
   EXPECT_EQ(errors_of(wide + ";"), "1: 'v' stands on 65 protocols, use at most 64");
   EXPECT_EQ(errors_of(std::string(300, 'a') + " = IP;").substr(0, 54),
             "1: a name or value of 300 characters is too long, use ");
-  // A report does not grow with the file.
+  // The size of an error report is bounded, however long the file is.
   std::string wrong;
   for (int i = 0; i < 900; ++i) wrong += "i = NOTHING over x;\n";
   const std::string report = errors_of(wrong);

@@ -1,4 +1,4 @@
-// Host, Peers, addresses and the codec of fields.
+// Host, Peers, addresses, and the encoding of header fields.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -63,7 +63,7 @@ TEST(HostTest, one_seed_gives_one_run_and_no_seed_another) {
   EXPECT_EQ(given.address().value, 9U);
 }
 
-/// What the generator's state was when it gave `number`: each of its steps can be undone.
+/// The state of the random generator when it returned `number`: each of its steps can be inverted.
 std::uint64_t state_behind(std::uint64_t number) {
   number ^= number >> 31 ^ number >> 62;
   number *= 0x319642b2d24d8ec3ULL;
@@ -165,7 +165,7 @@ TEST(HostTest, an_unwanted_request_without_a_buffer_is_answered_empty) {
   protocol.call_demux(*session, Message());
   EXPECT_EQ(session->replies, 1);
   EXPECT_EQ(test::asked<control::Statistics>(protocol).no_session, 1U);
-  // What a protocol and a session do not have, they say.
+  // A protocol or session that lacks an operation reports that.
   EXPECT_EQ(protocol.open(protocol, {}).error().text, "plain cannot be opened");
   EXPECT_EQ(protocol.open_enable(protocol, {}).code(), Errc::not_supported);
   EXPECT_EQ(session->push({}), Errc::not_supported);

@@ -1,4 +1,4 @@
-// Two simulated hosts with a layer each, for tests of layers without a header.
+// Two simulated hosts with one layer each, for tests of layers without a header.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A whole stack, bare and with a transparent layer on top of each of its protocols: nobody may notice.
+// A whole stack, bare and with a transparent layer over each of its protocols: both behave the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::uint16_t kCommand = 7;
 
 struct Stack {
   const char* name;
-  std::vector<std::pair<const char*, const char*>> lines;  ///< Instance and definition; "~" before what it stands on.
+  std::vector<std::pair<const char*, const char*>> lines;  ///< Instance, definition; "~" before a lower instance.
 };
 
 std::vector<Stack> stacks() {
@@ -36,7 +36,7 @@ std::vector<Stack> stacks() {
           {"mrpc_eth", {{"eth", "ETH"}, {"select", "M_RPC over ~eth"}}}};
 }
 
-/// The description, with `layer` over each instance; empty: bare. The top is called "top".
+/// The graph's description, with `layer` over each instance (empty: bare). The top instance is called "top".
 std::string describe(const Stack& stack, const std::string& layer) {
   std::string text;
   for (const auto& [name, definition] : stack.lines) {
@@ -74,7 +74,7 @@ class LayeredStack : public ::testing::TestWithParam<std::tuple<std::size_t, con
       EXPECT_TRUE(graph) << graph.error().text;
       auto made = std::make_shared<Graph>(std::move(graph).value());
       graphs_[i] = made.get();
-      net_[i].own(std::move(made));  // goes with the host's life
+      net_[i].own(std::move(made));  // destroyed at the end of the host's life
     }
     ParticipantSet participants;
     participants.local.command = kCommand;
@@ -130,7 +130,7 @@ TEST_P(LayeredStack, calls_and_leaves_nothing_behind) {
     session = {};
   }
   net_.world.run_for(10min);
-  // A sweep more or less of the layers between does not matter: bare and layered stacks end up the same.
+  // The layers may change how often idle state is swept: drop it all before comparing bare and layered stacks.
   for (std::size_t i = 0; i < 2; ++i) {
     for (const auto& protocol : graphs_[i]->protocols()) {
       const Shepherd inside(net_[i].monitor());

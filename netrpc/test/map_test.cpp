@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t comparisons = 0;
 
-/// A key whose place in the table the test chooses, and whose comparisons are counted.
+/// A key whose slot in the table is chosen by the test, and whose comparisons are counted.
 struct PlacedKey {
   std::uint64_t value = 0;
   std::uint64_t place = 0;
@@ -49,7 +49,7 @@ TEST(Map, what_is_bound_is_resolved_until_it_is_unbound) {
   EXPECT_EQ(map.resolve({2}), nullptr);
 }
 
-/// Random operations on few places, so that runs of entries form, meet and wrap around the end of the table.
+/// Random operations on keys with few slots, so that runs of entries form, merge and wrap around the end of the table.
 template <class MakeKey>
 void against_model(std::uint32_t seed, MakeKey make_key) {
   std::mt19937 random(seed);
@@ -84,7 +84,7 @@ void against_model(std::uint32_t seed, MakeKey make_key) {
 TEST(Map, deletion_keeps_every_run_whole_also_around_the_end_of_the_table) {
   const auto first = static_cast<std::uint32_t>(testing_lrpc::test_seed());
   for (std::uint32_t seed = first; seed != first + 3; ++seed) {
-    against_model(seed, [](std::uint64_t value) { return PlacedKey{value, 13 + value % 5}; });  // 16 places: wraps
+    against_model(seed, [](std::uint64_t value) { return PlacedKey{value, 13 + value % 5}; });  // 16 slots: runs wrap
     against_model(seed, [](std::uint64_t value) { return PlacedKey{value, value % 16}; });
     against_model(seed, [](std::uint64_t value) { return PlacedKey{value, 15}; });
   }
@@ -118,7 +118,7 @@ TEST(Map, a_large_map_behaves_like_a_model) {
 TEST(Map, finding_costs_the_same_however_many_there_are) {
   const auto comparisons_per_search = [](std::uint64_t count) {
     Map<MixedKey, int> map;
-    for (std::uint64_t i = 0; i < count; ++i) map.bind({i << 16}, 0);  // regular, as identifiers are
+    for (std::uint64_t i = 0; i < count; ++i) map.bind({i << 16}, 0);  // regular numbers, as identifiers are
     comparisons = 0;
     for (std::uint64_t i = 0; i < count; ++i) EXPECT_NE(map.resolve({i << 16}), nullptr);
     return static_cast<double>(comparisons) / static_cast<double>(count);
@@ -126,7 +126,7 @@ TEST(Map, finding_costs_the_same_however_many_there_are) {
   const double few = comparisons_per_search(100);
   const double many = comparisons_per_search(100000);
   EXPECT_LT(few, 3.5);
-  EXPECT_LT(many, 3.5);  // one for the entry found last, and those on the way
+  EXPECT_LT(many, 3.5);  // one comparison with the entry found last, and those of the probe sequence
 }
 
 TEST(Map, the_entry_found_last_is_found_again_with_one_comparison) {
@@ -148,7 +148,7 @@ struct Reenters {
 TEST(Map, the_end_of_a_value_may_unbind_others) {
   Map<MixedKey, std::unique_ptr<Reenters>> map;
   for (std::uint64_t i = 0; i < 50; ++i) map.bind({i}, std::make_unique<Reenters>(map, i + 1));
-  EXPECT_TRUE(map.unbind({10}));  // and so all those behind it
+  EXPECT_TRUE(map.unbind({10}));  // each value unbinds the next one
   EXPECT_EQ(map.size(), 10U);
   map.unbind_if([](const MixedKey&, const auto&) { return true; });
   EXPECT_TRUE(map.empty());

@@ -69,7 +69,7 @@ TEST(Message, headers_of_one_share_do_not_clobber_those_of_the_other) {
   push(sent, "more ");
   EXPECT_EQ(all(sent), characters("more first common data"));
   EXPECT_EQ(all(saved), characters("other! common data"));
-  // What was popped by one is still the other's.
+  // Bytes that are popped from one message still belong to the other.
   std::byte scratch[64];
   ASSERT_NE(sent.pop(11, scratch), nullptr);
   Message third = saved.share();
@@ -243,7 +243,7 @@ TEST(Message, nothing_is_allocated_once_warm) {
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
-/// Some messages and what they should be; random operations on both.
+/// Random operations on several messages and on a model of their contents.
 class MessageModel {
  public:
   explicit MessageModel(std::uint32_t seed) : random_(seed) {}
@@ -349,7 +349,7 @@ class MessageModel {
         break;
       }
     }
-    // Every other message too: nobody may have written into its bytes.
+    // Check the other messages too: the operation must not have written into their bytes.
     for (const Entry& each : entries_) check(each);
   }
 

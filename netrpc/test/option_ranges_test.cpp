@@ -1,4 +1,4 @@
-// Options of a graph's instances that are out of their ranges.
+// Options of graph instances whose values are out of range.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace lrpc::netrpc {
 namespace {
 
-/// A product of two of its options, which together are longer than there are durations.
+/// The product of two options exceeds the longest duration that can be represented.
 TEST(OptionRanges, the_longest_durations_of_paired_are_judged_by_its_rule) {
   SimHosts net(1);
   const ProtocolKinds kinds = simulated_kinds();
@@ -24,7 +24,7 @@ TEST(OptionRanges, the_longest_durations_of_paired_are_judged_by_its_rule) {
             "1: top: no_activity must be longer than max_retry times longest_timeout");
 }
 
-/// So `--check` finds them, and nothing is taken for another number.
+/// So `--check` finds these errors, and no number is silently truncated.
 TEST(OptionRanges, those_of_devices_are_checked_with_the_text) {
   ProtocolKinds kinds;
   kinds.add(eth_kind()).add(ip_kind()).add(udp_kind()).add(tcp_kind());

@@ -1,4 +1,4 @@
-// Records in a stream, however it is cut.
+// Records in a stream that arrives in pieces of any size.
 #include "record.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string fragment(std::string_view text, bool last) {
   return std::string(reinterpret_cast<const char*>(mark), kRecordMark) + std::string(text);
 }
 
-/// The records of a stream that comes in pieces of `piece` bytes, with "|" behind each; "wrong" where it is none.
+/// The records of a stream that arrives in pieces of `piece` bytes, each followed by "|"; "wrong" at a malformed one.
 std::string read(RecordReader& reader, std::string_view stream, std::size_t piece) {
   std::string found;
   for (std::size_t at = 0; at < stream.size(); at += piece) {
@@ -48,7 +48,7 @@ TEST(RecordTest, are_put_together_from_any_pieces) {
 TEST(RecordTest, one_that_is_too_long_is_refused_before_it_has_come) {
   RecordReader reader(5);
   EXPECT_EQ(read(reader, fragment("good", true) + fragment("123456", true).substr(0, kRecordMark), 100), "good|wrong");
-  EXPECT_EQ(read(reader, fragment("good", true), 100), "wrong");  // where it ends nobody knows
+  EXPECT_EQ(read(reader, fragment("good", true), 100), "wrong");  // the end of the bad record is unknown
   RecordReader parts(5);
   EXPECT_EQ(read(parts, fragment("123", false) + fragment("456", true), 1), "wrong");
   RecordReader most(5);

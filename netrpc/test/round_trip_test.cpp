@@ -1,4 +1,4 @@
-// What timeouts are made of.
+// Measured round-trip times, and the retry timers that follow from them.
 #include "round_trip.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(SmoothedTimeTest, what_never_strays_is_bounded_by_the_margin) {
   EXPECT_EQ(time.bound(200us), 280us);
 }
 
-/// One that has been measured well: 20 us.
+/// A timer that has measured round trips of 20 us often.
 RetryTimer measured() {
   RetryTimer timer(50ms, 50us, 500us, 1s);
   for (int i = 0; i < 100; ++i) timer.sample(20us);
@@ -75,7 +75,7 @@ TEST(RetryTimerTest, covers_what_was_sent_again_in_vain_until_something_is_measu
 
 TEST(RetryTimerTest, what_was_only_late_is_not_taken_for_a_loss) {
   RetryTimer timer = measured();
-  for (int i = 0; i < 3; ++i) {  // of three callers
+  for (int i = 0; i < 3; ++i) {  // three callers
     timer.ambiguous();
     timer.ambiguous();
     timer.needless(30us, true);

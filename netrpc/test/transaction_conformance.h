@@ -28,7 +28,7 @@ inline std::string pattern(std::size_t size) {
   return text;
 }
 
-/// Counts executions by request, for all lives of the server; echoes, answers with a given size, or later.
+/// Counts executions by request over all lives of the server. Echoes, answers with a given size, or answers later.
 class ConformanceServer final : public Protocol {
  public:
   struct Record {
@@ -95,7 +95,7 @@ class TransactionConformanceTest : public testing::TestWithParam<NamedStack> {
     EXPECT_TRUE(session) << session.error().message();
     return session ? std::move(*session) : SessionRef();
   }
-  /// In as many buffers as it takes.
+  /// A message of any length, in several buffers if needed.
   Message message(std::size_t i, std::string_view text) {
     Message whole(net[i].pool());
     do {
@@ -125,7 +125,7 @@ class TransactionConformanceTest : public testing::TestWithParam<NamedStack> {
     reply = one.reply;
     return one.outcome;
   }
-  /// Then a member that gives no answer that counts has failed, whatever the reason.
+  /// In a composition of micro-protocols, a member without an answer that counts has failed, whatever the reason.
   [[nodiscard]] static bool is_composed() { return GetParam().name == kComposed; }
   void answer_pending() {
     const Shepherd inside(net[kServer].monitor());

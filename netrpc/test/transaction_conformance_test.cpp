@@ -1,6 +1,6 @@
-// One suite of what a call promises, run over every composition that gives the transaction service: the paper's M.RPC
-// on ETH, IP and VIP, its L.RPC (SELECT-CHANNEL-FRAGMENT) and its reordered graph with VIPsize (Figure 3); and a
-// composition of micro-protocols in the place of CHANNEL.
+// One suite for what a call promises, run over every composition that gives the transaction service: M.RPC of the paper
+// on ETH, IP and VIP; its L.RPC (SELECT-CHANNEL-FRAGMENT); its reordered graph with VIPsize (Figure 3); and a
+// composition of micro-protocols in place of CHANNEL.
 #include "transaction_conformance.h"
 
 #include <memory>
@@ -131,7 +131,7 @@ TEST_P(TransactionConformanceTest, a_server_that_crashes_while_it_executes_is_a_
     EXPECT_EQ(one.outcome, Errc::call_failed);
     if (!reboots) net[kServer].boot();
     EXPECT_EQ(record.executions[reboots ? "reboots" : "stays down"], 1);
-    // A client that has not heard of the new life may fail one more call before it knows.
+    // A client that has not heard of the new life may fail one more call.
     record.slow = false;
     std::string reply;
     const bool knew = call("next life", reply) == Errc::ok;

@@ -1,4 +1,4 @@
-// NULL and TRACE: over a simulated Ethernet, and over calls.
+// The transparent layers NULL and TRACE, over a simulated Ethernet and over calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,15 +102,15 @@ TEST(NullLayer, control_requests_pass_down_and_up) {
             test::asked<control::MaximumMessage>(pair.net[0].ip()).size);
   EXPECT_GT(test::asked<control::MaximumMessage>(*pair.layer[0]).size, 0U);
   EXPECT_EQ(test::asked<control::LocalHost>(*pair.layer[0]).host, pair.net.address(0));
-  // From below: of who stands on the layer.
+  // From below: the value of the protocol above the layer.
   pair.sink[0]->advertised = 777;
   EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*pair.layer[0]).size, 777U);
 }
 
-/// A request that no header of ours knows.
+/// A control request that no header of lrpc declares.
 struct DepthBelow {
-  int layers = 0;  ///< The asker's, which comes first,
-  int metres = 0;  ///< and the answer.
+  int layers = 0;  ///< Set by the asker,
+  int metres = 0;  ///< and added to the answer.
 };
 class Sounder final : public Protocol {
  public:
@@ -303,7 +303,7 @@ TEST(TraceLayer, calls_are_shown_with_their_outcome_and_how_long_they_took) {
     session->cancel(given_up);
     EXPECT_EQ(calls.cancelled, 1);
     EXPECT_FALSE(given_up.done());
-    session->cancel(given_up);  // not outstanding: no effect
+    session->cancel(given_up);  // it is no longer outstanding: no effect
     EXPECT_EQ(calls.cancelled, 1);
     calls.outcome = Errc::call_failed;
     calls.takes = {};

@@ -1,4 +1,4 @@
-// User-level protocols: at the top, in the middle, and from threads of their own.
+// User-level protocols: at the top of a graph, in the middle, and with threads of their own.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -119,7 +119,7 @@ TEST(UserLayerTest, a_program_puts_a_header_of_its_own_in_the_middle_of_a_graph)
     Result<SessionRef> session = app->open_below(net.to(1));
     ASSERT_TRUE(session);
     EXPECT_EQ(session.value()->push(net.message(0, "marked")), Errc::ok);
-    // Sizes are seen without the header above, with it below.
+    // A size asked of the session excludes the header of "mark", a size asked of IP includes it.
     EXPECT_EQ(test::asked<control::MaximumMessage>(**session).size + 1,
               test::asked<control::MaximumMessage>(*graphs[0]->find("ip")).size);
     EXPECT_EQ(test::asked<control::AdvertisedMaximum>(*graphs[0]->find("mark")).size, 101U);

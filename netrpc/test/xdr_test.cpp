@@ -1,4 +1,4 @@
-// XDR, by RFC 4506's own figures, and bytes that are none.
+// XDR, with the examples of RFC 4506, and malformed bytes.
 #include "lrpc/netrpc/xdr.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(XdrTest, each_value_has_the_bytes_of_the_rfc) {
   EXPECT_EQ(hex(XdrWriter().fixed(kSixBytes).bytes()), "0102030405060000");
   EXPECT_EQ(hex(XdrWriter().opaque(kSixBytes).bytes()), "000000060102030405060000");
   EXPECT_EQ(hex(XdrWriter().opaque({}).bytes()), "00000000");
-  // The example of §7: a file's name, what it is, its owner, its data.
+  // The example of §7: a file's name, kind, owner and data.
   XdrWriter file;
   file.text("sillyprog").word(2).text("lisp").text("john").text("(quit)");
   EXPECT_EQ(hex(file.bytes()),

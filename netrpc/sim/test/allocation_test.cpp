@@ -1,4 +1,4 @@
-// In the steady state a call allocates nothing: not in the protocols, not in their messages, not in the simulation.
+// In the steady state a call allocates nothing: neither in the protocols, nor in their messages, nor in the simulation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint16_t kCommand = 7;
 
-/// Answers with as many bytes as it gets.
+/// Answers with as many bytes as the request has.
 class Answerer final : public Protocol {
  public:
   explicit Answerer(Host& host) : Protocol(host, "answerer") {}
@@ -23,7 +23,7 @@ class Answerer final : public Protocol {
   }
 };
 
-/// Calls again as soon as it has an answer.
+/// Makes the next call as soon as it has a reply.
 class Caller final : public Transaction {
  public:
   Caller(Host& host, SessionRef session, std::size_t size) : host_(host), session_(std::move(session)), size_(size) {}
@@ -46,7 +46,7 @@ class Caller final : public Transaction {
 
 class AllocationTest : public testing::TestWithParam<NamedStack> {
  protected:
-  /// What 2,000 calls of `size` bytes allocate after `warm_up` calls.
+  /// Counts the allocations of 2,000 calls of `size` bytes, after `warm_up` calls.
   void measure(std::size_t size, const SimLink& link, std::uint64_t warm_up) {
     SimOptions options;
     options.link = link;

@@ -23,8 +23,8 @@ std::uint64_t lrpc::netrpc::allocations_so_far() noexcept { return allocations.l
 
 void lrpc::netrpc::deny_memory(bool denied) noexcept { denied_here = denied; }
 
-// All forms together: a library's new that meets our delete is a mismatch. Aligned forms are left to the library:
-// nothing that is counted needs them.
+// All unaligned forms together: memory from a library's new must not meet the delete defined here. Aligned forms are
+// not replaced, because no counted code uses them.
 void* operator new(std::size_t size) { return counted_or_throw(size); }
 void* operator new[](std::size_t size) { return counted_or_throw(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }

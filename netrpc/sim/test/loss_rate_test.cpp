@@ -1,5 +1,5 @@
-// What loss costs, in virtual time: on a fast wire that loses packets callers keep a share of the rate that they have
-// on one that loses none. The waits for lost packets are all that there is to it.
+// What loss costs, in virtual time: on a fast wire that loses packets, callers keep a share of their rate on a lossless
+// wire. Only the waits for lost packets differ.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,14 +18,14 @@ constexpr std::uint16_t kMeasuredCommand = 7;
 constexpr std::string_view kLayered = "select-channel-fragment-vip";
 constexpr std::string_view kMonolithic = "mrpc-vip";
 
-/// Answers at once, with nothing.
+/// Answers at once, with an empty reply.
 class NullServer final : public Protocol {
  public:
   explicit NullServer(Host& host) : Protocol(host, "server") {}
   void call_demux(Session& lower, Message /*request*/) noexcept override { lower.reply(Message(host().pool())); }
 };
 
-/// Calls again as soon as it has its reply.
+/// Makes the next call as soon as it has its reply.
 class Caller final : public Transaction {
  public:
   Caller(SimHosts& net, SessionRef session, std::size_t size) : net_(net), session_(std::move(session)), size_(size) {}
@@ -52,7 +52,7 @@ class Caller final : public Transaction {
   std::size_t size_;
 };
 
-/// Calls of all callers together in 300 ms, and the packets that the hosts sent for each. Each packet is lost with the
+/// The calls of all callers together in 300 ms, and the packets that the hosts sent per call. Each packet is lost with
 /// probability `loss`.
 struct Rate {
   std::uint64_t calls = 0;
@@ -87,7 +87,7 @@ Rate rate(std::string_view stack, double loss, std::size_t callers, std::size_t 
     }
     for (const auto& caller : callers_of_all) caller->call();
   }
-  net.world.run_for(10ms);  // the round trip is known
+  net.world.run_for(10ms);  // by now the round trip is known
   net.world.set_links({.loss = loss});
   net.world.run_for(20ms);
   const auto so_far = [&] {
@@ -122,7 +122,7 @@ TEST(LossRateTest, half_the_rate_is_left_where_a_tenth_of_all_packets_is_lost) {
   }
 }
 
-/// Where both send the same packets, which of them are lost still differs: by chance one makes a hundredth more calls.
+/// Both send the same packets, but lose different ones: by chance one of them makes a hundredth more calls.
 TEST(LossRateTest, layers_lose_no_more_than_one_protocol_where_three_tenths_are_lost) {
   for (const std::size_t size : {0U, 16000U}) {
     for (const std::size_t callers : {1U, 8U}) {
@@ -143,7 +143,7 @@ TEST(LossRateTest, layers_lose_no_more_than_one_protocol_where_three_tenths_are_
   }
 }
 
-/// A half cannot be had (docs/PROTOCOLS.md): seven of ten such requests lose a packet.
+/// A share of one half cannot be reached (docs/PROTOCOLS.md): seven of ten such requests lose a packet.
 TEST(LossRateTest, large_requests_are_recovered_without_long_waits_where_a_tenth_of_all_packets_is_lost) {
   for (const std::size_t callers : {1U, 8U}) {
     EXPECT_GE(share(kLayered, 0.1, callers, 16000), 0.39) << callers;
@@ -151,7 +151,7 @@ TEST(LossRateTest, large_requests_are_recovered_without_long_waits_where_a_tenth
   }
 }
 
-/// Of the twelve packets of such a call each is sent once and a ninth; what else is sent asks for them.
+/// Such a call has twelve packets, each sent 1 1/9 times on average. The remaining packets ask for lost ones.
 TEST(LossRateTest, a_large_request_whose_reply_is_lost_is_not_sent_again) {
   for (const std::size_t callers : {1U, 8U}) EXPECT_LE(rate(kLayered, 0.1, callers, 16000).packets, 15.5) << callers;
 }

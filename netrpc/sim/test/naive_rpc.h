@@ -1,4 +1,4 @@
-// A transaction protocol that is wrong in ways to be chosen: what the storm must find. Over any datagram service.
+// A transaction protocol with a chosen flaw, which the storm must find. Works over any datagram service.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@
 namespace lrpc::netrpc {
 
 enum class Flaw : std::uint8_t {
-  none,              ///< At most once within one life of the server: wrong only where servers crash.
-  at_least_once,     ///< A request that comes twice is executed twice.
-  impatient_never,   ///< Stops sending after three times, and waits for ever.
-  sends_once,        ///< Never sends again, and gives up.
-  sends_five_times,  ///< And gives up.
-  forgets_callers,   ///< One caller in a thousand is not told of its reply.
-  dawdles,           ///< One reply in a thousand is kept from its caller for ten seconds.
-  wrong_bytes,       ///< One reply in a hundred has a bit too many.
+  none,              ///< At most once within one life of the server: wrong only if servers crash.
+  at_least_once,     ///< Executes a duplicate request again.
+  impatient_never,   ///< Sends three times, then waits for ever.
+  sends_once,        ///< Sends once, then gives up.
+  sends_five_times,  ///< Sends five times, then gives up.
+  forgets_callers,   ///< Does not complete one call in a thousand.
+  dawdles,           ///< Delays one reply in a thousand by ten seconds.
+  wrong_bytes,       ///< Flips a bit in one reply in a hundred.
   remembers,         ///< Never forgets a reply.
 };
 
@@ -134,7 +134,7 @@ class NaiveRpc final : public Protocol {
     (void)lower.push(std::move(message));
   }
   void call(const SessionRef& lower, Message request, Transaction& transaction) {
-    const std::uint64_t id = host().random();  // another life of this host uses others
+    const std::uint64_t id = host().random();  // differs in each life of this host
     auto call = std::make_unique<Call>([this, id] { again(id); });
     call->transaction = &transaction;
     call->lower = lower;

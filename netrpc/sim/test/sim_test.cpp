@@ -55,7 +55,7 @@ TEST(SimEthernetTest, a_host_on_another_segment_is_unreachable_by_ethernet_and_r
   SinkProtocol& to = sink_on(net, 1, net[1].ip());
   const SessionRef session = open(net, 0, net[0].ip(), from, 1);
   EXPECT_EQ(push(net, 0, *session, "hello"), Errc::ok);
-  net.world.run_for(31us);  // two segments, the routers and IP
+  net.world.run_for(31us);  // the latency of two segments, the routers and IP
   ASSERT_EQ(to.received.size(), 1U);
   EXPECT_EQ(to.received[0], "hello");
 }
@@ -84,7 +84,7 @@ TEST(SimEthernetTest, what_is_longer_than_a_frame_is_refused) {
   EXPECT_EQ(push(net, 0, *session, std::string(1501, 'x')), Errc::message_too_long);
 }
 
-/// A frame from a card that no host has.
+/// Delivers a frame from an Ethernet address that no host has.
 void hear_stranger(SimHosts& net, SimEthernet& device, std::uint32_t number) {
   std::array<std::byte, SimEthernet::kLeast> frame{};
   WireWriter writer(frame.data());
@@ -164,7 +164,7 @@ TEST(SimWorldTest, a_thread_that_waits_runs_the_simulation_until_its_deadline_or
       host.host(), [&] { return flag; }, 20ms));
   EXPECT_EQ(world.now(), 10ms);
   EXPECT_FALSE(world.wait(
-      host.host(), [] { return false; }, Time::max()));  // nothing can happen any more
+      host.host(), [] { return false; }, Time::max()));  // no event is left
 }
 
 TEST(SimWorldTest, a_crashed_host_hears_nothing_and_a_rebooted_one_has_another_boot_identifier) {

@@ -1,4 +1,4 @@
-// The storm's checks can fail: each flaw of a protocol is found.
+// The storm's checker detects each flaw of NaiveRpc.
 #include <gtest/gtest.h>
 
 #include "length.h"
@@ -86,7 +86,7 @@ TEST(StormCheckerTest, finds_a_protocol_that_gives_up_before_its_time) {
   for (const double loss : {0.1, 0.2}) {
     StormOptions options = small_storm();
     options.link.loss = loss;
-    options.largest = 1000;  // of large messages more are lost than any number of tries explains
+    options.largest = 1000;  // larger messages lose more fragments than any number of tries makes up for
     const StormReport excused = run(options, Flaw::sends_five_times);
     EXPECT_EQ(excused.violation_count, 0U) << all_of(excused);
     options.tries = tries_of("select-channel-ip", options.timeout);
@@ -101,7 +101,7 @@ TEST(StormCheckerTest, finds_a_protocol_that_gives_up_before_its_time) {
 TEST(StormBoundTest, knows_how_often_each_stack_sends_what_a_call_needs_within_the_timeout) {
   EXPECT_EQ(tries_of("select-channel-ip", 2s), 9U);
   EXPECT_EQ(tries_of("mrpc-ip", 2s), 12U);
-  EXPECT_EQ(tries_of("select-paired-udp", 2s), 3U);  // its reply
+  EXPECT_EQ(tries_of("select-paired-udp", 2s), 3U);  // tries of its reply
   EXPECT_EQ(tries_of("sun-udp", 2s), 7U);
   EXPECT_EQ(tries_of("sun-channel-fragment-ip", 2s), 9U);
   EXPECT_EQ(tries_of("udp = UDP; paired = PAIRED(max_retry = 2) over udp;", 2s), 3U);
@@ -133,7 +133,7 @@ TEST(StormBoundTest, lets_no_call_fail_on_a_quiet_network_and_more_with_each_fau
   EXPECT_LT(with([](auto& o) { o.link.loss = 0.3; }), 0.6);
   EXPECT_LT(with([](auto& o) { o.link.duplicate = o.link.reorder = 0.5; }), 1.0 / 1000);
   EXPECT_LT(with([](auto& o) { o.faults.partition_every = std::chrono::milliseconds(300); }), 0.01);
-  // One host's callers have 32 calls under way to it.
+  // A crash fails the 32 calls that one calling host has under way to the crashed one.
   EXPECT_NEAR(storm::most_failing(options, 100), 100 * 32.0 / static_cast<double>(options.calls), 0.01);
 }
 

@@ -1,5 +1,5 @@
-// Every stack in the storm: two hundred hosts, a network that loses, doubles, reorders and falls into parts, hosts that
-// crash.
+// Every stack in the storm: two hundred hosts that crash, and a network that loses, duplicates and reorders packets,
+// and partitions.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,13 +23,13 @@ using namespace std::chrono_literals;
 using testing_lrpc::long_tests;
 using testing_lrpc::test_seed;
 
-/// The seeds of a test: this process's and, in a long run, those that it always has.
+/// The seeds of a test: the seed of this process; in a long run also the fixed ones in `always`.
 std::vector<std::uint64_t> seeds(std::initializer_list<std::uint64_t> always) {
   std::vector<std::uint64_t> all{test_seed()};
   if (long_tests()) all.insert(all.end(), always);
   return all;
 }
-/// As many calls, or a quarter of them.
+/// This number of calls in a long run, else a quarter of it.
 std::uint64_t many(std::uint64_t calls) { return long_tests() ? calls : calls / 4; }
 
 StormOptions bad_weather(std::uint64_t seed) {
@@ -77,7 +77,7 @@ TEST_P(StormTest, every_call_is_answered_once_on_a_quiet_network) {
 TEST_P(StormTest, no_call_is_executed_twice_hangs_or_leaves_anything_behind_in_bad_weather) {
   for (const std::uint64_t seed : seeds({1, 2, 3})) {
     StormOptions options = bad_weather(seed);
-    if (!long_tests()) options.calls *= 3;  // for all that there are to be faults
+    if (!long_tests()) options.calls *= 3;  // so that every kind of fault occurs
     const StormReport report = passes(options);
     EXPECT_GT(report.answered, report.calls / 2);
     EXPECT_GT(report.crashes, 0U);
@@ -157,7 +157,7 @@ select  = SELECT over channel;
   }
 }
 
-/// A stack with AUTH below CHANNEL, and its file of keys.
+/// A stack with AUTH below CHANNEL, and its key file.
 class StormAuthTest : public testing::Test {
  protected:
   StormAuthTest() {
@@ -205,7 +205,8 @@ mrpc  = M_RPC over vip;
     options.hosts = 40;
     const StormReport report = run(options, stack);
     EXPECT_GT(report.answered, report.calls / 2) << "seed " << seed;
-    // The table is kept by advertisement for as long as hosts live, and speaks through one Ethernet session.
+    // Advertisements keep the table filled while hosts live, and the table holds one Ethernet session. So both may
+    // stay.
     for (const std::string& violation : report.violations)
       EXPECT_TRUE(violation.find("hosts keeps 0 sessions") != std::string::npos ||
                   violation.find("eth keeps 1 sessions and 0 records") != std::string::npos)
@@ -213,7 +214,7 @@ mrpc  = M_RPC over vip;
   }
 }
 
-/// Hosts are forgotten in partitions and heard again after them, so that sessions follow the paths to and fro.
+/// Partitions make hosts be forgotten and heard again, so that sessions change between paths.
 TEST(StormTableTest, calls_keep_their_promises_while_paths_change_all_the_time) {
   const std::string_view stack = R"(
 eth      = ETH;
@@ -238,14 +239,14 @@ select   = SELECT over channel;
   }
 }
 
-/// All hosts open to each other while they hear from each other, and no Ethernet tells whose an address is.
+/// All hosts open sessions to each other while they hear each other, and no Ethernet maps a device address to a host.
 TEST(StormStrangersTest, calls_keep_their_promises_where_nobody_knows_whose_an_ethernet_address_is) {
   for (const std::size_t which : {0U, 1U}) {
     std::string stack(storm_stacks()[which].text);
     stack.replace(stack.find("= ETH;"), 6, "= ETH(reverse = 0);");
     StormOptions quiet;
     quiet.calls = many(5000);
-    // VIPSIZE has no way for a large reply to a stranger that this host has not opened to.
+    // VIPSIZE cannot send a large reply to a host that it does not know and that this host has not opened to.
     quiet.refused = which == 0 ? 0 : 0.1;
     const StormReport calm = run(quiet, stack);
     EXPECT_EQ(calm.violation_count, 0U) << violations(calm, quiet, stack);

@@ -1,5 +1,5 @@
-// One fault at a time, and all of them, as bad as they get: PAIRED, and Sun RPC over each of what can carry it. CHANNEL
-// and M_RPC have the like beside them.
+// One kind of fault at a time, then all together, each at its worst: PAIRED, and Sun RPC over each layer that can carry
+// it. CHANNEL and M_RPC have similar tests in their own folders.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Weather {
   std::string_view name;
   SimLink link;
   FaultOptions faults;
-  double answered;  ///< The least share of PAIRED's calls.
+  double answered;  ///< The smallest share of calls that PAIRED must answer.
 };
 
 const Weather kWeathers[] = {
@@ -35,16 +35,16 @@ const Weather kWeathers[] = {
 };
 
 struct WeatheredStack {
-  std::string_view name;  ///< Of storm_stacks().
-  double share;           ///< Of the calls that PAIRED must answer, this one must answer this share.
+  std::string_view name;  ///< One of storm_stacks().
+  double share;           ///< Relative to `answered`: the share that this stack must answer.
 };
-/// What IP cuts for UDP is lost with any of its parts.
+/// IP cuts long UDP messages; losing one fragment loses the message.
 const WeatheredStack kStacks[] = {
     {"select-paired-udp", 1}, {"sun-udp", 0.95}, {"sun-fragment-ip", 1}, {"sun-channel-fragment-ip", 1}};
 
 class WeatherTest : public testing::TestWithParam<std::tuple<WeatheredStack, Weather>> {};
 
-/// What REQUEST_REPLY promises is less: of its stacks everything is checked but the number of executions.
+/// REQUEST_REPLY promises less: for its stacks everything but the number of executions is checked.
 TEST_P(WeatherTest, no_call_is_executed_twice_every_call_ends_and_nothing_is_left) {
   const auto& [stack, weather] = GetParam();
   const Result<ComposeStack> compose = stack_of(stack.name, simulated_kinds());

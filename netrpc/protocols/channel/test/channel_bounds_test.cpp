@@ -1,4 +1,4 @@
-// CHANNEL: what peers can make a server keep, and what it believes of them.
+// CHANNEL: what state peers can make a server keep, and which of their packets it believes.
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {
@@ -20,7 +20,7 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   }
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 2U);
 
-  // One that is not kept cannot be sent again.
+  // A reply that was not kept cannot be sent again.
   TestCall lost;
   pair.call(*sessions.back(), lost, large);
   pair.wire.deliver_next();
@@ -30,7 +30,7 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   EXPECT_EQ(lost.outcome, Errc::call_failed);
   EXPECT_EQ(pair.executions(large), 11U);
 
-  // Where others were acknowledged there is room again.
+  // Once other replies are acknowledged, there is room again.
   for (int i = 0; i < 2; ++i) {
     TestCall call;
     pair.call(*sessions[static_cast<std::size_t>(i)], call, "x");
@@ -116,7 +116,7 @@ TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_loses_its_call_a
   EXPECT_EQ(refused.completions, 1);
   pair.expect_ok("small");
 
-  // The same for one that was sent before, and lost.
+  // The same for a reply that was sent before the link shrank, and was lost.
   pair.wire[1].end.maximum = 20000;
   TestCall lost;
   pair.call(lost, large);
@@ -129,7 +129,7 @@ TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_loses_its_call_a
   EXPECT_EQ(pair.executions(large), 3U);
   pair.expect_ok("small");
 
-  // And for one whose client is told only the second time.
+  // And for a reply whose FAIL packet is lost: the client is told only the second time.
   TestCall told;
   pair.call(told, large);
   pair.wire.deliver_next();
@@ -169,7 +169,7 @@ TEST(ChannelBoundsTest, a_word_that_a_reply_is_lost_ends_no_call_but_its_own) {
   EXPECT_EQ(next.outcome, Errc::call_lost);
 }
 
-/// Delivers packets of the client as if the layers below had them from another session, whose host they do not know.
+/// Delivers packets of the client through another lower session, whose host the layers below do not know.
 class OtherWay {
  public:
   explicit OtherWay(ChannelPair& pair) : pair_(pair), end_(pair.wire[1].host) {
@@ -202,13 +202,13 @@ TEST(ChannelBoundsTest, a_request_that_comes_through_two_lower_sessions_is_execu
   other.deliver(request);
   EXPECT_EQ(pair.executions("once"), 1U);
 
-  // Nor when the client has rebooted meanwhile.
+  // Nor is it executed when the client has rebooted meanwhile.
   pair.reboot_client();
   pair.expect_ok("second life");
   other.deliver(request);
   EXPECT_EQ(pair.executions("once"), 1U);
 
-  // What is remembered of it goes as all the rest.
+  // The state kept for it is dropped like all other idle state.
   pair.session = {};
   pair.wire.pass(160s, 100ms);
   EXPECT_EQ(ChannelPair::statistics(*pair.server_channel).state, 0U);
@@ -235,7 +235,7 @@ TEST(ChannelBoundsTest, requests_of_former_lives_count_for_their_host_while_they
   for (int life = 0; life < 20; ++life) {
     EXPECT_EQ(refused_in_a_new_life("x"), life >= 8);
     if (life < 10) continue;
-    pair.session = {};  // also when all that is idle has been forgotten
+    pair.session = {};  // also when all idle state has been dropped
     pair.wire.pass(400s, 1s);
     pair.wire.packets.clear();
   }
@@ -261,7 +261,7 @@ TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_c
   for (int i = 1; i < 10; ++i) {
     forged.bytes[17] = static_cast<char>(forged.bytes[17] + i);  // the client's boot identifier
     pair.wire.deliver(forged);
-    PacketWire::Packet answer = forged;  // nor do answers to questions that the forger has not seen
+    PacketWire::Packet answer = forged;  // nor do boot answers that match no question
     answer.bytes[0] = 0;
     answer.bytes[1] = static_cast<char>(flags::kBootAnswer);
     answer.bytes[2] = answer.bytes[3] = 0;
@@ -298,7 +298,7 @@ TEST(ChannelBoundsTest, a_client_that_has_rebooted_is_asked_once_and_loses_no_ti
   ChannelPair pair;
   pair.expect_ok("warm");
   pair.reboot_client();
-  pair.expect_ok("second life");  // without a timer having run
+  pair.expect_ok("second life");  // although no timer has run
   EXPECT_TRUE(pair.wire.packets.empty());
   pair.expect_ok("and on");
 }

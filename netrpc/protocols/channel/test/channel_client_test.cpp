@@ -1,4 +1,4 @@
-// CHANNEL, packets in and packets out.
+// CHANNEL's client, packet by packet.
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {

@@ -1,4 +1,4 @@
-// CHANNEL when hosts reboot, when peers are hostile, and what is left in the end.
+// CHANNEL when hosts reboot, when peers are hostile, and what state is left in the end.
 #include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
@@ -16,7 +16,7 @@ TEST(ChannelLivesTest, a_server_that_has_rebooted_does_not_execute_what_was_mean
   const PacketWire::Packet request = pair.wire.packets.at(0);
   pair.wire.deliver_next();
   EXPECT_EQ(pair.executions("once"), 1U);
-  pair.wire.packets.clear();  // the reply is lost, and with it goes the server
+  pair.wire.packets.clear();  // the reply is lost, and the server crashes
   pair.reboot_server();
   pair.wire.pass(60ms);
   ASSERT_FALSE(pair.wire.packets.empty());
@@ -71,7 +71,7 @@ TEST(ChannelLivesTest, channels_that_ask_for_a_life_go_on_when_another_protocol_
     const Shepherd inside(pair.wire[0].host.monitor());
     pair.wire[0].host.peers().heard(PacketWire::address(1), pair.wire[1].host.boot_id());
   }
-  const SessionRef later = pair.open();  // learns what is known
+  const SessionRef later = pair.open();  // learns the life that is known
   TestCall call;
   pair.call(*later, call, "later");
   pair.wire.deliver_all();
@@ -344,7 +344,7 @@ TEST(ChannelLivesTest, ten_thousand_sessions_are_found_in_as_few_probes_as_one) 
     pair.wire.deliver_all();
     EXPECT_EQ(call.outcome, Errc::ok);
   }
-  // What Map does with these keys: linear probing at a load of at most a half.
+  // The slots of these keys in Map: linear probing at a load of at most one half.
   const std::size_t slots = 32'768;
   std::vector<bool> used(slots);
   std::size_t probes = 0;
@@ -358,7 +358,7 @@ TEST(ChannelLivesTest, ten_thousand_sessions_are_found_in_as_few_probes_as_one) 
   EXPECT_LT(probes, sessions.size() * 2);
 }
 
-/// Makes other calls as soon as it is completed.
+/// Makes more calls as soon as it is completed.
 class CallsOn final : public Transaction {
  public:
   explicit CallsOn(std::function<void()> then) : then_(std::move(then)) {}

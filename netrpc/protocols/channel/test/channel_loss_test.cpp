@@ -1,4 +1,4 @@
-// CHANNEL when packets are lost, late, repeated or in another order, and when the server takes its time.
+// CHANNEL when packets are lost, late, duplicated or reordered, and when the server is slow.
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {
@@ -26,7 +26,7 @@ TEST(ChannelLossTest, a_slow_server_acknowledges_a_repeated_request_and_is_probe
   pair.wire.deliver_all();
   std::size_t requests = 0;
   std::size_t probes = 0;
-  for (int i = 0; i < 200; ++i) {  // 20 s: four times what a silent peer is given
+  for (int i = 0; i < 200; ++i) {  // 20 s: four times the give-up time for a silent peer
     pair.wire.pass(100ms);
     requests += count_flags(pair.wire, flags::kRequest);
     probes += count_flags(pair.wire, flags::kPleaseAck);
@@ -229,7 +229,7 @@ TEST(ChannelLossTest, a_call_that_is_aborted_before_its_request_arrives_frees_th
   ASSERT_FALSE(pair.wire.packets.empty());
   EXPECT_EQ(pair.wire.packets[0].flags(), flags::kPleaseAck) << "data is sent for nobody";
   pair.wire.deliver_all();
-  // The request arrives after all: executed once, and the next call waits until that is done.
+  // The request arrives late. It is executed once, and the next call waits until that execution ends.
   pair.server->at_once = false;
   pair.wire.deliver(late);
   pair.wire.deliver(late);
@@ -318,7 +318,7 @@ TEST(ChannelLossTest, a_request_is_remembered_for_as_long_as_its_client_may_send
   TestCall call;
   pair.call(call, "once");
   pair.wire.deliver_next();
-  pair.wire.packets.clear();  // the reply is lost, and what the client sends from now on is under way for long
+  pair.wire.packets.clear();  // the reply is lost, and later packets of the client are delayed for a long time
   pair.wire.pass(2s);
   ASSERT_FALSE(pair.wire.packets.empty());
   const PacketWire::Packet last = pair.wire.packets.back();

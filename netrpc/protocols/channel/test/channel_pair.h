@@ -1,4 +1,4 @@
-// A client and a server of CHANNEL on a wire that the test holds in its hand.
+// A client and a server of CHANNEL on a wire whose packets the test holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace lrpc::netrpc {
 struct ChannelPair {
   static constexpr ProtocolNumber kNumber = protocol_numbers::kFirstOfTests;
 
-  /// `hosts`: those beyond two have no CHANNEL yet.
+  /// `hosts`: those beyond the first two have no CHANNEL yet.
   explicit ChannelPair(const ChannelOptions& with = {}, std::size_t hosts = 2) : wire(hosts), options(with) {
     start_client();
     start_server();
@@ -69,7 +69,7 @@ struct ChannelPair {
     const Shepherd inside(wire[0].host.monitor());
     session->cancel(call);
   }
-  /// One call, all packets of which arrive at once.
+  /// Makes one call, and delivers all its packets at once.
   void expect_ok(std::string_view text) {
     TestCall one;
     call(one, text);

@@ -1,4 +1,4 @@
-// CHANNEL's large requests: the server is asked before they are sent again.
+// CHANNEL's large requests: the client asks the server before it retransmits one.
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 
@@ -8,10 +8,10 @@ namespace {
 using namespace std::chrono_literals;
 namespace flags = channel_flags;
 
-/// Takes three packets on the wire of these tests.
+/// A request of three packets on the wire of these tests.
 const std::string kLarge(4000, 'x');
 
-/// Lets time pass until something is sent.
+/// Advances the clock until a packet is sent.
 PacketWire::Packet next_packet(ChannelPair& pair) {
   for (int i = 0; i < 10'000 && pair.wire.packets.empty(); ++i) pair.wire.pass(100us);
   return pair.wire.take();
@@ -52,7 +52,7 @@ TEST(ChannelQuestionsTest, a_large_request_is_sent_again_when_the_server_says_th
   EXPECT_EQ(again.flags(), flags::kRequest);
   EXPECT_EQ(again.data(), kLarge);
   pair.wire.deliver(again);
-  // The reply is lost, and what said so comes once more, late.
+  // The reply is lost, and the LACKING packet arrives again, late.
   pair.wire.take();
   pair.wire.deliver(lacking);
   pair.wire.deliver(next_packet(pair));
@@ -64,7 +64,8 @@ TEST(ChannelQuestionsTest, a_large_request_is_sent_again_when_the_server_says_th
 TEST(ChannelQuestionsTest, requests_that_were_lost_in_part_do_not_make_later_ones_be_asked_about_later) {
   ChannelPair pair;
   for (int i = 0; i < 5; ++i) pair.expect_ok(kLarge);
-  // The request arrives after the server has said that it lacks it, and after some time more. How long it took to ask.
+  // The request arrives some time after the server has said that it lacks it. Returns how long the client waited to
+  // ask.
   const auto lost_in_part = [&pair] {
     TestCall call;
     pair.call(call, kLarge);
@@ -110,7 +111,7 @@ TEST(ChannelQuestionsTest, a_server_that_has_answered_a_question_is_not_sent_the
   LargeCall pair;
   pair.wire.take();
   pair.wire.deliver(next_packet(pair));
-  pair.wire.deliver_all();  // it lacks it
+  pair.wire.deliver_all();  // the server says that it lacks the request
   EXPECT_EQ(next_packet(pair).flags(), flags::kRequest);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(next_packet(pair).flags(), flags::kDoYouHave) << i;
 }
@@ -154,7 +155,7 @@ TEST(ChannelQuestionsTest, a_large_request_that_never_arrives_fails_its_call_tho
   EXPECT_EQ(pair.executions(kLarge), 0U);
 }
 
-/// A link below has shrunk: what once went through the layer below is too long for it now.
+/// A link below has a smaller MTU now: a request that the layer below accepted before has become too long for it.
 TEST(ChannelQuestionsTest, a_request_that_cannot_be_sent_again_any_more_ends_its_call_at_once) {
   LargeCall pair;
   pair.wire.take();
@@ -202,7 +203,7 @@ TEST(ChannelQuestionsTest, an_answer_that_may_belong_to_an_older_question_measur
   const Duration before = round_trip();
   EXPECT_GT(before, Duration::zero());
   for (PacketWire::Packet sent = next_packet(pair); sent.flags() != flags::kDoYouHave;) sent = next_packet(pair);
-  pair.wire.deliver(second);  // to a question that was asked before the last one
+  pair.wire.deliver(second);  // answers an earlier question than the last one
   EXPECT_EQ(round_trip(), before);
 }
 

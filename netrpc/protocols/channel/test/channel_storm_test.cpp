@@ -1,4 +1,4 @@
-// At most once, counted: many calls over wires that lose, repeat and reorder, with hosts that reboot.
+// At-most-once execution, counted: many calls over wires that lose, duplicate and reorder, with hosts that reboot.
 #include <gtest/gtest.h>
 
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What has been executed where, in all lives.
+/// How often each request has been executed, over all lives of the servers.
 using Executions = std::unordered_map<std::string, int>;
 
 class CountingServer final : public Protocol {
@@ -62,7 +62,7 @@ class Caller final : public Transaction {
                    hurried ? Duration(5ms) : Duration(kNoLimit));
   }
   void completed(Errc outcome, Message reply) noexcept override {
-    if (outcome == Errc::limit_reached) {  // still taken by an aborted call
+    if (outcome == Errc::limit_reached) {  // an aborted call still occupies the channel
       host_.events().schedule(retry_, 1ms);
       return;
     }
@@ -138,7 +138,7 @@ struct Storm {
   std::vector<std::unique_ptr<Caller>> callers;
 };
 
-/// That of the long run, or this process's.
+/// In a long run `seed`, else the seed of this process.
 std::uint64_t seed_or(std::uint64_t seed) { return testing_lrpc::long_tests() ? seed : testing_lrpc::test_seed(); }
 
 TEST(ChannelStormTest, calls_over_a_bad_wire_are_each_executed_at_most_once) {

@@ -1,4 +1,5 @@
-// How long CHANNEL waits before it sends again: measured, longer for more fragments, not disturbed by single losses.
+// How long CHANNEL waits before it retransmits: it measures, waits longer for more fragments, and tolerates single
+// losses.
 #include "netrpc/protocols/channel/round_trip.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 #include "netrpc/test_support/asked.h"
@@ -10,7 +11,7 @@ using namespace std::chrono_literals;
 
 TEST(ChannelTimeoutTest, a_message_of_many_fragments_is_given_time_that_grows_with_them) {
   ChannelPair pair;
-  // A round trip of 200 us for one packet, and one of 2 ms for eleven.
+  // Makes a call of `size` bytes whose round trip takes `time`.
   const auto timed = [&pair](std::size_t size, Duration time) {
     TestCall call;
     pair.call(call, std::string(size, 'x'));
@@ -41,7 +42,7 @@ TEST(ChannelTimeoutTest, the_timeout_follows_the_round_trip_and_one_loss_does_no
     TestCall call;
     pair.call(call, "x");
     pair.wire.pass(4ms, 1ms);
-    pair.wire.deliver_all();  // with those that were sent too early, at first
+    pair.wire.deliver_all();  // at first including early retransmissions
     EXPECT_TRUE(call.done());
   }
   const auto measured = test::asked<control::RoundTrip>(*pair.session);
@@ -59,7 +60,7 @@ TEST(ChannelTimeoutTest, callers_that_lose_packets_do_not_make_each_other_wait_b
     EXPECT_EQ(timer.timeout(0, {}), 50us);
     timer.sample(20us, 0);
   }
-  for (int i = 0; i < 100; ++i) timer.ambiguous();  // nothing is ever measured: it takes 10 ms now
+  for (int i = 0; i < 100; ++i) timer.ambiguous();  // no round trip is measured: it takes 10 ms now
   EXPECT_GT(timer.timeout(0, {}), 10ms);
   timer.sample(20us, 0);
   EXPECT_EQ(timer.timeout(0, {}), 50us);
@@ -153,10 +154,10 @@ TEST(ChannelTimeoutTest, a_second_reply_of_another_life_or_to_another_call_tells
       << "it is still taken for a loss";
 }
 
-/// As in lrpc-netd's own graphs.
+/// The options of lrpc-netd's own graphs.
 constexpr ChannelOptions kPatient{.give_up = 30s, .reply_life = 40s};
 
-/// Everything arrives, for two seconds.
+/// Delivers every packet for two seconds.
 void join(ChannelPair& pair) {
   for (int i = 0; i < 20; ++i) {
     pair.wire.pass(100ms, 10ms);

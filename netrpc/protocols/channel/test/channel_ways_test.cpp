@@ -1,4 +1,4 @@
-// CHANNEL where the layer below finds no way to the peer, or another one than before.
+// CHANNEL when the layer below has no path to the peer, or another path than before.
 #include "netrpc/protocols/channel/test/channel_pair.h"
 #include "netrpc/protocols/vip/test/vip_host.h"
 
@@ -12,7 +12,7 @@ TEST(ChannelWaysTest, a_host_that_is_found_not_to_be_there_ends_the_first_call_t
   TestCall call;
   pair.call(call, "anybody?");
   pair.wire.packets.clear();
-  pair.wire[0].end.refuses = Errc::host_unreachable;  // ETH says so when the kernel has answered
+  pair.wire[0].end.refuses = Errc::host_unreachable;  // ETH reports this once the kernel has answered
   pair.wire.pass(100ms);
   EXPECT_EQ(call.outcome, Errc::host_unreachable);
   EXPECT_EQ(call.completions, 1);
@@ -23,7 +23,7 @@ TEST(ChannelWaysTest, a_host_that_is_found_not_to_be_there_ends_the_first_call_t
 TEST(ChannelWaysTest, a_layer_below_that_takes_another_way_after_the_first_packet_is_given_the_next_one) {
   ChannelPair pair;
   TestCall call;
-  pair.wire[0].end.refuses = Errc::host_unreachable;  // as VIP, when its Ethernet fails
+  pair.wire[0].end.refuses = Errc::host_unreachable;  // as VIP reports when its Ethernet fails
   pair.call(call, "hello");
   pair.wire[0].end.refuses = Errc::ok;
   pair.wire.pass(100ms);
@@ -31,7 +31,7 @@ TEST(ChannelWaysTest, a_layer_below_that_takes_another_way_after_the_first_packe
   EXPECT_EQ(call.outcome, Errc::ok);
 }
 
-/// CHANNEL straight on VIP.
+/// CHANNEL directly on VIP.
 struct ChannelHost : VipHost {
   explicit ChannelHost(SimHost& on) : VipHost(on), channel(make_channel(on.host(), "channel", *vip)), high(on.host()) {
     ethernet.resolves = false;
@@ -62,7 +62,7 @@ TEST(ChannelWaysTest, a_client_that_comes_from_an_address_that_nobody_knew_is_se
     make(over_ip, "over IP");
     EXPECT_EQ(over_ip.outcome, Errc::ok);
     EXPECT_EQ(over_ip.completions, 1);
-    // The server's kernel has lost news of its neighbours, and is asked for all of them.
+    // The kernel's notifications about neighbours were lost at the server, which asks the kernel for all of them again.
     server.ethernet.hide_hosts = true;
     client.ethernet.resolves = true;
     {
@@ -83,7 +83,7 @@ TEST(ChannelWaysTest, a_client_that_comes_from_an_address_that_nobody_knew_is_se
   }
 }
 
-/// On an Ethernet one session leads to all addresses of a machine.
+/// One Ethernet session serves all addresses of a machine.
 TEST(ChannelWaysTest, a_machine_that_was_called_by_two_addresses_is_forgotten_under_both) {
   SimHosts net(2);
   Gauge& ethernet = net[0].add<Gauge>(net[0].ethernet());
@@ -114,7 +114,7 @@ TEST(ChannelWaysTest, a_machine_that_was_called_by_two_addresses_is_forgotten_un
   }
 }
 
-/// Who does not know a machine's address may call it by its device address: many machines have none in common.
+/// A machine whose host address is unknown may be called by its device address: many machines share the unknown one.
 TEST(ChannelWaysTest, a_machine_that_was_called_by_its_device_address_is_forgotten_when_its_host_is_known) {
   SimHosts net(3);
   Gauge& ethernet = net[0].add<Gauge>(net[0].ethernet());

@@ -1,5 +1,5 @@
-// Two hosts whose packets a test holds in its hand: each is kept until it is delivered, repeated or dropped. Time is
-// the test's too.
+// Two or more hosts whose packets the test holds: each packet is kept until the test delivers, repeats or drops it. The
+// test also advances the clock.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace lrpc::netrpc {
 
 class PacketWire;
 
-/// A datagram service that gives its messages to the test.
+/// A datagram service that hands its messages to the test.
 class WireEnd final : public Protocol {
  public:
   WireEnd(Host& host, PacketWire& wire, std::size_t index) : Protocol(host, "wire"), wire_(wire), index_(index) {}
@@ -54,8 +54,8 @@ class WireEnd final : public Protocol {
   std::size_t maximum = 20000;
   std::size_t optimum = 1500;
   bool unreachable = false;
-  Errc refuses = Errc::ok;                  ///< What becomes of messages that are sent.
-  std::optional<std::uint64_t> connection;  ///< Of all sessions; none: it carries datagrams.
+  Errc refuses = Errc::ok;                  ///< The outcome of each push.
+  std::optional<std::uint64_t> connection;  ///< Its number, the same for all sessions; none: it carries datagrams.
 
  private:
   struct Key {
@@ -118,7 +118,7 @@ class PacketWire final : public Engine {
     return {0x0a000001U + static_cast<std::uint32_t>(index)};
   }
   Machine& operator[](std::size_t index) { return *machines_[index]; }
-  /// A new life; what stood on the old one must be gone.
+  /// Starts a new life. The protocols of the old life must be gone.
   void reboot(std::size_t index) {
     machines_[index].reset();
     machines_[index] = std::make_unique<Machine>(*this, index);
@@ -129,7 +129,7 @@ class PacketWire final : public Engine {
     packets.erase(packets.begin() + static_cast<std::ptrdiff_t>(index));
     return packet;
   }
-  /// It arrives (once more).
+  /// Delivers the packet (perhaps once more).
   void deliver(const Packet& packet) {
     const std::size_t to = packet.to.value - address(0).value;
     if (to >= machines_.size() || machines_[to] == nullptr) return;
@@ -141,7 +141,7 @@ class PacketWire final : public Engine {
   void deliver_all() {
     while (!packets.empty()) deliver_next();
   }
-  /// Lets time pass in steps, running timers; what they send stays on the wire.
+  /// Advances the clock in steps and runs due timers. What they send stays on the wire.
   void pass(Duration time, Duration step = std::chrono::microseconds(100)) {
     const Time until = clock.time + time;
     while (clock.time < until) {
@@ -153,7 +153,7 @@ class PacketWire final : public Engine {
       }
     }
   }
-  /// Nothing arrives for so long.
+  /// Drops every packet for this time.
   void cut_off(Duration time) {
     for (Duration done{}; done < time; done += std::chrono::seconds(1)) {
       packets.clear();
@@ -161,7 +161,7 @@ class PacketWire final : public Engine {
     }
     packets.clear();
   }
-  /// Nothing runs for so long; the clock goes on.
+  /// Advances the clock at once: no timer runs in between.
   void stand_still(Duration time) { pass(time, time); }
   bool wait(Host& /*host*/, const std::function<bool()>& done, Time /*deadline*/) override { return done(); }
   void wake(Host& /*host*/) noexcept override {}
@@ -181,7 +181,7 @@ inline Errc WireEnd::End::push(Message message) noexcept {
   return Errc::ok;
 }
 
-/// Serves at a test's pace: keeps requests until they are answered.
+/// A server that the test paces: it keeps requests until the test answers them.
 class SlowServer final : public Protocol {
  public:
   explicit SlowServer(Host& host) : Protocol(host, "server") {}

@@ -1,11 +1,11 @@
-// After the first calls a call allocates nothing: neither from the system, nor a buffer that the pools have not had.
+// After the first calls a call allocates nothing: no memory from the system, and no new buffer in the pools.
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 #include "netrpc/sim/test/counted_allocations.h"
 
 namespace lrpc::netrpc::mrpc {
 namespace {
 
-/// Answers with the request, without a look at it.
+/// Answers with the request itself.
 class Echo final : public Protocol {
  public:
   explicit Echo(Host& host) : Protocol(host, "echo") {}
@@ -74,7 +74,7 @@ TEST_F(MrpcAllocationTest, a_warm_call_of_16_kib_each_way_allocates_nothing) { e
 TEST_F(MrpcAllocationTest, warm_calls_on_a_lossy_wire_take_no_new_buffers) {
   net.world.set_links({.loss = 0.05, .duplicate = 0.05});
   for (int i = 0; i < 3000; ++i) call(6000);
-  // The simulated wire may still take memory for more packets at once than ever before; the pools of messages do not.
+  // The simulated wire may still allocate for a new maximum of packets in flight. The pools of messages may not.
   const std::uint64_t pools = net[0].pool().allocations() + net[1].pool().allocations();
   for (int i = 0; i < 1000; ++i) call(6000);
   EXPECT_EQ(net[0].pool().allocations() + net[1].pool().allocations(), pools);

@@ -1,4 +1,4 @@
-// Two hosts on a simulated Ethernet, M_RPC over a tap on each, a client on the first and a server on the second.
+// Two hosts on a simulated Ethernet with M_RPC over a tap on each: a client on the first, a server on the second.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ class TestServer final : public Protocol {
   }
 
   bool slow = false;                          ///< Keeps the session and does not answer.
-  bool silent = false;                        ///< Lets go of the session without an answer.
-  std::size_t answer_size = ~std::size_t{0};  ///< Unless it is to echo.
+  bool silent = false;                        ///< Releases the session without an answer.
+  std::size_t answer_size = ~std::size_t{0};  ///< The default: echo.
   std::vector<SessionRef> pending;
   std::map<std::string, int> executions;
   int executed = 0;
@@ -56,7 +56,7 @@ class TestServer final : public Protocol {
   }
 };
 
-/// Bytes that tell their place.
+/// Bytes that depend on their position.
 inline std::string pattern(std::size_t size) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 + i / 251);
@@ -91,7 +91,7 @@ class MrpcTest : public testing::Test {
       EXPECT_TRUE(mrpc[1]->open_enable(*server, enabled));
     }
   }
-  /// What the tests hold of a life goes with it.
+  /// Crashes host `i`, and drops what the test holds of that life.
   void crash(std::size_t i) {
     if (i == 0) {
       const Shepherd inside(net[0].monitor());
@@ -115,7 +115,7 @@ class MrpcTest : public testing::Test {
     const Shepherd inside(net[0].monitor());
     session->cancel(call);
   }
-  /// Calls and runs until it is done.
+  /// Makes a call, and runs the simulation until it ends.
   Errc call(std::string_view request, std::string& reply, Duration timeout = kNoLimit) {
     TestCall one;
     start(one, request, timeout);
@@ -124,7 +124,7 @@ class MrpcTest : public testing::Test {
     reply = one.reply;
     return one.outcome;
   }
-  /// A call that succeeds, so that boot identifiers are known and the taps begin anew.
+  /// Makes a call that succeeds, so that boot identifiers are known, and clears the taps.
   void warm_up() {
     std::string reply;
     ASSERT_EQ(call("warm", reply), Errc::ok);
@@ -135,7 +135,7 @@ class MrpcTest : public testing::Test {
     server->executed = 0;
   }
   control::Statistics statistics(std::size_t i) { return test::asked<control::Statistics>(*mrpc[i]); }
-  /// Loses the `nth` packet (from 1) of those of host `i` that `which` picks.
+  /// Loses the `nth` packet (from 1) among those of host `i` that match `which`.
   void lose(std::size_t i, int nth, std::function<bool(const Header&)> which) {
     tap[i]->judge = [nth, which = std::move(which), seen = 0](const Header& header) mutable {
       return which(header) && ++seen == nth ? Tap::Fate::lose : Tap::Fate::send;
@@ -143,7 +143,7 @@ class MrpcTest : public testing::Test {
   }
   static bool is_request(const Header& header) { return header.type == Type::request; }
   static bool is_reply(const Header& header) { return header.type == Type::reply; }
-  /// A packet made up by host `from`, as a peer could send it.
+  /// Sends a forged packet from host `from`.
   void inject(std::size_t from, const Header& header, std::string_view data = {}) {
     const Shepherd inside(net[from].monitor());
     if (!hostile) hostile = *net[from].ethernet().open(*tap[from], net.to(1 - from, protocol_numbers::kMonolithic));
@@ -151,7 +151,7 @@ class MrpcTest : public testing::Test {
     encode(header, message.push(Header::kSize));
     (void)hostile->push(std::move(message));
   }
-  /// A request as the client's next one would be.
+  /// A request header as the client's next request would have.
   Header request(std::uint32_t sequence, std::uint16_t channel = 0) {
     Header header;
     header.client = net.address(0);

@@ -1,4 +1,4 @@
-// What a peer may send that no M_RPC would: nothing of it may be executed, kept without bound, or do harm to others.
+// Packets that no M_RPC would send: none may be executed, kept without bound, or harm other hosts.
 #include "length.h"
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 
@@ -42,7 +42,7 @@ TEST_F(MrpcHostileTest, headers_out_of_range_are_counted_and_nothing_is_executed
   refused([](Header& h) { h.mask = 2, h.fragments = 2, h.offset = 0; });
   refused([](Header& h) { h.mask = 2, h.fragments = 2, h.offset = 16384; });
   refused([](Header& h) { h.mask = 1, h.fragments = 2, h.size = 0; });
-  refused([](Header& h) { h.size = 1000; });  // more than there is
+  refused([](Header& h) { h.size = 1000; });  // more data than the packet has
   refused([](Header& h) { h.channel = 64; });
   refused([](Header& h) { h.channel = 0xffff; });
   refused([](Header& h) { h.type = static_cast<Type>(0); });
@@ -98,12 +98,12 @@ TEST_F(MrpcHostileTest, fragments_that_contradict_each_other_are_dropped) {
   other.mask = 2;
   other.offset = 3;
   other.size = 3;
-  inject(0, other, "xyz");  // cut elsewhere
+  inject(0, other, "xyz");  // another fragment size
   other = header;
   other.fragments = 2;
   other.mask = 2;
   other.offset = 4;
-  inject(0, other, "wxyz");  // another number of them
+  inject(0, other, "wxyz");  // another number of fragments
   net.world.run_for(1ms);
   EXPECT_EQ(server->executed, 0);
   EXPECT_EQ(statistics(1).malformed, 2U);
@@ -157,7 +157,7 @@ TEST_F(MrpcHostileTest, short_replies_in_large_buffers_count_for_what_they_take)
   EXPECT_LE(net[1].pool().in_use() * BufferPool::kSizes[2], 256U << 10);
 }
 
-/// Host 2 sends parts of 64 requests to host 1, with `padding` behind each; then a large call of host 0 succeeds.
+/// Host 2 sends parts of 64 requests to host 1, each with `padding` behind it. Then a large call of host 0 succeeds.
 void expect_room_beside_partial_requests(SimHosts& net, Protocol& (SimHost::*device)(), std::size_t memory,
                                          std::size_t padding) {
   constexpr std::size_t kHonest = 0;
@@ -256,7 +256,7 @@ TEST_F(MrpcHostileTest, requests_given_up_by_new_lives_of_a_client_do_not_pile_u
       inject(0, header);
       net.world.run_for(20us);
     }
-    if (life % 9 == 0) net.world.run_for(5min);  // also when all that is idle has been forgotten
+    if (life % 9 == 0) net.world.run_for(5min);  // also when all idle state has been dropped
   }
   EXPECT_LE(server->executed, 128);
   EXPECT_EQ(statistics(1).state, 1U);
@@ -341,7 +341,7 @@ TEST_F(MrpcHostileTest, random_headers_from_a_peer_that_knows_this_life_do_no_ha
   }
   net.world.run_for(10ms);
   std::string reply;
-  // Its own channels are spoilt, as it deserves; it can always come back in another life.
+  // The hostile packets have spoilt the host's own channels. It can still call in a new life.
   crash(0);
   net[0].boot();
   EXPECT_EQ(call("honest", reply), Errc::ok);

@@ -1,4 +1,4 @@
-// Pauses of the client's own machine, in which nothing runs there and the clock goes on.
+// Pauses of the client's machine: nothing runs there, but the clock advances.
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/channel/test/packet_wire.h"
@@ -37,7 +37,7 @@ class MrpcPauseTest : public testing::Test {
     wire.deliver_all();
     ASSERT_EQ(call.outcome, Errc::ok);
   }
-  /// What is on the wire is lost.
+  /// All packets on the wire are lost.
   void stand_still(Duration time) {
     wire.packets.clear();
     wire.stand_still(time);
@@ -92,7 +92,7 @@ TEST_F(MrpcPauseTest, one_has_no_call_executed_that_the_server_may_have_forgotte
   EXPECT_EQ(executions("once"), 1);
 }
 
-/// The server says that it is at work, in a packet that waits in the client's machine for as long as that stands still.
+/// The server says that it is at work. That packet waits in the client's machine for the whole pause.
 TEST_F(MrpcPauseTest, an_old_sign_of_life_has_no_call_executed_again) {
   warm_up();
   server.at_once = false;

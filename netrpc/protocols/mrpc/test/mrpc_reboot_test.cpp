@@ -1,4 +1,4 @@
-// Crashes and reboots of either side, peers that are gone, and that nothing stays behind.
+// Crashes and reboots of either side, dead peers, and that no state is left behind.
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 
 namespace lrpc::netrpc::mrpc {
@@ -45,7 +45,7 @@ TEST_F(MrpcRebootTest, a_server_that_reboots_while_it_executes_fails_all_calls_u
     answered += one.outcome == Errc::ok ? 1 : 0;
   }
   EXPECT_EQ(failed, 8);
-  EXPECT_EQ(answered, 4);  // these had not been sent: the new life executes them
+  EXPECT_EQ(answered, 4);  // the four that had not been sent: the new life executes them
   EXPECT_EQ(server->executed, 4);
 }
 
@@ -76,9 +76,9 @@ TEST_F(MrpcRebootTest, a_client_that_reboots_begins_anew_and_packets_of_its_earl
   EXPECT_EQ(call("later", reply), Errc::ok);
   {
     const Shepherd inside(net[1].monitor());
-    server->answer_pending();  // for the dead: goes nowhere
+    server->answer_pending();  // to the dead client: goes nowhere
   }
-  inject(0, earlier, "");  // newer in sequence, but of a life that is over
+  inject(0, earlier, "");  // a newer sequence number, but of an ended life
   net.world.run_for(1s);
   EXPECT_EQ(server->executed, 2);
   EXPECT_EQ(call("still", reply), Errc::ok);
@@ -109,7 +109,7 @@ TEST_F(MrpcRebootTest, a_peer_that_is_gone_fails_the_call_after_the_give_up_time
   const Time before = net.world.now();
   EXPECT_EQ(call("x", reply), Errc::call_failed);
   EXPECT_EQ(net.world.now() - before, 5s);
-  // The next one asks for the life first, and can say that nothing was executed.
+  // The next call first asks for the peer's life, so it can report that nothing was executed.
   EXPECT_EQ(call("y", reply), Errc::host_unreachable);
   net[1].boot();
   EXPECT_EQ(call("z", reply), Errc::ok);
@@ -162,7 +162,7 @@ TEST_F(MrpcRebootTest, drop_idle_lets_go_of_a_peer_without_its_channels_ever_goi
   {
     const Shepherd inside(net[1].monitor());
     EXPECT_EQ(mrpc[1]->control(drop), Errc::ok);
-    EXPECT_EQ(statistics(1).state, 1U);  // at-most-once depends on it
+    EXPECT_EQ(statistics(1).state, 1U);  // at-most-once execution depends on it
   }
   std::string reply;
   EXPECT_EQ(call("x", reply), Errc::ok);
@@ -191,13 +191,13 @@ TEST_F(MrpcRebootTest, who_is_destroyed_before_its_host_hears_of_no_more_reboots
   auto other = std::make_unique<Monolithic>(net[0].host(), "other", *tap[0], Settings());
   net[0].host().peers().heard(net.address(1), 12345);
   other = nullptr;
-  net[0].host().peers().heard(net.address(1), 54321);  // nothing to see but for the sanitizer
+  net[0].host().peers().heard(net.address(1), 54321);  // only the sanitizer checks this
   EXPECT_EQ(net[0].host().peers().boot_id(net.address(1)), 54321U);
 }
 
 TEST_F(MrpcRebootTest, the_last_copy_of_a_request_that_is_under_way_for_a_whole_packet_life_is_not_executed_again) {
   warm_up();
-  net.world.run_for(14900ms);  // shortly before a sweep: nothing is kept longer than it has to be
+  net.world.run_for(14900ms);  // shortly before a sweep: state is not kept longer than needed
   tap[1]->judge = [](const Header&) { return Tap::Fate::lose; };
   int copies = 0;
   const Time began = net.world.now();

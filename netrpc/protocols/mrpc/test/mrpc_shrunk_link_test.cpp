@@ -1,4 +1,4 @@
-// A link that carries less than before: messages are cut to it, and one that cannot be cut is lost alone.
+// A link whose MTU shrinks: messages are cut to fit, and one that cannot be cut is lost alone.
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 
 namespace lrpc::netrpc::mrpc {
@@ -12,7 +12,7 @@ class MrpcShrunkLinkTest : public MrpcTest {
   explicit MrpcShrunkLinkTest(Settings settings = {}) : MrpcTest(settings) {}
   void SetUp() override { warm_up(); }
   void shrink(std::size_t i) { static_cast<SimEthernet&>(net[i].ethernet()).set_mtu(kMtu); }
-  /// Ends as lost long before the peer would count as gone.
+  /// Expects the call to end as lost long before the peer would count as dead.
   void expect_lost(TestCall& call) {
     EXPECT_TRUE(net.world.run_until([&] { return call.done(); }, 1s));
     EXPECT_EQ(call.completions, 1);

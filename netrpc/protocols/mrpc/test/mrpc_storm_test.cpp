@@ -1,4 +1,4 @@
-// M_RPC in the storm: hundreds of hosts, every fault, and what calls promise is checked.
+// M_RPC in the storm: hundreds of hosts and every kind of fault. What calls promise is checked.
 #include <gtest/gtest.h>
 
 #include "length.h"

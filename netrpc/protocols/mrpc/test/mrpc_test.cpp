@@ -1,4 +1,4 @@
-// Calls, packets in and packets out: what is sent when all goes well, and when anything is lost, doubled or late.
+// Calls, packet by packet: what is sent when nothing fails, and when packets are lost, duplicated or late.
 #include <cstring>
 
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
@@ -53,7 +53,7 @@ TEST_F(MrpcTest, the_first_call_asks_for_the_servers_life_and_then_a_call_is_two
   EXPECT_EQ(tap[0]->sent[1].peer_boot_id, net[1].host().boot_id());
   ASSERT_EQ(call("again", reply), Errc::ok);
   net.world.run_for(1s);
-  EXPECT_EQ(tap[0]->sent.size(), 3U);  // no acknowledgement but the next request
+  EXPECT_EQ(tap[0]->sent.size(), 3U);  // only the next request acknowledges the reply
   EXPECT_EQ(tap[1]->sent.size(), 3U);
 }
 
@@ -189,7 +189,7 @@ TEST_F(MrpcTest, an_old_duplicate_that_arrives_after_later_calls_is_never_execut
   TestCall one;
   start(one, "old");
   tap[0]->judge = nullptr;
-  net.world.run_for(50ms);  // it was sent again
+  net.world.run_for(50ms);  // by now it was retransmitted
   EXPECT_EQ(one.outcome, Errc::ok);
   std::string reply;
   EXPECT_EQ(call("new", reply), Errc::ok);
@@ -211,7 +211,7 @@ TEST_F(MrpcTest, a_slow_server_says_that_it_is_at_work_and_the_client_waits_long
   EXPECT_FALSE(one.done());
   EXPECT_EQ(server->executed, 1);
   EXPECT_GT(tap[1]->count(Type::request_ack), 100U);
-  EXPECT_LT(tap[1]->count(Type::request_ack), 200U);  // twice a second
+  EXPECT_LT(tap[1]->count(Type::request_ack), 200U);  // about twice a second
   {
     const Shepherd inside(net[1].monitor());
     server->answer_pending();

@@ -1,10 +1,10 @@
-// Calls that wait for a channel or for the peer's life: each of them ends, whatever becomes of the peer meanwhile.
+// Calls that wait for a channel or for the peer's life: each of them ends, whatever happens to the peer meanwhile.
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 
 namespace lrpc::netrpc::mrpc {
 namespace {
 
-/// Does something when it ends.
+/// A call that runs a function when it ends.
 class ActingCall final : public Transaction {
  public:
   explicit ActingCall(std::function<void()> act) : act_(std::move(act)) {}
@@ -26,14 +26,14 @@ class MrpcWaitingTest : public MrpcTest {
     const Shepherd inside(net[0].monitor());
     session->call(net.message(0, request), call, timeout);
   }
-  /// As many calls under way as there are channels; the server keeps them.
+  /// Starts as many calls as there are channels; the server keeps them.
   void make_busy() {
     server->slow = true;
     for (auto& one : busy) start(one, "busy");
     net.world.run_for(1ms);
     ASSERT_EQ(server->executed, 8);
   }
-  /// What a user may do in completed(): let go of the last session, and of all that is idle.
+  /// What a user may do in completed(): release the last session and drop all idle state.
   void drop_session() {
     session = {};
     control::Request drop = control::DropIdle{};
@@ -70,7 +70,7 @@ TEST_F(MrpcWaitingTest, a_call_for_which_the_queue_has_no_room_is_refused_and_wa
   EXPECT_EQ(refused.completions, 1);
   EXPECT_EQ(refused.outcome, Errc::limit_reached);
   EXPECT_FALSE(waiting.back()->done());
-  // Who stops waiting makes room for one more.
+  // A cancelled call makes room for one more.
   cancel(*waiting.front());
   TestCall last;
   start(last, "last");
@@ -99,7 +99,7 @@ TEST_F(MrpcWaitingTest, cancelling_everything_during_a_query_leaves_the_next_cal
   net.world.run_for(3s);
   start(second, "second");
   net.world.run_for(2100ms);
-  EXPECT_EQ(first.outcome, Errc::call_failed);  // from here on the life is not known
+  EXPECT_EQ(first.outcome, Errc::call_failed);  // from here on the peer's life is unknown
   start(third, "third");
   cancel(third);
   cancel(second);
@@ -159,7 +159,7 @@ TEST_F(MrpcWaitingTest, a_long_queue_that_the_layer_below_refuses_at_once_is_wor
     EXPECT_EQ(one->completions, 1);
     EXPECT_EQ(one->outcome, Errc::host_unreachable);
   }
-  EXPECT_EQ(highest, lowest);  // each from the same depth
+  EXPECT_EQ(highest, lowest);  // all at the same stack depth
 }
 
 TEST_F(MrpcWaitingTest, a_call_of_several_packets_that_the_layer_below_refuses_ends_at_once_with_its_reason) {
@@ -186,7 +186,7 @@ TEST_F(MrpcWaitingTest, who_lets_the_last_session_go_when_its_timeout_passes_doe
   start_waiting_for(last, "x", 100ms);
   net.world.run_for(1s);
   EXPECT_EQ(last.outcome, Errc::call_aborted);
-  EXPECT_EQ(state_seen, 1U);  // in use while the loop that completes runs
+  EXPECT_EQ(state_seen, 1U);  // the peer is in use until the completing loop ends
   const Shepherd inside(net[0].monitor());
   drop_session();
   EXPECT_EQ(state_seen, 0U);

@@ -1,4 +1,4 @@
-// A layer between M_RPC and the device for tests: sees each packet with its header, and may lose, double or keep it.
+// A layer between M_RPC and the device for tests: sees each packet with its header, and may drop, duplicate or keep it.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ class Tap final : public Protocol {
   enum class Fate : std::uint8_t { send, lose, twice, keep, refuse };
   Tap(Host& host, Protocol& lower) : Protocol(host, "tap"), lower_(lower) {}
 
-  /// What becomes of a packet that M_RPC sends; none: it is sent.
+  /// Decides the fate of each packet that M_RPC sends. Empty: all are sent.
   std::function<Fate(const Header&)> judge;
-  Errc refusal = Errc::host_unreachable;  ///< What push() answers where the fate is refuse.
-  std::vector<Header> sent;               ///< Each that M_RPC pushed, whatever its fate.
+  Errc refusal = Errc::host_unreachable;  ///< The result of push() if the fate is refuse.
+  std::vector<Header> sent;               ///< The header of each packet that M_RPC pushed, whatever its fate.
   bool record = true;
-  /// Sends the kept ones, in order.
+  /// Sends the kept packets, in order.
   void release() {
     std::vector<std::pair<SessionRef, Message>> kept;
     kept.swap(kept_);
     for (auto& [session, message] : kept) (void)session->push(std::move(message));
   }
-  /// Lets go of sessions that only the tap holds.
+  /// Releases the sessions that only the tap holds.
   void drop_idle() {
     std::erase_if(sessions_, [](const SessionRef& session) { return session->references() == 1; });
   }
