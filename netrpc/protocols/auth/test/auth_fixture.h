@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 inline constexpr auto kChacha = static_cast<Ciphers>(Cipher::chacha20_poly1305);
 inline constexpr auto kAes = static_cast<Ciphers>(Cipher::aes256_gcm);
 
-/// What lives on a host of the test.
+/// The layers on one host of the test.
 struct Stack {
   Tap* tap = nullptr;
   Protocol* auth = nullptr;
@@ -31,7 +31,7 @@ struct Stack {
 
 class Auth : public ::testing::Test {
  protected:
-  /// Two hosts, with the files of keys given, on an Ethernet, which pads.
+  /// Starts two hosts with the given key files on an Ethernet, which pads frames.
   void start(const std::string& keys_0, const std::string& keys_1, SimOptions sim = {}, Options options = {}) {
     files.clear();
     files.push_back(std::make_unique<KeyFile>(keys_0));
@@ -68,7 +68,7 @@ class Auth : public ::testing::Test {
     const Shepherd inside((*net)[from].monitor());
     return session->push(net->message(from, text));
   }
-  /// Opens, pushes, lets go of the session.
+  /// Opens a session, pushes `text`, and releases the session.
   void send(std::size_t from, std::string_view text) {
     SessionRef session = open(from, 1 - from);
     EXPECT_EQ(push(from, session, text), Errc::ok);
@@ -96,8 +96,8 @@ class Auth : public ::testing::Test {
 
   [[nodiscard]] const std::vector<std::string>& notices(std::size_t host) { return (*net)[host].notices(); }
 
-  std::array<std::string, 2> ciphers = {"best", "best"};  ///< The option, for each host. Before start().
-  std::optional<KeyLimits> limits;                        ///< Before start(): as if the ciphers allowed no more.
+  std::array<std::string, 2> ciphers = {"best", "best"};  ///< The option of each host. Set before start().
+  std::optional<KeyLimits> limits;                        ///< Set before start(): lowers the limits of the ciphers.
   std::vector<std::unique_ptr<KeyFile>> files;
   Stack stacks[2];
   std::unique_ptr<SimHosts> net;
@@ -115,7 +115,7 @@ class Auth : public ::testing::Test {
   }
 };
 
-/// The same with one cipher, which both hosts insist on.
+/// Both hosts accept only the cipher that is the test's parameter.
 class AuthBy : public Auth, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {

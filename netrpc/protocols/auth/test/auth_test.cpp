@@ -1,4 +1,4 @@
-// AUTH between hosts that mean well: delivery, handshakes, reboots, changes of keys, what it keeps.
+// AUTH between honest hosts: delivery, handshakes, reboots, changes of keys, and the state that it keeps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_P(AuthBy, the_receiver_recovers_when_it_has_rebooted) {
   }
   (*net)[1].crash();
   (*net)[1].boot();
-  ASSERT_EQ(push(0, session, "lost"), Errc::ok);  // tells the host that it is unknown there
+  ASSERT_EQ(push(0, session, "lost"), Errc::ok);  // the answer says that the association is unknown
   run();
   ASSERT_EQ(push(0, session, "after"), Errc::ok);
   run();
@@ -101,7 +101,7 @@ TEST_P(AuthBy, both_sides_may_begin_at_once) {
     run();
     EXPECT_EQ(received(1), Texts{"from a"}) << "seed " << seed;
     EXPECT_EQ(received(0), Texts{"from b"}) << "seed " << seed;
-    // Both use the same one of the two associations, also when the other has been wiped.
+    // Both hosts use the same one of the two associations, also after the other one was wiped.
     run(200s);
     const auto hellos = arrived(0, Type::hello).size() + arrived(1, Type::hello).size();
     ASSERT_EQ(push(0, a, "again a"), Errc::ok);
@@ -110,7 +110,7 @@ TEST_P(AuthBy, both_sides_may_begin_at_once) {
     EXPECT_EQ(received(1).back(), "again a");
     EXPECT_EQ(received(0).back(), "again b");
     EXPECT_EQ(arrived(0, Type::hello).size() + arrived(1, Type::hello).size(), hellos) << "seed " << seed;
-    a = b = {};  // before what they belong to
+    a = b = {};  // before the graph that they belong to
     net.reset();
   }
 }
@@ -253,7 +253,7 @@ TEST_P(AuthBy, allocates_nothing_for_a_message_once_it_is_warm) {
   EXPECT_EQ(received(1).size(), 1010U);
 }
 
-// Those of hostile_test.cpp, too.
+// The tests of AuthBy in hostile_test.cpp run with these, too.
 INSTANTIATE_TEST_SUITE_P(both_ciphers, AuthBy, testing::Values("chacha20-poly1305", "aes256-gcm"),
                          [](const auto& tested) {
                            return tested.param == std::string_view("aes256-gcm") ? "aes256_gcm" : "chacha20_poly1305";

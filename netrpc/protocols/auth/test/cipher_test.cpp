@@ -96,7 +96,7 @@ TEST(Ciphers, are_named_in_reports_and_those_without_a_meaning_counted) {
   EXPECT_EQ(names_of(0), "none");
 }
 
-/// Hosts may have different libraries.
+/// Two hosts may use different implementations.
 TEST(AesGcm, seals_and_opens_the_same_bytes_as_libsodium) {
   if (!aes_gcm::available()) GTEST_SKIP() << "this processor has no instructions for AES";
   ASSERT_GE(sodium_init(), 0);
@@ -127,7 +127,7 @@ TEST(AesGcm, seals_and_opens_the_same_bytes_as_libsodium) {
   }
 }
 
-/// NIST, the GCM specification's test case 16, cut to whole use of ours: key, nonce, 20 bytes of header, 60 of text.
+/// Test case 16 of the GCM specification (NIST): key, nonce, 20 bytes of header, 60 bytes of text.
 TEST(AesGcm, gives_the_published_answer) {
   if (!aes_gcm::available()) GTEST_SKIP() << "this processor has no instructions for AES";
   const auto bytes = [](std::string_view hex) {

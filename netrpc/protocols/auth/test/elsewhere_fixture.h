@@ -1,5 +1,5 @@
-// Two hosts with AUTH over a layer whose peers are hosts and ports; between them an address translation and an
-// attacker.
+// Two hosts with AUTH over a layer whose peers are hosts and ports. An address translator and an attacker are between
+// them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 struct Place {
   HostAddress host;
-  std::uint16_t port = 1;  ///< The port that hosts have if nobody translates it.
+  std::uint16_t port = 1;  ///< The port of a host that is not behind a translator.
   friend auto operator<=>(const Place& a, const Place& b) noexcept {
     return std::pair(a.host.value, a.port) <=> std::pair(b.host.value, b.port);
   }
@@ -88,7 +88,7 @@ struct Party {
 
 using Strings = std::vector<std::string>;
 
-/// Host 0 is inside, host 1 outside, where packets from 0 seem to come from `seen_at`.
+/// Host 0 is inside, behind the translator; host 1 is outside and sees packets of host 0 come from `seen_at`.
 class AuthElsewhere : public ::testing::Test {
  protected:
   void start(bool anywhere = true, const std::string& line = "10.0.0.1", const std::string& another_line = {}) {
@@ -123,7 +123,7 @@ class AuthElsewhere : public ::testing::Test {
     ASSERT_TRUE(session) << session.error().message();
     EXPECT_EQ((*session)->push(net.message(from, text)), Errc::ok);
   }
-  /// Carries what the two have sent, and what they answer.
+  /// Carries all packets that the two have sent, and their answers.
   void carry() {
     CarriedWire& inner = *parties[0].wire;
     CarriedWire& outer = *parties[1].wire;
@@ -145,7 +145,7 @@ class AuthElsewhere : public ::testing::Test {
     push(from, text);
     carry();
   }
-  /// What the host has sent, and nobody has carried yet.
+  /// Takes the only packet that the host has sent and the test has not carried.
   std::string take(std::size_t from) {
     EXPECT_EQ(parties[from].wire->sent.size(), 1U);
     std::string bytes = parties[from].wire->sent.empty() ? std::string(1, 0) : parties[from].wire->sent.front().bytes;
@@ -154,10 +154,10 @@ class AuthElsewhere : public ::testing::Test {
   }
   std::string take_from_inside() { return take(0); }
   void lose(std::size_t from) { parties[from].wire->sent.clear(); }
-  /// Carries one packet each way, to where the other host is.
+  /// Each of the two carries one packet to where the other host is.
   void carry_from_inside() { parties[1].wire->arrive(seen_at, take(0)); }
   void carry_from_outside() { parties[0].wire->arrive({net.address(1)}, take(1)); }
-  /// The host forgets its sessions, peers and associations.
+  /// Makes the host forget its sessions, peers and associations.
   void forget(std::size_t host) {
     const Shepherd inside(net[host].monitor());
     parties[host].sink->sessions.clear();
@@ -173,7 +173,7 @@ class AuthElsewhere : public ::testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   [[nodiscard]] const std::vector<std::string>& received(std::size_t at) const { return parties[at].sink->received; }
-  /// After "one": the translation gives host 0 another port.
+  /// To be called after "one" was sent: the translator gives host 0 another port.
   void expect_that_answers_follow_to_another_port() {
     seen_at = {kTranslated.host, 41'000};
     send(0, "two");
@@ -191,7 +191,7 @@ class AuthElsewhere : public ::testing::Test {
   SimHosts net{2};
   Place seen_at;
   std::vector<std::string> from_inside;
-  std::vector<CarriedWire::Packet> astray;  ///< What host 1 has sent to where host 0 is not.
+  std::vector<CarriedWire::Packet> astray;  ///< Packets that host 1 has sent to places other than `seen_at`.
 };
 
 }  // namespace lrpc::netrpc::auth

@@ -1,5 +1,5 @@
-// AUTH over a layer whose peers are hosts and ports: what moves a host to another place, and what does not; and who
-// gets answers that he has not earned.
+// AUTH over a layer whose peers are hosts and ports: which packets change the place of a host and which do not, and
+// that no unauthenticated sender gets answers.
 #include "netrpc/protocols/auth/test/elsewhere_fixture.h"
 
 namespace lrpc::netrpc::auth {
@@ -7,7 +7,7 @@ namespace {
 
 class AuthPlaces : public AuthElsewhere {
  protected:
-  /// Host 1 asks where host 0 is, because it hears nothing.
+  /// Returns the HELLO by which host 1 looks for host 0, which has been silent.
   std::string hello_after_silence() {
     for (int i = 0; i < 4; ++i) {
       lose(1);
@@ -42,7 +42,7 @@ TEST_F(AuthPlaces, a_handshake_that_seems_to_come_from_a_host_s_own_address_does
   parties[1].wire->arrive({net.address(0)}, take(0));
   carry();
   for (int i = 0; i < 10 && received(1).empty(); ++i) {
-    net.world.run_for(100ms);  // the HELLO is repeated
+    net.world.run_for(100ms);  // the HELLO is retransmitted
     carry();
   }
   ASSERT_EQ(received(1), Strings{"from inside"});
@@ -60,7 +60,7 @@ TEST_F(AuthPlaces, a_host_moves_while_a_handshake_with_it_has_not_been_confirmed
   carry_from_outside();
   ASSERT_EQ(type_of(parties[0].wire->sent.front().bytes), Type::hello_reply);
   carry_from_inside();
-  lose(1);  // the confirmation
+  lose(1);  // loses the confirmation
   expect_that_answers_follow_to_another_port();
 }
 

@@ -1,5 +1,5 @@
-// AUTH over a layer whose peers are hosts and ports: a host behind an address translation is known by its key, and
-// answered where it was heard last.
+// AUTH over a layer whose peers are hosts and ports: a host behind an address translator is identified by its key, and
+// answers go where it was heard last.
 #include "netrpc/protocols/auth/test/elsewhere_fixture.h"
 
 namespace lrpc::netrpc::auth {
@@ -128,7 +128,7 @@ TEST_F(AuthElsewhere, a_new_handshake_moves_a_host_that_has_answered_at_its_own_
   EXPECT_EQ(received(0), (Strings{"from outside", "answer"}));
 }
 
-/// So nobody who has once sent a packet on, from elsewhere, keeps a host away for longer.
+/// So an attacker who once forwarded a packet from another place does not cut the host off for good.
 TEST_F(AuthElsewhere, a_host_that_does_not_answer_where_it_was_heard_last_is_sought_at_its_own_address) {
   start();
   send(0, "one");

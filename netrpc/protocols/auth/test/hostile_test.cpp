@@ -1,4 +1,4 @@
-// AUTH with an attacker on the wire, and with a wire that does its worst.
+// AUTH with an attacker on the wire, and with every fault of a wire.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -69,7 +69,7 @@ TEST_P(AuthBy, messages_in_another_order_are_delivered_as_far_as_the_window_reac
   inject(1, kept[1024]);
   inject(1, kept[1]);
   inject(1, kept[500]);
-  inject(1, kept[0]);  // 1024 behind
+  inject(1, kept[0]);  // 1,024 behind the newest
   EXPECT_EQ(received(1), (Texts{"1024", "1", "500"}));
 }
 
@@ -151,7 +151,7 @@ TEST_P(AuthBy, a_flood_of_repeated_hellos_makes_no_state_and_takes_none_away) {
 }
 
 TEST_P(AuthBy, a_hello_that_is_repeated_from_elsewhere_does_not_lead_messages_there) {
-  /// A way to nowhere, which claims to lead to the peer.
+  /// A session that leads nowhere and claims to lead to the peer.
   class Elsewhere final : public Session {
    public:
     Elsewhere(Protocol& below, Protocol& high, const ParticipantSet& participants)
@@ -221,7 +221,8 @@ TEST_P(AuthBy, a_flood_of_sealed_packets_keeps_a_rebooted_host_apart_for_seconds
   std::string forged = arrived(1, Type::data).back();
   (*net)[1].crash();
   (*net)[1].boot();
-  // Before each packet so many of associations that nobody has that the host may not say what it does not know.
+  // Forged packets of unknown associations precede each packet: so many that the host's notices of them are
+  // rate-limited.
   std::uint32_t made_up = 0;
   stacks[1].tap->on_arrival = [&](std::string& packet) {
     for (int i = 0; type_of(packet) == Type::data && i < 40; ++i) {
@@ -312,7 +313,7 @@ TEST_P(AuthBy, whatever_the_wire_does_nothing_arrives_twice_or_changed_and_somet
       EXPECT_TRUE(got.empty()) << "something arrived that was not sent";
       EXPECT_GE(received(1 - from).size(), sent[from].size() / 3);
     }
-    // On a good wire everything arrives again.
+    // On a faultless wire everything arrives again.
     net->world.set_links({});
     run(10s);
     ASSERT_EQ(push(0, a, "the end"), Errc::ok);
@@ -320,7 +321,7 @@ TEST_P(AuthBy, whatever_the_wire_does_nothing_arrives_twice_or_changed_and_somet
     run(10s);
     EXPECT_EQ(received(0).back(), "the end");
     EXPECT_EQ(received(1).back(), "the end");
-    a = b = {};  // before what they belong to
+    a = b = {};  // before the graph that they belong to
     net.reset();
   }
 }

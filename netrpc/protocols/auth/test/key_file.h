@@ -1,4 +1,4 @@
-// A file of keys that lives as long as the object.
+// A key file that lives as long as the object.
 #pragma once
 
 #include <gtest/gtest.h>

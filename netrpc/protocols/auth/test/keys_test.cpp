@@ -1,4 +1,4 @@
-// The file of keys: what it may say, who may read it, which line counts.
+// The key file: its syntax, its permissions, and which line applies.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -49,7 +49,7 @@ TEST(AuthKeys, errors_name_the_line_and_what_to_do) {
   EXPECT_EQ(error("10.0.0.1 " + key + "\n10.0.0.1/32 " + key), "k:2: '10.0.0.1/32' has a key already");
 }
 
-/// Errors go into logs, which more people may read than the file.
+/// Errors are logged, and logs have more readers than the key file.
 TEST(AuthKeys, no_error_tells_a_key_that_stands_in_the_wrong_place) {
   const std::string key = generate_key();
   for (const std::string& line : {key, key + " 10.0.0.1", "10.0.0.1" + key, "fe80::1" + key, key + key + " " + key,

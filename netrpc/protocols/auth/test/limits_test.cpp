@@ -1,4 +1,4 @@
-// How far a key goes: it is replaced in time, or ends.
+// The limits of a key: an association is replaced before it reaches them, or ends.
 #include <gtest/gtest.h>
 #include <sodium.h>
 
@@ -16,7 +16,7 @@ TEST(KeyLimits, are_those_of_the_standards) {
   EXPECT_LE(limits_of(Cipher::chacha20_poly1305).forgeries, std::uint64_t{1} << 36);
 }
 
-/// Two ends of an association, without hosts.
+/// Both ends of an association, without hosts.
 class TwoEnds : public testing::TestWithParam<Cipher> {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class TwoEnds : public testing::TestWithParam<Cipher> {
     ASSERT_TRUE(initiator.establish(hello, reply, first, true, key, Time{}));
     ASSERT_TRUE(responder.establish(hello, reply, second, false, key, Time{}));
   }
-  /// A sealed message, its header off.
+  /// A sealed message without its header, and the header.
   std::pair<DataHeader, Message> sealed(std::size_t size) {
     Message message = Message::make(pool, size);
     std::ranges::fill(message.bytes(), std::byte{7});
@@ -139,7 +139,7 @@ TEST_F(Limited, an_association_that_was_guessed_at_too_often_is_replaced) {
   ASSERT_EQ(push(0, session, "before"), Errc::ok);
   run();
   std::string forged = arrived(1, Type::data).back();
-  forged[10 + 4 + 7] = static_cast<char>(forged[10 + 4 + 7] + 50);  // a counter that has not been seen
+  forged[10 + 4 + 7] = static_cast<char>(forged[10 + 4 + 7] + 50);  // a counter that was not used before
   const auto handshakes = arrived(1, Type::hello).size();
   for (int i = 0; i < 200; ++i) inject(1, forged);
   ASSERT_EQ(push(0, session, "lost"), Errc::ok);

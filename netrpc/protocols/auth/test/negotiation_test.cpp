@@ -1,4 +1,4 @@
-// How two hosts agree on a cipher, and that nobody between them can talk them into a weaker one.
+// How two hosts agree on a cipher, and that an attacker between them cannot downgrade it.
 #include <gtest/gtest.h>
 #include <sodium.h>
 
@@ -9,22 +9,22 @@
 namespace lrpc::netrpc::auth {
 namespace {
 
-/// Where they stand: the offer behind the addresses, the boot identifier, the association and the generation; the
-/// choice in front of the MAC.
+/// Offsets: the offer follows the addresses, the boot identifier, the association and the generation; the choice
+/// precedes the MAC.
 constexpr std::size_t kOffer = 10 + 12;
 constexpr std::size_t kChoice = HelloReply::kSize - sizeof(Mac) - 1;
 constexpr std::size_t kVersionAt = 1;
 
 class Negotiation : public Auth {
  protected:
-  /// Both with one key, which the attacker may have got hold of.
+  /// Both hosts have the same key. Some tests give the attacker its MAC key.
   void start_with(std::string first, std::string second) {
     if (!aes_gcm::available()) GTEST_SKIP() << "this processor has no instructions for AES";
     line_ = "* " + generate_key();
     ciphers = {std::move(first), std::move(second)};
     start(line_, line_);
   }
-  /// Gives a packet of a handshake a MAC that is right.
+  /// Replaces the MAC of a handshake packet by a valid one.
   [[nodiscard]] std::string signed_again(std::string packet) const {
     packet.resize(type_of(packet) == Type::hello ? Hello::kSize : HelloReply::kSize);  // Ethernet has padded it
     const auto keys = KeyRing::parse(line_, "keys");
@@ -34,7 +34,7 @@ class Negotiation : public Auth {
     crypto_generichash(bytes + before, sizeof(Mac), bytes, before, key.data(), key.size());
     return packet;
   }
-  /// What is on its way to `host`, of `type`, is changed; and signed, if `sign`.
+  /// Passes every packet of `type` on its way to `host` through `how`, and recomputes its MAC if `sign`.
   void change(std::size_t host, Type type, bool sign, std::function<void(std::string&)> how) {
     stacks[host].tap->on_arrival = [this, type, sign, how = std::move(how)](std::string& packet) {
       if (type_of(packet) != type) return true;
@@ -149,7 +149,7 @@ TEST_F(Negotiation, who_has_not_the_key_cannot_take_a_cipher_away) {
   if (IsSkipped()) return;
   change(1, Type::hello, false, [](std::string& packet) { packet[kOffer] = kChacha; });
   send(0, "there");
-  run(20s);  // until the handshake is given up
+  run(20s);  // until the handshake is abandoned
   EXPECT_TRUE(received(1).empty());
   EXPECT_TRUE(arrived(0, Type::hello_reply).empty());
   stacks[1].tap->on_arrival = nullptr;
@@ -166,7 +166,7 @@ TEST_F(Negotiation, who_has_not_the_key_cannot_take_a_cipher_away) {
   EXPECT_EQ(arrived(0, Type::hello_reply).back()[kChoice], kAes);
 }
 
-/// As by one who has got hold of what signs handshakes, but not of what keys are derived from.
+/// The attacker has the key of the handshakes' MACs, but not the secret from which session keys are derived.
 TEST_F(Negotiation, keys_do_not_agree_if_an_offer_was_changed_under_a_good_mac) {
   start_with("best", "best");
   if (IsSkipped()) return;
@@ -175,7 +175,7 @@ TEST_F(Negotiation, keys_do_not_agree_if_an_offer_was_changed_under_a_good_mac) 
   run(10s);
   EXPECT_FALSE(arrived(0, Type::hello_reply).empty()) << "the responder has been taken in";
   EXPECT_TRUE(told(notices(0), "uses chacha20-poly1305; it has aes256-gcm, chacha20-poly1305"));
-  // Now the reply is made to fit the initiator's offer as well: both would use ChaCha20-Poly1305, but with other keys.
+  // The reply is changed to match the initiator's offer as well: both use ChaCha20-Poly1305, but with different keys.
   change(0, Type::hello_reply, true, [](std::string& packet) { packet[kOffer] = kChacha; });
   send(0, "there");
   run(10s);

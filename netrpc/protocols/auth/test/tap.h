@@ -1,4 +1,4 @@
-// A layer that stands in for an attacker on the wire: sees every packet, can drop, change, keep and inject.
+// A layer in the place of an attacker on the wire: it sees every packet, and can drop, change, keep and inject packets.
 #pragma once
 
 #include <functional>
@@ -36,14 +36,14 @@ class Tap final : public Protocol {
   }
   Errc control(control::Request& request) noexcept override { return below_.control(request); }
 
-  /// Lets `packet` arrive, as if it came through `session` (the only one, if null).
+  /// Makes `packet` arrive through `session`; through the first known session, if null.
   void inject(const std::string& packet, Session* session = nullptr) {
     if (session == nullptr) session = sessions_.front().get();
     session->high().demux(*session, Message::copy_of(host().pool(), std::as_bytes(std::span(packet))));
   }
 
   std::vector<std::string> arrived;
-  std::function<bool(std::string& packet)> on_arrival;  ///< May change it; false: it is lost.
+  std::function<bool(std::string& packet)> on_arrival;  ///< May change the packet; false drops it.
 
  private:
   class TapSession final : public Session {

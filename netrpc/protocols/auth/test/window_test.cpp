@@ -1,4 +1,4 @@
-// The window against replays, compared with a set that forgets nothing.
+// The replay window, compared with a set that forgets nothing.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -94,7 +94,8 @@ TEST(ReliableDatagramTest, the_sender_is_told_of_what_was_not_delivered) {
   net.open();
   EXPECT_EQ(net.push("nobody is there"), Errc::ok);
   net.world.run_for(30s);
-  EXPECT_EQ(net.failures, std::vector<Errc>{Errc::host_unreachable});  // nothing is enabled there, so nothing answers
+  // No protocol is enabled there, so nothing answers.
+  EXPECT_EQ(net.failures, std::vector<Errc>{Errc::host_unreachable});
   EXPECT_EQ(DatagramHosts::statistics(*net.datagrams[0]).failed, 1U);
   {
     const Shepherd inside(net[1].monitor());

@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Hosts of which each passes command 7 on to the next one; the last one to `last`.
+/// Each host forwards command 7 to the next one; the last host forwards it to `last`.
 SelectHosts::Make chain(std::size_t count, std::size_t last) {
   return [=](Host& host, Protocol& channel, std::size_t index) {
     ForwardingSelectOptions options;

@@ -1,11 +1,11 @@
-// FRAGMENT where the answers to a request arrive in another order than they were sent; and how long it waits.
+// FRAGMENT when the answers to a request arrive out of order, and how long it waits for them.
 #include "netrpc/protocols/fragment/test/fragment_hosts.h"
 
 namespace lrpc::netrpc {
 namespace {
 
-/// Messages of which only the first and the last of 16 fragments arrive. The answers to the request for the others wait
-/// until all have been sent. The round trip is 20 us, and known.
+/// Messages of which only the first and the last of 16 fragments arrive. The test holds back the answers to the request
+/// for the others until all are sent. The round trip of 20 us is known.
 struct HeldAnswers {
   using Answers = std::vector<std::pair<Session*, Message>>;
   static constexpr std::size_t kAnswers = 14;
@@ -21,7 +21,7 @@ struct HeldAnswers {
       pair.world.run_for(1ms);
     }
   }
-  /// The answers arrive in the order that `reorder` gives them, with `apart` between them.
+  /// Delivers the answers in the order of `reorder`, with `apart` between them.
   template <typename Reorder>
   void push_and_answer(Reorder reorder, Duration apart) {
     push(kAnswers + 2, [](unsigned at) { return at == 0 || at == kAnswers + 1; });
@@ -78,7 +78,7 @@ TEST(FragmentAnswersTest, answers_that_arrive_in_another_order_are_asked_for_onc
       EXPECT_EQ(hosts.received(), 21U);
       EXPECT_LE(hosts.requests() - requests, 2U);
       EXPECT_LE(hosts.sent_again() - sent_again, 2 * HeldAnswers::kAnswers - 1);
-      // The order is known now.
+      // By now this order of arrival is expected.
       const std::uint64_t requests_then = hosts.requests();
       hosts.push_and_answer(reorder, apart);
       EXPECT_EQ(hosts.received(), 22U);
@@ -98,10 +98,10 @@ TEST(FragmentAnswersTest, answers_that_come_most_of_a_round_trip_after_each_othe
   EXPECT_EQ(hosts.requests() - requests, 1U);
 }
 
-/// The receiver has given up meanwhile, and would begin anew with what it gets: those above may have had another copy.
+/// The receiver has given up meanwhile. It would take late fragments for a new message, and could deliver it twice.
 TEST(FragmentAnswersTest, requests_that_have_waited_while_the_sender_stood_still_are_not_answered) {
   HeldAnswers hosts;
-  SessionRef opened;  // else only two fragments would be worth requests
+  SessionRef opened;  // without a session, only two fragments would be worth requests
   {
     const Shepherd inside(hosts.pair[1].monitor());
     opened = *hosts.b.fragment->open(*hosts.b.sink, hosts.pair.to(0));

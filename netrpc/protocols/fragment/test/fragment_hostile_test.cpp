@@ -1,4 +1,4 @@
-// FRAGMENT against peers that lie, flood or are gone: what is dropped, and what state is left.
+// FRAGMENT against peers that lie, flood or disappear: what is dropped, and which state is left.
 #include "length.h"
 #include "netrpc/protocols/fragment/test/fragment_hosts.h"
 
@@ -33,7 +33,7 @@ TEST_F(Fragment, hostile_headers_are_dropped_and_counted) {
     bad.back().type = static_cast<std::uint8_t>(type);
   }
   for (const Header& header : bad) inject(a, 1, header, bytes);
-  inject(a, 1, data(1, 1, 100), "");  // padded by the Ethernet, but not to a hundred bytes
+  inject(a, 1, data(1, 1, 100), "");  // padded by the Ethernet, but to fewer than a hundred bytes
   net.world.run_for(1ms);
   EXPECT_EQ(b.statistics().malformed, bad.size() + 1);
   EXPECT_TRUE(b.sink->received.empty());
@@ -48,7 +48,7 @@ TEST_F(Fragment, fragments_that_do_not_fit_each_other_are_dropped_and_the_messag
   inject(a, 1, data(3, 1, 500), text(500));
   inject(a, 1, data(4, 2, 500), text(500));  // another number of fragments
   inject(a, 1, data(3, 2, 499), text(499));  // another size
-  inject(a, 1, data(3, 4, 501), text(501));  // a last one that is longer than the others
+  inject(a, 1, data(3, 4, 501), text(501));  // a last fragment that is longer than the others
   net.world.run_for(1ms);
   EXPECT_EQ(b.statistics().malformed, 3U);
   inject(a, 1, data(3, 4, 20), text(20));
@@ -75,7 +75,7 @@ TEST_F(Fragment, forged_requests_are_refused) {
   request.type = fragment::kRequest;
   request.num_frag = 4;
   request.frag_mask = 1;
-  inject(b, 0, request, "");  // of no message
+  inject(b, 0, request, "");  // for an unknown message
   request.frag_mask = 0;
   inject(b, 0, request, "");
   request.frag_mask = 0x10;
@@ -131,7 +131,7 @@ TEST_F(Fragment, a_sender_that_is_gone_is_asked_a_bounded_number_of_times_and_it
   EXPECT_EQ(b.statistics().state, 0U) << "a fragment that comes late begins nothing";
 }
 
-/// Whoever writes another host's address into fragments makes this host send to that one.
+/// A forged source address makes this host send requests to a third host: so their number is bounded.
 TEST_F(Fragment, a_sender_that_was_only_heard_is_sent_three_requests_for_each_of_its_fragments) {
   FragmentHost a(net[0]), b(net[1]);
   b.enable();
@@ -140,7 +140,7 @@ TEST_F(Fragment, a_sender_that_was_only_heard_is_sent_three_requests_for_each_of
   EXPECT_EQ(b.statistics().sent, 3U);
   EXPECT_EQ(b.statistics().failed, 1U);
   EXPECT_EQ(b.statistics().state, 0U);
-  for (std::uint32_t i = 0; i < 100; ++i) {  // all at once: no more than some are saved up
+  for (std::uint32_t i = 0; i < 100; ++i) {  // all at once: only a bounded number of requests is saved up
     Header whole = data(1, 1, 1);
     whole.sequence_num = 1000 + i;
     inject(a, 1, whole, "x");
@@ -216,7 +216,7 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
   }
   EXPECT_LE(most, 500U + 256U);
   EXPECT_LE(net[1].pool().in_use(), 256U * 16U);
-  // One host in sixteen finds the table full of peers none of whom has been spared yet, and comes again.
+  // One host in sixteen finds the table full of peers that were not yet passed over once, and must send again.
   EXPECT_GE(sink.received.size() * 10, real * 9);
   net.world.run_for(200s);
   const auto counted = test::asked<control::Statistics>(fragment);
@@ -237,7 +237,7 @@ TEST_F(Fragment, strangers_that_go_on_sending_leave_sessions_to_other_peers_and_
       Message message = net.message(1, "x");
       whole.encode(message.push(Header::kSize));
       strangers.deliver(*b.fragment, whole.clnt_host, net.address(1), std::move(message));
-      b.sink->sessions.clear();  // nobody keeps the sessions of strangers
+      b.sink->sessions.clear();  // the test keeps no session
     }
     net.world.run_for(20ms);
   }
@@ -263,7 +263,7 @@ TEST_F(Fragment, one_peer_has_a_bounded_number_of_incomplete_messages) {
 }
 
 TEST_F(Fragment, incomplete_messages_take_a_bounded_number_of_bytes_and_the_oldest_give_way) {
-  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 23 * BufferPool::kSizes[1]});  // a host's share: ten
+  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 23 * BufferPool::kSizes[1]});  // one host's share: 10
   b.enable();
   for (std::uint32_t i = 0; i < 15; ++i) {
     Header first = data(12, 1, 1000);
@@ -324,7 +324,7 @@ TEST_F(Fragment, fragments_in_buffers_of_the_largest_size_leave_memory_to_others
   FragmentHost a(net[0]), b(net[1]);
   b.enable();
   FakePeers fakes(b.tap);
-  for (const std::size_t len : {std::size_t{1}, std::size_t{2300}}) {  // of one byte: the rest is padding
+  for (const std::size_t len : {std::size_t{1}, std::size_t{2300}}) {  // fragments of one byte: the rest is padding
     for (std::uint32_t i = 0; i < 16 * 16 * 15; ++i) {
       const Shepherd inside(net[1].monitor());
       Header part = data(16, static_cast<std::uint16_t>(1U << i % 15), len);

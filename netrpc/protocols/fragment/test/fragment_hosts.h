@@ -1,4 +1,4 @@
-// Hosts with FRAGMENT over tapped Ethernets, and packets of a test's own making.
+// Hosts with FRAGMENT over tapped Ethernets, and forged packets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace lrpc::netrpc {
 using namespace std::chrono_literals;
 using fragment::Header;
 
-/// `size` bytes none of which looks like its neighbours, so that fragments in a wrong place are seen.
+/// `size` pseudorandom bytes, so that a misplaced fragment is noticed.
 inline std::string text(std::size_t size, unsigned seed = 1) {
   std::minstd_rand random(seed);
   std::string made(size, '\0');
@@ -67,7 +67,7 @@ class Fragment : public ::testing::Test {
     const Shepherd inside(from.machine.monitor());
     return session->push(net.message(from.machine.index(), what));
   }
-  /// A packet of the peer's making, straight onto the wire.
+  /// Sends a forged packet from host `from` to host `to`.
   void inject(FragmentHost& from, std::size_t to, const Header& header, const std::string& data) {
     const Shepherd inside(from.machine.monitor());
     auto lower = from.machine.ethernet().open(from.tap, net.to(to, protocol_numbers::kFragment));

@@ -1,4 +1,4 @@
-// FRAGMENT: packets in, packets out, in virtual time.
+// FRAGMENT packet by packet, in virtual time.
 #include "netrpc/protocols/fragment/test/fragment_hosts.h"
 
 namespace lrpc::netrpc {
@@ -152,32 +152,32 @@ TEST_F(Fragment, a_message_that_is_asked_for_in_vain_does_not_make_others_wait_l
     EXPECT_EQ(push(a, session, text(3 * kCut)), Errc::ok);
     a.tap.on_push = nullptr;
   };
-  for (int i = 0; i < 20; ++i) {  // the round trip is known then: 20 us
+  for (int i = 0; i < 20; ++i) {  // then the round trip of 20 us is known
     push_without(1);
     net.world.run_for(1ms);
   }
   ASSERT_EQ(b.sink->received.size(), 20U);
   const std::uint64_t asked = b.statistics().sent;
-  inject(a, 1, data(2, 1, 100), text(100));  // the other half is nowhere
+  inject(a, 1, data(2, 1, 100), text(100));  // its other half is never sent
   net.world.run_for(20ms);
   EXPECT_GT(b.statistics().sent, asked + 4);
-  push_without(2);  // the last one: that it is missing shows by silence
+  push_without(2);  // the last fragment: only silence shows that it is missing
   net.world.run_for(200us);
   EXPECT_EQ(b.sink->received.size(), 21U);
 }
 
-/// The round trip is 20 us, and known: what arrives first time takes 10 us, and each request for more 20.
+/// The round trip of 20 us is known. What arrives at once takes 10 us; each request for lost fragments adds 20 us.
 TEST_F(Fragment, what_is_lost_is_asked_for_as_soon_as_something_that_was_sent_later_has_arrived) {
   struct Case {
-    std::set<unsigned> lost;  ///< In the order of sending: fragments 0 to 5, then those sent again.
+    std::set<unsigned> lost;  ///< By order of sending: fragments 0 to 5, then retransmissions.
     Duration takes;
   };
   const Case cases[] = {
       {{2}, 30us},           // a gap
-      {{5}, 50us},           // the last one, which may be late by a round trip: then it is asked for
-      {{1, 3, 6}, 50us},     // of an answer the first half: when the other arrives
-      {{1, 2, 5, 6}, 50us},  // the last one is asked for then, too: what answers has been sent after it
-      {{1, 5, 6}, 70us},     // all of an answer: it is waited for two round trips
+      {{5}, 50us},           // the last one: asked for once it is a round trip late
+      {{1, 3, 6}, 50us},     // and half of an answer: asked for when the other half arrives
+      {{1, 2, 5, 6}, 50us},  // the last one, too: the answer was sent after it
+      {{1, 5, 6}, 70us},     // and a whole answer: asked for after two round trips
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(testing::PrintToString(one.lost));

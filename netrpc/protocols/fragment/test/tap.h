@@ -1,5 +1,5 @@
-// What stands below FRAGMENT in its tests: a layer that shows each packet to the test before it goes down, and peers
-// that exist only as addresses.
+// The layers below FRAGMENT in its tests: one that shows each outgoing packet to the test, and one with peers that
+// exist only as addresses.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,7 @@ class Tap final : public Protocol {
   }
   void demux(Session& lower, Message message) noexcept override {
     if (high_ == nullptr) return;
-    // A session that nobody above has kept is made for this message alone.
+    // A session that no layer above keeps is made for this message alone.
     const SessionRef session(lower.above != nullptr
                                  ? lower.above
                                  : std::make_unique<TapSession>(*this, *high_, SessionRef(&lower)).release());
@@ -54,7 +54,7 @@ class Tap final : public Protocol {
   }
   Errc control(control::Request& request) noexcept override { return lower_.control(request); }
 
-  /// In place of sending. Empty: everything is sent.
+  /// Replaces sending. Empty: every packet is sent.
   std::function<void(Session& lower, Message message)> on_push;
 
  private:
@@ -62,7 +62,7 @@ class Tap final : public Protocol {
   Protocol* high_ = nullptr;
 };
 
-/// Sessions to peers that nobody is.
+/// Sessions to peers that do not exist.
 class FakePeers {
  public:
   explicit FakePeers(Protocol& lower) : lower_(lower) {}
@@ -79,7 +79,7 @@ class FakePeers {
     ParticipantSet participants{protocol_numbers::kFragment, {}, {}};
     participants.local.host = to;
     participants.remote.host = from;
-    // Several packets of one peer come through sessions of their own: the layer below may forget at any time.
+    // Each packet of a peer comes through a new session, because a lower layer may drop sessions at any time.
     const SessionRef session(new Fake(lower_, high, participants));
     high.demux(*session, std::move(message));
   }

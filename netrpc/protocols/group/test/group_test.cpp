@@ -1,4 +1,4 @@
-// GROUP in a graph: a name for several hosts, and calls that go to all of them.
+// GROUP in a graph: one name for several hosts, and calls that go to all of them.
 #include "netrpc/protocols/group/group.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(Group, a_call_through_it_goes_to_its_members) {
     ASSERT_NE(graphs.back(), nullptr) << error;
     servers.push_back(&net[i].add<composite::Server>());
     const Shepherd inside(net[i].monitor());
-    // Two groups over one SELECT: the server is enabled once, through whichever.
+    // Two groups over one SELECT: enabling through either of them enables the server once.
     EXPECT_TRUE(graphs[i]->find("both")->open_enable(*servers[i], command));
     EXPECT_TRUE(graphs[i]->find("one")->open_enable(*servers[i], command));
   }

@@ -6,7 +6,7 @@ namespace {
 
 using Record = std::vector<std::string>;
 
-/// A client and a server that know each other already: the paper's have nothing to ask before the first call.
+/// A client and a server that know each other: in the paper, nothing is asked before the first call.
 struct Acquainted : PairedPair {
   Acquainted() {
     expect_ok("before");
@@ -52,7 +52,7 @@ TEST(PairedFiguresTest, figure_4_multiple_segment_call_single_segment_return_wit
   pair.arrives();
   EXPECT_EQ(call.outcome, Errc::ok);
   EXPECT_EQ(call.reply, "done");
-  pair.session = {};  // the client closes the socket
+  pair.session = {};  // the client closes the session
   pair.arrives();     // after the retransmission timeout
   pair.arrives();
   EXPECT_EQ(pair.record, (Record{
@@ -69,10 +69,10 @@ TEST(PairedFiguresTest, figure_4_multiple_segment_call_single_segment_return_wit
                              "client: ACK 1",                  // 11
                          }));
   pair.wire.pass(std::chrono::seconds(30), std::chrono::milliseconds(10));
-  EXPECT_TRUE(pair.wire.packets.empty());  // nobody has anything to send again
+  EXPECT_TRUE(pair.wire.packets.empty());  // neither end has anything to retransmit
 }
 
-/// What the figures do not show (§2.6): who receives a message of several segments probes between them.
+/// Not in the figures (§2.6): the receiver of a message of several segments probes between them.
 TEST(PairedFiguresTest, the_server_probes_between_the_segments_of_a_request_and_the_client_between_those_of_a_reply) {
   Acquainted pair;
   TestCall call;
@@ -97,14 +97,14 @@ TEST(PairedFiguresTest, the_server_probes_between_the_segments_of_a_request_and_
   EXPECT_EQ(call.reply, std::string(1500, 'y'));
 }
 
-/// §2.6, §2.7: a long call costs few probes, and ends when its server falls silent.
+/// §2.6, §2.7: a long call costs few probes, and ends when the server falls silent.
 TEST(PairedFiguresTest, probes_back_off_to_five_minutes_while_they_are_acknowledged_and_are_counted_while_not) {
   using std::chrono::milliseconds;
   Acquainted pair;
   TestCall call;
   pair.call(call, "long");
   pair.arrives();  // the request
-  pair.arrives();  // once more: its reply does not come
+  pair.arrives();  // retransmitted, because no reply comes
   pair.arrives();
   EXPECT_EQ(pair.record.back(), "server: ACK 1");
   std::vector<std::int64_t> waited;

@@ -1,4 +1,4 @@
-// What a peer may do, and what it must not bring about: hostile segments, lives, bounds.
+// What a peer may do, and which effects it must not have: forged segments, lives, bounds.
 #include <algorithm>
 #include <utility>
 
@@ -13,17 +13,17 @@ TEST(PairedHostileTest, segments_that_nobody_may_send_are_counted_and_bring_abou
   PairedPair pair;
   const std::string kilobyte(kSegment, 'x');
   const std::vector<std::pair<Header, std::string>> wrong{
-      {{.control = 0, .segment = 1}, "x"},                                                 // no bit at all
-      {{.control = 0x20, .segment = 1}, "x"},                                              // one that there is not
-      {{.control = bits::kLastSegment | bits::kAck, .segment = 1}, ""},                    // both
-      {{.control = bits::kProbe | bits::kPleaseAck}, ""},                                  //
-      {{.control = bits::kLastSegment, .segment = 0}, "x"},                                // numbers begin with 1
-      {{.control = bits::kAck, .segment = 0}, ""},                                         //
-      {{.control = bits::kAck, .segment = 1}, "x"},                                        // no data
-      {{.control = bits::kProbe}, "x"},                                                    //
+      {{.control = 0, .segment = 1}, "x"},                               // no control bit
+      {{.control = 0x20, .segment = 1}, "x"},                            // an undefined bit
+      {{.control = bits::kLastSegment | bits::kAck, .segment = 1}, ""},  // both
+      {{.control = bits::kProbe | bits::kPleaseAck}, ""},                //
+      {{.control = bits::kLastSegment, .segment = 0}, "x"},              // numbers start at 1
+      {{.control = bits::kAck, .segment = 0}, ""},                       //
+      {{.control = bits::kAck, .segment = 1}, "x"},                      // an acknowledgement with data
+      {{.control = bits::kProbe}, "x"},                                  //
       {{.control = bits::kPleaseAck, .segment = 1}, std::string(kLeastSegment - 1, 'x')},  // too short
       {{.control = bits::kLastSegment, .segment = 1}, kilobyte + "x"},                     // too long
-      {{.control = bits::kLastSegment, .segment = 1, .length = 9}, "x"},                   // longer than it is
+      {{.control = bits::kLastSegment, .segment = 1, .length = 9}, "x"},                   // shorter than `length`
   };
   for (const auto& [header, data] : wrong) pair.forge(header, data);
   pair.wire.deliver({0, PacketWire::address(1), std::string(Header::kSize - 1, '\0')});
@@ -48,7 +48,7 @@ TEST(PairedHostileTest, whoever_has_not_been_answered_makes_no_state_and_execute
   }
   EXPECT_EQ(pair.statistics().sessions, 0U);
   EXPECT_TRUE(pair.server->executed.empty());
-  EXPECT_EQ(pair.wire.packets.size(), 3000U);  // as many answers as questions, none of them longer
+  EXPECT_EQ(pair.wire.packets.size(), 3000U);  // one answer per question, none of them longer
 }
 
 TEST(PairedHostileTest, a_lower_or_equal_call_number_is_a_duplicate) {
@@ -126,7 +126,7 @@ TEST(PairedHostileTest, replies_of_another_call_or_conversation_are_dropped) {
   EXPECT_EQ(call.reply, "right");
 }
 
-/// Those that are for an earlier call, or for one that has not been, bring about nothing at either end.
+/// Both ends ignore those for an earlier call, or for one that was not made yet.
 TEST(PairedHostileTest, probes_and_acknowledgements_of_another_call_are_dropped) {
   PairedPair pair;
   pair.expect_ok("before");
@@ -135,7 +135,8 @@ TEST(PairedHostileTest, probes_and_acknowledgements_of_another_call_are_dropped)
   pair.call(call, std::string(2 * kSegment, 'x'));
   const PacketWire::Packet request = pair.next();
   const Header of = PairedPair::header_of(request);
-  /// What the other end sends when an acknowledgement of its first segment comes, or a probe, `later` than the call.
+  /// Forges an acknowledgement of the other end's first segment, and a probe, whose call number differs by `later` from
+  /// the call's. Returns how many packets that other end then sends.
   const auto forge_both = [&](std::uint32_t later, bool to_client) {
     const auto from = static_cast<std::uint16_t>(to_client ? bits::kFromServer : 0);
     for (Header header : {Header{.control = bits::kAck, .segment = 1}, Header{.control = bits::kProbe}}) {
@@ -166,7 +167,7 @@ TEST(PairedHostileTest, probes_and_acknowledgements_of_another_call_are_dropped)
   EXPECT_EQ(call.reply, std::string(2 * kSegment, 'y'));
 }
 
-/// Each end gives the other up, and remembers the channel for the no-activity time nevertheless.
+/// Each end gives the other up, but remembers the channel for the no-activity time.
 TEST(PairedHostileTest, a_late_copy_of_a_request_whose_communication_was_lost_is_not_executed_again) {
   PairedPair pair({.max_retry = 3, .no_activity = 60s});
   pair.expect_ok("before");
@@ -175,7 +176,7 @@ TEST(PairedHostileTest, a_late_copy_of_a_request_whose_communication_was_lost_is
   const PacketWire::Packet request = pair.next();
   pair.wire.deliver(request);
   EXPECT_EQ(pair.executions("lost"), 1U);
-  for (int i = 0; i < 20; ++i) {  // from now on nothing arrives
+  for (int i = 0; i < 20; ++i) {  // from now on every packet is lost
     pair.wire.packets.clear();
     pair.wire.pass(1s, 1ms);
   }
@@ -208,7 +209,7 @@ TEST(PairedHostileTest, a_call_without_a_sign_of_life_fails_and_one_that_was_nev
   for (int i = 0; i < 1 + 5; ++i) pair.is_lost();
   EXPECT_FALSE(unheard.done());
   pair.wire.pass(10s, 1ms);
-  for (const auto& packet : pair.wire.packets) EXPECT_EQ(packet.from, 1U);  // the reply of before, again
+  for (const auto& packet : pair.wire.packets) EXPECT_EQ(packet.from, 1U);  // the earlier reply again
   EXPECT_EQ(unheard.outcome, Errc::call_failed);
 }
 
@@ -234,7 +235,7 @@ TEST(PairedHostileTest, a_call_whose_time_is_over_keeps_the_channel_until_the_se
   EXPECT_EQ(late.completions, 1);
 }
 
-/// The receive buffer is full while the messages of others take all the memory.
+/// The receive buffer is full while messages of other hosts take all the memory.
 TEST(PairedHostileTest, a_sender_is_held_up_while_there_is_no_room_and_goes_on_when_there_is) {
   PairedPair pair({.memory = 8'000}, 4);
   pair.server->at_once = false;
@@ -243,7 +244,7 @@ TEST(PairedHostileTest, a_sender_is_held_up_while_there_is_no_room_and_goes_on_w
   std::vector<std::unique_ptr<TestCall>> calls;
   for (const SessionRef& session : sessions)
     pair.call(*session, *calls.emplace_back(std::make_unique<TestCall>()), large);
-  // In turn, so that all three are under way at the same time.
+  // Packets are delivered in turn, so that all three messages are in transit at the same time.
   bool held_up = false;
   std::vector<std::uint16_t> last(4);
   for (int i = 0; i < 100'000 && !std::ranges::all_of(calls, [](auto& call) { return call->done(); }); ++i) {
@@ -290,12 +291,12 @@ TEST(PairedHostileTest, a_reply_is_let_go_of_when_its_client_acknowledges_and_ne
   BufferPool& pool = pair.wire[1].host.pool();
   int rounds = 0;
   for (; rounds < 20'000 && pool.in_use() > 0; ++rounds) {
-    // Always the first segment: as if the receive buffer were full for ever.
+    // Always acknowledge the first segment, as if the receive buffer were full for ever.
     pair.forge({.control = bits::kAck, .segment = 1, .call_number = 1, .conversation = conversation, .channel = 99});
     pair.wire.pass(100ms, 100ms);
     pair.wire.packets.clear();
   }
-  EXPECT_GT(rounds, 1000);  // the retry counter has been reset all the time
+  EXPECT_GT(rounds, 1000);  // each acknowledgement has reset the retry counter
   EXPECT_EQ(pool.in_use(), 0U);
 }
 
@@ -310,7 +311,7 @@ TEST(PairedHostileTest, a_message_longer_than_may_be_is_let_go_of_and_its_sender
                 .channel = 99},
                std::string(kSegment, 'x'));
   EXPECT_TRUE(pair.server->executed.empty());
-  ASSERT_EQ(pair.wire.packets.size(), 4U + 7U);  // the acknowledgements of what was taken
+  ASSERT_EQ(pair.wire.packets.size(), 4U + 7U);  // the acknowledgements of accepted segments
   for (std::size_t i = 4; i < 4 + 7; ++i) EXPECT_TRUE(PairedPair::header_of(pair.wire.packets[i]).has(bits::kLost));
   pair.wire.packets.clear();
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);

@@ -1,4 +1,4 @@
-// PAIRED: calls whose request or reply a link does not carry any more. They end alone, and at once.
+// PAIRED: calls whose request or reply no longer fits the link. They end at once, and no other call does.
 #include "netrpc/protocols/paired/test/paired_pair.h"
 
 namespace lrpc::netrpc::paired {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A server that answers when it is told to, and a link that can shrink.
+/// A server that answers on demand, and a link whose MTU can shrink.
 struct ShrinkingPair : PairedPair {
   ShrinkingPair() {
     expect_ok("warm");

@@ -1,4 +1,4 @@
-// A client and a server of PAIRED on a wire that the test holds in its hand, and a record of what passed on it.
+// A client and a server of PAIRED on a wire whose packets the test holds, and a record of all packets on it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace lrpc::netrpc::paired {
 
-/// "PLEASE_ACK LAST_SEG 1": the control bits, and the number that they are about.
+/// Text such as "PLEASE_ACK LAST_SEG 1": the control bits and the segment number.
 inline std::string describe(const Header& header) {
   std::string text;
   if (header.has(bits::kPleaseAck)) text += "PLEASE_ACK ";
@@ -71,7 +71,7 @@ struct PairedPair {
     const Shepherd inside(host.monitor());
     through.call(Message::copy_of(host.pool(), std::as_bytes(std::span(text))), call, timeout);
   }
-  /// One call, all packets of which arrive at once.
+  /// Makes one call, and delivers all its packets at once.
   void expect_ok(std::string_view text) {
     TestCall one;
     call(one, text);
@@ -85,7 +85,7 @@ struct PairedPair {
     EXPECT_TRUE(header);
     return header.value_or(Header{});
   }
-  /// Lets time pass until there is a packet on the wire, and takes it off.
+  /// Advances the clock until a packet is on the wire, and takes that packet off.
   PacketWire::Packet next() {
     for (int i = 0; wire.packets.empty() && i < 1'000'000; ++i) {
       wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
@@ -96,13 +96,13 @@ struct PairedPair {
     return packet;
   }
   void arrives() { wire.deliver(next()); }
-  /// Loses what `who` sends until the other one sends something.
+  /// Drops the packets of `who` until the other end sends one.
   void loses_all_of(std::string_view who) {
     PacketWire::Packet packet = next();
     while (record.back().starts_with(who)) packet = next();
     wire.deliver(packet);
   }
-  /// The server replies to the first request that waits.
+  /// Makes the server reply to the oldest waiting request.
   void answer(std::string_view text) {
     const Shepherd inside(wire[1].host.monitor());
     ASSERT_FALSE(server->pending.empty());
@@ -114,7 +114,7 @@ struct PairedPair {
     (void)next();
     record.back() += " (lost)";
   }
-  /// A segment of the test's own making, from a host to the server.
+  /// Sends a forged segment from host `from` to host `to`, the server by default.
   void forge(Header header, std::string_view data = {}, std::size_t from = 0, std::size_t to = 1) {
     header.protocol = kNumber;
     if (header.length == 0) header.length = static_cast<std::uint16_t>(data.size());
@@ -122,7 +122,7 @@ struct PairedPair {
     header.encode(reinterpret_cast<std::byte*>(bytes.data()));
     wire.deliver({from, PacketWire::address(to), bytes + std::string(data)});
   }
-  /// The conversation that the server gives to a host that asks as it should.
+  /// The conversation number that the server gives to a host that asks for it in the regular way.
   [[nodiscard]] std::uint64_t meet(std::size_t from = 0, std::uint16_t channel = 99) {
     forge({.control = bits::kProbe, .call_number = 1, .channel = channel}, {}, from);
     return header_of(wire.take(wire.packets.size() - 1)).conversation;

@@ -1,4 +1,4 @@
-// PAIRED: pauses of the client's own machine, in which its server goes on, and may forget what it has executed.
+// PAIRED: pauses of the client's machine. The server goes on meanwhile, and may forget what it has executed.
 #include "netrpc/protocols/paired/test/paired_pair.h"
 
 namespace lrpc::netrpc::paired {
@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 
 struct PairedPauses : testing::Test {
   PairedPauses() { pair.expect_ok("warm"); }
-  /// Only the server's timers run. What is on the wire is lost.
+  /// Only the server's timers run. Packets on the wire are lost.
   void client_stands_still(Duration time) {
     for (Duration done{}; done < time; done += 100ms) {
       pair.wire.packets.clear();
@@ -48,14 +48,14 @@ TEST_F(PairedPauses, that_are_short_end_no_call) {
     TestCall call;
     pair.call(call, "x");
     if (arrives) pair.arrives();
-    client_stands_still(arrives ? 5s : 60s);  // its server gives a reply up that nobody takes
+    client_stands_still(arrives ? 5s : 60s);  // the server gives up a reply that is not acknowledged
     run(call);
     EXPECT_EQ(call.outcome, Errc::ok);
   }
   EXPECT_EQ(pair.executions("x"), 2U);
 }
 
-/// The server has acknowledged nothing when its client stands still, but it is at work, and remembers.
+/// The server has acknowledged nothing before the pause, but it still executes the call and remembers it.
 TEST_F(PairedPauses, end_no_call_that_the_server_is_at_work_on) {
   pair.server->at_once = false;
   TestCall call;

@@ -1,4 +1,4 @@
-// PAIRED over UDP: programs of one host, which ports tell apart.
+// PAIRED over UDP: several programs of one host, distinguished by their ports.
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/paired/paired.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Two programs of each of two hosts, at ports of their own.
+/// Two programs on each of two hosts, each with its own port.
 TEST(PairedPortsTest, many_programs_of_one_host_call_a_server_each_as_a_peer_of_its_own) {
   constexpr std::uint16_t kCalled = 7;
   SimHosts net(3);
@@ -58,7 +58,7 @@ TEST(PairedPortsTest, many_programs_of_one_host_call_a_server_each_as_a_peer_of_
   }
 }
 
-/// Many servers of one host, which a client tells apart by their ports.
+/// Many servers on one host, which the client distinguishes by their ports.
 TEST(PairedPortsTest, select_opens_channels_to_the_port_that_the_participant_names) {
   SimHosts net(2);
   const auto udp = [&](std::size_t host, const UdpPorts& ports) -> Protocol& {

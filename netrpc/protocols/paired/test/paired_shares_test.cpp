@@ -1,4 +1,4 @@
-// What one host makes this one keep is no other host's loss.
+// Memory that one host makes this host keep must not be taken from other hosts' shares.
 #include <algorithm>
 
 #include "netrpc/protocols/paired/test/paired_pair.h"
@@ -11,7 +11,8 @@ constexpr std::size_t kHonest = 3;
 constexpr std::uint16_t kChannels = 60;
 
 struct Shares : testing::Test {
-  /// First segments of longer requests, each on a channel of its own; or whole requests, if they are the last ones.
+  /// Sends first segments of requests, each on its own channel. If `control` marks them as the last ones, they are
+  /// whole requests.
   void send_first_segments(std::uint16_t control) {
     for (std::uint16_t channel = 1; channel <= kChannels; ++channel)
       pair.forge({.control = control,
@@ -74,14 +75,14 @@ TEST_F(Shares, calls_that_are_more_than_the_replies_that_are_kept_wait_and_none_
   for (int i = 0; i < 20'000 && done() < 20; ++i) {
     if (!pair.wire.packets.empty()) pair.wire.deliver_next();
     pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
-    // Each takes two buffers of the largest size: the host's part is as much.
+    // Each reply takes two buffers of the largest size, which is all of the host's share.
     if (!pair.server->pending.empty()) pair.answer(std::string(25'000, 'y'));
   }
   for (const auto& call : calls) EXPECT_EQ(call->outcome, Errc::ok);
   EXPECT_EQ(pair.executions("x"), 20U);
 }
 
-/// How long its replies are is known of a host that has had some.
+/// PAIRED predicts the length of a host's replies from its earlier replies.
 TEST_F(Shares, long_replies_that_are_made_together_are_kept_after_the_first_one) {
   std::vector<SessionRef> sessions;
   for (int i = 0; i < 20; ++i) sessions.push_back(pair.open(kHonest));
@@ -107,7 +108,7 @@ TEST_F(Shares, long_replies_that_are_made_together_are_kept_after_the_first_one)
   EXPECT_EQ(most_at_a_time(20, "short"), 18U) << "as before the long ones";
 }
 
-/// More than have room call again and again.
+/// More channels than there is room for call again and again.
 TEST(SharesOfMemory, are_for_all_channels_of_a_host_in_turn) {
   constexpr std::size_t kCalls = 30;
   PairedPair pair({.memory = 12 * BufferPool::kSizes[1]});
@@ -127,7 +128,8 @@ TEST(SharesOfMemory, are_for_all_channels_of_a_host_in_turn) {
   EXPECT_GT(*std::ranges::min_element(done), 0) << "one waits while others are served again and again";
 }
 
-/// Three hosts leave the fourth room for one call at a time. It waits for them, not for its own call, which is long.
+/// Three hosts leave the fourth room for one call at a time. The fourth waits for theirs to end, not for its own long
+/// call.
 TEST(SharesOfMemory, are_used_by_the_host_that_waits_as_soon_as_others_give_them_back) {
   PairedPair pair({.memory = 16 * BufferPool::kSizes[1]}, 5);
   pair.server->at_once = false;
@@ -150,7 +152,7 @@ TEST(SharesOfMemory, are_used_by_the_host_that_waits_as_soon_as_others_give_them
       pair.wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
     }
   };
-  pass(5'000);  // requests are sent again until they are acknowledged
+  pass(5'000);  // requests are retransmitted until they are acknowledged
   ASSERT_EQ(pair.server->pending.size(), 14U);
   for (int i = 0; i < 13; ++i) pair.answer("y");
   pass(10);
@@ -186,7 +188,7 @@ TEST(SharesOfMemory, count_short_segments_in_large_buffers_for_what_they_take) {
   std::vector<std::uint64_t> conversations;
   for (std::uint16_t channel = 1; channel <= kMany; ++channel) conversations.push_back(pair.meet(kGreedy, channel));
   const std::string padded(3000, 'x');
-  // As much as the host's share; then first segments, which wait in receive buffers.
+  // First the host's whole share; then single first segments, which wait in receive buffers.
   for (std::uint16_t channel = 1; channel <= kMany; ++channel) {
     const std::uint16_t segments = channel <= 15 ? 250 : 1;
     for (std::uint16_t segment = 1; segment <= segments; ++segment)
@@ -232,7 +234,7 @@ TEST_F(Shares, messages_of_one_host_that_are_together_more_than_its_part_are_all
     pair.call(*sessions.back(), *calls.emplace_back(std::make_unique<TestCall>()), large);
   }
   for (int i = 0; i < 10'000 && !std::ranges::all_of(calls, [](const auto& call) { return call->done(); }); ++i)
-    pair.arrives();  // in turn
+    pair.arrives();  // in round-robin order
   for (const auto& call : calls) EXPECT_EQ(call->reply, large);
 }
 

@@ -1,4 +1,4 @@
-// The state machines of one message, alone.
+// The state machines for one message, by themselves.
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/paired/transfer.h"
@@ -29,7 +29,7 @@ TEST(PairedTransferTest, only_the_present_segment_can_be_acknowledged) {
   EXPECT_EQ(sending.acknowledged(1), Sending::Next::send);
   EXPECT_EQ(sending.acknowledged(1), Sending::Next::wait);
   EXPECT_EQ(sending.segment(), 2);
-  EXPECT_FALSE(sending.answered());  // not all has been sent
+  EXPECT_FALSE(sending.answered());  // not all segments have been sent
 }
 
 TEST(PairedTransferTest, an_acknowledgement_of_the_segment_before_resets_the_retry_counter) {
@@ -41,7 +41,7 @@ TEST(PairedTransferTest, an_acknowledgement_of_the_segment_before_resets_the_ret
     EXPECT_EQ(sending.expired(2), Sending::Next::send);
     EXPECT_EQ(sending.acknowledged(1), Sending::Next::wait);
   }
-  EXPECT_EQ(sending.resends(), 20U);  // backed off all the same
+  EXPECT_EQ(sending.resends(), 20U);  // the back-off continues
   EXPECT_EQ(sending.expired(2), Sending::Next::send);
   EXPECT_EQ(sending.expired(2), Sending::Next::send);
   EXPECT_EQ(sending.expired(2), Sending::Next::failed);
@@ -52,13 +52,13 @@ TEST(PairedTransferTest, a_receiver_takes_segments_in_order_and_acknowledges_the
   EXPECT_FALSE(receiving.arrived(data(bits::kPleaseAck, 2), false).take);
   auto verdict = receiving.arrived(data(bits::kPleaseAck, 1), false);
   EXPECT_TRUE(verdict.take && verdict.acknowledge);
-  verdict = receiving.arrived(data(bits::kPleaseAck, 1), false);  // once more
+  verdict = receiving.arrived(data(bits::kPleaseAck, 1), false);  // a duplicate
   EXPECT_TRUE(!verdict.take && verdict.acknowledge);
   verdict = receiving.arrived(data(bits::kLastSegment, 2), false);
   EXPECT_TRUE(verdict.take && !verdict.acknowledge && receiving.complete());
   verdict = receiving.arrived(data(bits::kLastSegment | bits::kPleaseAck, 2), false);
   EXPECT_TRUE(!verdict.take && verdict.acknowledge);
-  verdict = receiving.arrived(data(bits::kPleaseAck, 3), false);  // behind the last
+  verdict = receiving.arrived(data(bits::kPleaseAck, 3), false);  // after the last segment
   EXPECT_TRUE(!verdict.take && !verdict.acknowledge);
 }
 
@@ -80,7 +80,7 @@ TEST(PairedTransferTest, probes_back_off_to_the_longest_interval_while_they_are_
   for (int i = 0; i < 10; ++i) {
     waits.push_back(probing.interval());
     EXPECT_EQ(probing.expired(3), Probing::Next::send);
-    EXPECT_EQ(probing.interval(), 1s);  // what its acknowledgement is given
+    EXPECT_EQ(probing.interval(), 1s);  // the time that the acknowledgement has
     probing.acknowledged(5min);
   }
   EXPECT_EQ(waits, (std::vector<Duration>{1s, 2s, 4s, 8s, 16s, 32s, 64s, 128s, 256s, 300s}));
@@ -100,8 +100,8 @@ TEST(PairedTransferTest, a_probe_that_is_not_acknowledged_is_sent_again_at_the_f
   EXPECT_EQ(probing.expired(3), Probing::Next::send);
   EXPECT_EQ(probing.expired(3), Probing::Next::send);
   probing.acknowledged(5min);
-  EXPECT_EQ(probing.interval(), 2s);  // the back-off has begun anew
-  probing.acknowledged(5min);         // nothing is outstanding
+  EXPECT_EQ(probing.interval(), 2s);  // the back-off has started again
+  probing.acknowledged(5min);         // no probe is outstanding
   EXPECT_EQ(probing.interval(), 2s);
 }
 

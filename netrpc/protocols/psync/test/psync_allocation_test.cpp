@@ -1,4 +1,4 @@
-// PSYNC allocates nothing for a message, once it is warm.
+// In the steady state PSYNC allocates nothing for a message.
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/psync/protocol.h"

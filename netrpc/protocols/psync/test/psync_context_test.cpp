@@ -1,4 +1,4 @@
-// PSYNC: the context of a message, and what its protocol above is told of it.
+// PSYNC: the context of a message, and how the protocol above can ask for it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of what talkers push, in the host's own session or in that to another member.
+/// The context of `message`, or of the next message to be pushed, by the host's own session or by a member's.
 control::Context context_of(Session& session, const control::MessageName& message = {}) {
   control::Context asked;
   asked.message = message;
@@ -21,9 +21,9 @@ control::Context context_of(Session& session, const control::MessageName& messag
 
 TEST(Psync, says_what_directly_precedes_a_message) {
   Group group(3);
-  EXPECT_EQ(group.push(0), Errc::ok);  // a question,
+  EXPECT_EQ(group.push(0), Errc::ok);  // a question
   group.net.world.run_for(5ms);
-  EXPECT_EQ(group.push(1), Errc::ok);  // and two answers that do not know of each other
+  EXPECT_EQ(group.push(1), Errc::ok);  // and two answers, each sent without knowing the other
   EXPECT_EQ(group.push(2), Errc::ok);
   const auto name = [&](std::size_t host, std::uint32_t sequence) {
     return control::MessageName{group.net.address(host), group.net[host].host().boot_id(), sequence};
@@ -75,7 +75,7 @@ TEST(Psync, says_how_many_messages_are_outstanding) {
     const Shepherd inside(group.net[who].monitor());
     return test::asked<control::Outstanding>(*group.members[who].session);
   };
-  EXPECT_EQ(group.push(0), Errc::ok);  // they know each other then
+  EXPECT_EQ(group.push(0), Errc::ok);  // by now they know each other
   group.net.world.run_for(1s);
   EXPECT_EQ(outstanding(0).elsewhere, 0U);
   group.net.world.set_links({.loss = 1});
@@ -85,7 +85,7 @@ TEST(Psync, says_how_many_messages_are_outstanding) {
   EXPECT_EQ(outstanding(0).elsewhere, 3U);
   EXPECT_EQ(outstanding(1).here, 0U) << "nobody has told it yet";
   EXPECT_EQ(group.push(0), Errc::ok);
-  group.net.world.run_for(15us);  // the fourth has come, and waits for three others
+  group.net.world.run_for(15us);  // the fourth message has arrived, and waits for three others
   EXPECT_EQ(outstanding(1).here, 4U);
   group.net.world.run_for(5s);
   EXPECT_EQ(outstanding(0).elsewhere, 0U);

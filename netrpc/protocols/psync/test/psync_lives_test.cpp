@@ -1,4 +1,4 @@
-// PSYNC: members begin again, and packets of their lives before come late.
+// PSYNC: members restart, and packets of their earlier lives arrive late.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,13 +13,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The first member runs PSYNC, as do those between; the last one says what a test makes up.
+/// All members but the last one run PSYNC; the last one is a puppet.
 struct Lives : Group {
   explicit Lives(PsyncOptions options = {}, std::size_t count = 2) : Group(count, {}, options, 1), last(count - 1) {
     for (std::size_t i = 0; i < last; ++i) members[i].talker->expects = Expects::nothing;
   }
   [[nodiscard]] Mark of(BootId life, std::uint32_t sequence) { return {net.address(last), life, sequence}; }
-  /// Its message in its present life; again, where its life had to be asked for first.
+  /// Sends the puppet's message; a second time, because its life may have to be asked for first.
   void say(std::uint32_t sequence) {
     for (int times = 0; times < 2; ++times) push(puppet, Type::message, of(puppet.life, sequence));
   }
@@ -112,7 +112,7 @@ TEST(PsyncLives, whoever_sends_many_lives_causes_few_questions) {
   EXPECT_EQ(lives.received(), 1);
 }
 
-/// A host that begins late cannot ask a member that has crashed.
+/// A host that starts late cannot ask a member that has crashed, so it believes the other members.
 TEST(PsyncLives, others_are_believed_of_a_member_that_was_never_heard_and_is_silent) {
   Group group(3, {}, {.window = 64, .interval = 5ms, .silence = 100ms}, 2);
   group.members[0].talker->expects = Expects::nothing;
@@ -171,7 +171,7 @@ TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_ever) {
   EXPECT_EQ(group.members[0].talker->received, 1);
 }
 
-/// It may have sent a message again before it has begun anew.
+/// The member may have sent the message again before it restarted.
 TEST(PsyncLives, who_sends_a_message_again_is_not_known_to_have_it) {
   Lives lives({}, 3);
   lives.introduce(lives.puppet);
@@ -186,7 +186,7 @@ TEST(PsyncLives, who_sends_a_message_again_is_not_known_to_have_it) {
   EXPECT_EQ(lives.statistics(0).state, 0U);
 }
 
-/// It has said that there is a message that nobody else has, and crashes.
+/// The member has mentioned a message that no other member has, and then crashes.
 TEST(PsyncLives, a_member_that_is_gone_is_asked_rarely_for_what_only_it_has) {
   Lives lives({.window = 64, .interval = 20ms, .silence = 1s});
   lives.say(2);
@@ -201,7 +201,7 @@ TEST(PsyncLives, a_member_that_is_gone_is_asked_rarely_for_what_only_it_has) {
   EXPECT_EQ(lives.received(), 2);
 }
 
-/// One member has heard of its life between the crashes, and the others cannot ask it.
+/// One member has heard of the life between the crashes, and the others cannot ask that member.
 TEST(PsyncLives, nobody_waits_for_ever_for_a_member_that_crashes_again_at_once) {
   Group group(3, {}, {.window = 64, .interval = 20ms, .silence = 300ms});
   for (Group::Member& one : group.members) one.talker->expects = Expects::order;
@@ -222,7 +222,7 @@ TEST(PsyncLives, nobody_waits_for_ever_for_a_member_that_crashes_again_at_once) 
   EXPECT_EQ(group.statistics(0).state, 0U);
 }
 
-/// At any time, with whatever is under way.
+/// Crashes at any time, with any messages in transit.
 TEST(PsyncLives, order_holds_when_members_crash_amid_traffic) {
   std::mt19937_64 seeds(testing_lrpc::test_seed());
   for (int round = 0; round < testing_lrpc::rounds(30) && !testing::Test::HasFailure(); ++round) {
@@ -248,7 +248,7 @@ TEST(PsyncLives, order_holds_when_members_crash_amid_traffic) {
     group.net.world.run_for(10s);
     group.net.world.set_links({});
     std::array<std::vector<int>, 4> before;
-    for (int times = 0; times < 2; ++times) {  // what is pushed first may be gone before it is asked for
+    for (int times = 0; times < 2; ++times) {  // the first push may be discarded before it is asked for
       for (std::size_t i = 0; i < 4; ++i) before[i] = group.members[i].talker->seen;
       for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(group.push(i), Errc::ok);
       group.net.world.run_for(10s);

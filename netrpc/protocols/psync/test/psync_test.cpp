@@ -1,4 +1,4 @@
-// PSYNC: what each host is given comes after everything that its sender knew.
+// PSYNC: each host receives a message after everything that its sender knew.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -24,7 +24,7 @@ TEST(Psync, messages_reach_all_other_members) {
   EXPECT_EQ(group.members[1].talker->received, 1);
   EXPECT_EQ(group.members[2].talker->received, 1);
   EXPECT_EQ(group.members[0].talker->received, 0);
-  EXPECT_EQ(group.statistics(0).state, 1U);  // until it knows that all have it
+  EXPECT_EQ(group.statistics(0).state, 1U);  // kept until it knows that all members have it
   group.net.world.run_for(1s);
   group.expect_all_have({1, 0, 0});
 }
@@ -50,7 +50,7 @@ TEST(Psync, refuses_more_than_a_window_that_not_all_have) {
   group.crash(1);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(group.push(0), Errc::ok);
   EXPECT_EQ(group.push(0), Errc::limit_reached);
-  group.net.world.run_for(2s);  // nobody waits for who is silent
+  group.net.world.run_for(2s);  // silent members are not waited for
   EXPECT_EQ(group.push(0), Errc::ok);
   group.net.world.run_for(2s);
   EXPECT_EQ(group.statistics(0).state, 0U);
@@ -78,7 +78,7 @@ TEST(Psync, order_holds_on_wires_that_lose_duplicate_and_reorder) {
   }
 }
 
-/// Silence counts from when somebody is waited for.
+/// Silence is measured from the time at which a member is waited for.
 TEST(Psync, members_that_had_nothing_to_say_are_waited_for) {
   Group group(2, {}, {.window = 64, .interval = 20ms, .silence = 300ms});
   EXPECT_EQ(group.push(0), Errc::ok);
@@ -103,7 +103,7 @@ TEST(Psync, a_pause_of_a_host_is_no_silence_of_the_others) {
   group.expect_all_have({1, 0});
 }
 
-/// Those that are left go on, with each other's messages in order; who begins again takes part from then on.
+/// The remaining members go on, with each other's messages in order. A restarted member takes part from then on.
 TEST(Psync, members_may_crash_and_begin_again) {
   std::mt19937_64 seeds(testing_lrpc::test_seed());
   for (int round = 0; round < testing_lrpc::rounds(20) && !testing::Test::HasFailure(); ++round) {
@@ -140,7 +140,7 @@ TEST(Psync, members_may_crash_and_begin_again) {
   }
 }
 
-/// Pushes at all members while the hosts of `one_side` hear nothing of the others, nor these of them.
+/// Pushes at random members while a partition separates the hosts of `one_side` from the others.
 void talk_apart(Group& group, std::mt19937_64& random, const std::vector<std::size_t>& one_side, int messages) {
   for (const std::size_t host : one_side) group.net.world.set_group(group.net[host], 1);
   for (int i = 0; i < messages; ++i) {
@@ -162,7 +162,8 @@ TEST(Psync, a_partition_shorter_than_the_silence_loses_nothing) {
   }
 }
 
-/// Both sides go on alone. What one no longer keeps when they meet again the other never gets; the rest is in order.
+/// Both sides go on alone. A side never gets what the other side no longer keeps when they meet again; the rest is in
+/// order.
 TEST(Psync, order_holds_over_a_partition_that_is_longer_than_the_silence) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   const SimLink bad{.loss = 0.1, .reorder = 0.3};
@@ -171,7 +172,8 @@ TEST(Psync, order_holds_over_a_partition_that_is_longer_than_the_silence) {
   for (int round = 0; round < testing_lrpc::rounds(10); ++round) {
     talk_apart(group, random, {random() % 4, random() % 4}, 100);
     group.net.world.run_for(random() % 2 == 0 ? 10s : 1ms);
-    // Nobody waits for who has been silent until then: what these push first may be gone before it is asked for.
+    // Members that have been silent are not waited for: their first messages may be discarded before they are asked
+    // for.
     group.net.world.set_links({});
     std::vector<int> before;
     for (int times = 0; times < 2; ++times) {
@@ -218,8 +220,8 @@ TEST(Psync, stands_on_fragment_in_a_graph) {
   graphs.clear();
 }
 
-/// Host 1 has seen j -> p -> k -> n, each of another member. Host 0 has p, which names j, and n, which names k: by that
-/// nobody can tell that p precedes n.
+/// Host 1 has seen j -> p -> k -> n, each from another member. Host 0 has p, which names j, and n, which names k. From
+/// these alone no host can tell that p precedes n.
 TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
   Group group(5, {}, {}, 4);
   Talker& talker = *group.members[0].talker;
@@ -246,7 +248,7 @@ TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {
   EXPECT_EQ(talker.received, 3);
 }
 
-/// Host 0 has been given the first message of host 1, skips the next ones, and is left with what follows those.
+/// Host 0 has received the first message of host 1 and skips the next ones. Its next message names the last of them.
 TEST(Psync, what_was_given_before_some_were_skipped_precedes_what_is_pushed_then) {
   Group group(3, {}, {}, 2);
   group.members[0].talker->expects = Expects::nothing;
@@ -265,7 +267,8 @@ TEST(Psync, what_was_given_before_some_were_skipped_precedes_what_is_pushed_then
   EXPECT_NE(std::ranges::find(context, of_one(3)), context.end());
 }
 
-/// Host 0 keeps messages of host 1 that precede what it has skipped. Who skips that after it must not be given them.
+/// Host 0 keeps messages of host 1 that precede what it has skipped. A member that skips the same later must not get
+/// them.
 TEST(Psync, what_precedes_skipped_messages_is_skipped_with_them) {
   Group group(4, {}, {}, 3);
   group.members[0].talker->expects = Expects::nothing;
@@ -311,7 +314,7 @@ TEST(Psync, no_more_is_believed_to_be_gone_than_a_member_that_is_heard_has_pushe
   EXPECT_EQ(group.statistics(0).failed, 998U);
 }
 
-/// Any bytes from a member: nothing breaks, and the bounds hold.
+/// Random bytes from a member: nothing breaks, and all bounds hold.
 TEST(Psync, hostile_packets_do_no_harm) {
   std::mt19937_64 random(testing_lrpc::test_seed());
   Group group(3, {}, {.window = 4, .interval = 20ms, .silence = 1s}, 1);

@@ -1,4 +1,4 @@
-// A group of hosts that talk through PSYNC, and check the order of what they are given.
+// A group of hosts that exchange messages through PSYNC, and check the order in which they receive them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,15 +22,15 @@ namespace lrpc::netrpc::psync {
 
 inline constexpr HostAddress kGroup{0xef000001};
 
-/// What a talker can expect of the messages that it is given.
+/// What a talker checks about the messages that it receives.
 enum class Expects {
-  all,    ///< Each message of each host, in the order of the contexts.
-  order,  ///< Some may be missing, as members crash or are cut off. What comes is in that order.
+  all,    ///< It receives every message of each host, in context order.
+  order,  ///< Messages may be missing after a crash or partition; the rest is in context order.
   nothing,
 };
 
-/// Says in each message how many of each host's it has seen, its own included, and what it knows to have been sent
-/// before, by itself and others. By that the others check the order.
+/// Writes into each message how many messages of each host it has seen, its own included, and the latest messages known
+/// to precede it. The receivers check the order by that.
 class Talker final : public Protocol {
  public:
   Talker(Host& host, std::size_t all) : Protocol(host, "talker"), seen(all) {}
@@ -47,9 +47,9 @@ class Talker final : public Protocol {
     ++seen[from];
     ++received;
     if (given) given(lower);
-    if (answers && received % 10 == 0) (void)push(lower);  // at most six members: the talk dies down
+    if (answers && received % 10 == 0) (void)push(lower);  // with at most six members the exchange dies out
   }
-  /// Refused messages do not count.
+  /// A refused message is not counted.
   Errc push(Session& session) noexcept {
     const std::size_t self = index_of(host().address());
     int& mine = known_[{self, host().boot_id()}];
@@ -70,11 +70,11 @@ class Talker final : public Protocol {
   Expects expects = Expects::all;
 
  private:
-  /// Of a host: its messages are numbered from 1.
+  /// One life of a host. Its messages are numbered from 1.
   using Life = std::pair<std::size_t, BootId>;
 
   static std::size_t index_of(HostAddress host) { return host.value - 0x0a000001; }
-  /// Nothing comes after what follows it, whenever this talker has begun.
+  /// Checks that no message arrives after one that follows it, even if this talker began late.
   void expect_new(std::size_t from, std::istream& text) {
     Life life{from, 0};
     text >> life.second;
@@ -84,10 +84,10 @@ class Talker final : public Protocol {
     EXPECT_GT(known_[life], before) << host().name() << " is given a message of host " << from
                                     << " after one that follows it";
   }
-  std::map<Life, int> known_;  ///< The last message of each life before all that come now, by what has come.
+  std::map<Life, int> known_;  ///< Per life, the last message that precedes any received one.
 };
 
-/// A member whose packets a test makes up, all to one other member.
+/// A member whose packets the test makes up, all of them sent to one other member.
 class Puppet final : public Protocol {
  public:
   Puppet(Host& host, Protocol& below, HostAddress to) : Protocol(host, "puppet"), below_(below) {
@@ -106,7 +106,7 @@ class Puppet final : public Protocol {
     number = header->id.sequence;
     if (answers) push(Type::status, {host().address(), life, number});
   }
-  /// Inside the monitor.
+  /// The caller is inside the monitor.
   void push(Type type, const Mark& id, const std::vector<Mark>& marks = {}, bool ask = false) {
     Header header;
     header.type = type;
@@ -119,11 +119,11 @@ class Puppet final : public Protocol {
     header.encode(packet.push(header.size()));
     EXPECT_EQ(session_->push(std::move(packet)), Errc::ok);
   }
-  BootId life = 7;      ///< That it says when it is asked,
-  bool answers = true;  ///< if it does.
+  BootId life = 7;      ///< The life that it answers with,
+  bool answers = true;  ///< if it answers questions.
   std::size_t questions = 0;
-  std::uint32_t number = 0;  ///< Of the last question.
-  std::vector<Mark> gone{};  ///< As it was told last.
+  std::uint32_t number = 0;  ///< Of the last question that it received.
+  std::vector<Mark> gone{};  ///< From the last GONE packet that it received.
 
  private:
   [[nodiscard]] static ParticipantSet below_participants() { return SimHosts::anyone(protocol_numbers::kPsync); }
@@ -132,7 +132,7 @@ class Puppet final : public Protocol {
 };
 
 struct Group {
-  /// `without`: members that do not run PSYNC, the last ones.
+  /// `without`: the number of members that do not run PSYNC. They are the last ones.
   explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
       : net(count, 1, options) {
     members.resize(count);
@@ -172,7 +172,7 @@ struct Group {
     members[who].session = {};
     net[who].crash();
   }
-  /// In the place of a member that does not run PSYNC. It speaks to the first one.
+  /// Replaces a member that does not run PSYNC. The puppet sends to the first member.
   Puppet& puppet(std::size_t at) {
     const Shepherd inside(net[at].monitor());
     return net[at].add<Puppet>(net[at].ip(), net.address(0));
@@ -184,9 +184,9 @@ struct Group {
     }
     net.world.run_for(std::chrono::milliseconds(1));
   }
-  /// The first one knows its life then.
+  /// Tells the first member the puppet's life.
   void introduce(Puppet& puppet) { push(puppet, Type::status, {puppet.host().address(), puppet.life, 0}); }
-  /// The first one knows then how many messages it has pushed.
+  /// Tells the first member how many messages the puppet has pushed.
   void tell_pushed(Puppet& puppet, std::uint32_t count) {
     const Mark self{puppet.host().address(), puppet.life, 0};
     push(puppet, Type::status, self, {{self.host, self.life, count}});
@@ -202,7 +202,7 @@ struct Group {
     }
     const std::uint64_t sent = statistics(0).sent;
     net.world.run_for(std::chrono::seconds(10));
-    EXPECT_EQ(statistics(0).sent, sent);  // when all have all, nobody says anything
+    EXPECT_EQ(statistics(0).sent, sent);  // once all members have all messages, none sends anything
   }
   SimHosts net;
   std::vector<Member> members;

@@ -1,4 +1,4 @@
-// REQUEST_REPLY, packet by packet, on a wire that the test holds in its hand.
+// REQUEST_REPLY, packet by packet, on a wire whose packets the test holds.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -43,7 +43,7 @@ struct Pair {
   [[nodiscard]] control::Statistics statistics(std::size_t host) {
     return test::asked<control::Statistics>(*ends[host]);
   }
-  /// A message of the test's own making.
+  /// Sends a forged message.
   void forge(std::size_t from, std::size_t to, std::uint32_t xid, std::uint32_t type, std::string_view data) {
     std::string bytes(Header::kSize, '\0');
     WireWriter(reinterpret_cast<std::byte*>(bytes.data())).put(xid).put(type);
@@ -111,7 +111,7 @@ TEST(RequestReplyTest, what_a_connection_has_taken_is_sent_again_only_when_it_ha
   pair.wire.deliver_all();
   EXPECT_EQ(one.outcome, Errc::ok);
 
-  TestCall two;  // it was not taken
+  TestCall two;  // a call whose packet the layer below refuses
   pair.wire[0].end.refuses = Errc::limit_reached;
   pair.call(session, two, "later");
   EXPECT_TRUE(pair.wire.packets.empty());
@@ -156,7 +156,7 @@ TEST(RequestReplyTest, a_timeout_and_a_cancellation_free_the_session_at_once) {
     session->cancel(given_up);
   }
   pair.wire.packets.clear();
-  pair.wire.deliver(request);  // the server has it now; its reply means nobody any more
+  pair.wire.deliver(request);  // the server answers now; the reply matches no call
   pair.call(session, next, "next");
   pair.wire.deliver_all();
   EXPECT_EQ(next.reply, "next");
@@ -178,7 +178,7 @@ TEST(RequestReplyTest, only_the_host_that_was_called_can_answer_and_only_once) {
   EXPECT_FALSE(one.done());
   const PacketWire::Packet request = pair.wire.take();
   pair.wire.deliver(request);
-  pair.wire.deliver(request);  // doubled on the way
+  pair.wire.deliver(request);  // duplicated on the way
   pair.wire.deliver_all();
   EXPECT_EQ(one.completions, 1);
   EXPECT_EQ(one.reply, "secret");
@@ -189,7 +189,7 @@ TEST(RequestReplyTest, a_second_reply_shows_that_the_server_is_slow_and_the_next
   const SessionRef session = pair.open();
   TestCall one, two;
   pair.call(session, one, "slow");
-  pair.wire.pass(60ms, 1ms);  // one copy more
+  pair.wire.pass(60ms, 1ms);  // one more copy is sent
   ASSERT_EQ(pair.wire.packets.size(), 2U);
   pair.wire.deliver_all();
   ASSERT_TRUE(one.done());
@@ -295,7 +295,8 @@ TEST(RequestReplyTest, a_layer_below_that_asks_for_the_longest_message_is_answer
   const Shepherd inside(wire[0].host.monitor());
   ASSERT_TRUE(end->open_enable(server, {}));
   control::AdvertisedMaximum advertised;
-  EXPECT_EQ(control::ask(**null, advertised), Errc::not_supported);  // NULL asks REQUEST_REPLY, and it nobody
+  // NULL passes the question to REQUEST_REPLY, which passes it to no protocol.
+  EXPECT_EQ(control::ask(**null, advertised), Errc::not_supported);
   end->open_disable(server, {});
 }
 

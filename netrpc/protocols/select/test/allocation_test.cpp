@@ -1,4 +1,4 @@
-// No call allocates once things are warm.
+// In the steady state no call allocates.
 #include "netrpc/protocols/select/test/select_hosts.h"
 #include "netrpc/sim/test/counted_allocations.h"
 

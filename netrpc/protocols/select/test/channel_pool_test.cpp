@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A layer below whose calls the test completes; or which completes them at once, as failed.
+/// A layer below whose calls the test completes, or which fails every call at once.
 class HeldChannels final : public Protocol {
  public:
   explicit HeldChannels(Host& host) : Protocol(host, "held") {}
@@ -41,7 +41,7 @@ class HeldChannels final : public Protocol {
   };
 };
 
-/// A pool of at most so many of them.
+/// A pool of at most this many channels.
 struct HeldPool {
   explicit HeldPool(unsigned channels)
       : pool(
@@ -77,7 +77,7 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
   });
   held.pool.call(Message(held.net[0].pool()), first, kNoLimit);
   held.pool.call(Message(held.net[0].pool()), second, kNoLimit);
-  held.below.fail_at_once = true;  // what waits fails as soon as the channel is free
+  held.below.fail_at_once = true;  // waiting calls fail as soon as the channel is free
   held.below.complete_next();
   EXPECT_TRUE(cancelled);
   EXPECT_EQ(first.completions, 1);
@@ -110,7 +110,7 @@ TEST(ChannelPoolTest, a_call_whose_time_is_over_when_a_channel_is_free_is_not_se
   TestCall late;
   TestCall next;
   Host& host = held.net[0].host();
-  // At the same time as the pool's timer, and before it.
+  // Due at the same time as the pool's timer, but scheduled earlier.
   Event reply([&held] { held.below.complete_next(); });
   host.events().schedule(reply, 10ms);
   held.pool.call(Message(host.pool()), first, kNoLimit);

@@ -14,7 +14,7 @@ namespace lrpc::netrpc {
 struct SelectHosts : SimHosts {
   using Make = std::function<std::unique_ptr<Protocol>(Host& host, Protocol& channel, std::size_t index)>;
 
-  /// `make`: what stands on CHANNEL at each host.
+  /// `make` makes the protocol above CHANNEL on each host.
   SelectHosts(std::size_t count, const Make& make) : SimHosts(count) {
     for (std::size_t i = 0; i < count; ++i) {
       SimHost& machine = world.host(i);

@@ -52,7 +52,7 @@ TEST(SelectTest, a_command_has_one_server_until_it_is_taken_back) {
   participants.local.command = 7;
   SlowServer other(net[1].host());
   EXPECT_EQ(net.selects[1]->open_enable(other, participants).code(), Errc::name_taken);
-  net.selects[1]->open_disable(other, participants);  // not its own: no effect
+  net.selects[1]->open_disable(other, participants);  // another protocol's registration: no effect
   EXPECT_EQ(net.selects[1]->open_enable(other, participants).code(), Errc::name_taken);
   net.selects[1]->open_disable(*net.servers[1], participants);
   EXPECT_TRUE(net.selects[1]->open_enable(other, participants));
@@ -90,7 +90,7 @@ TEST(SelectTest, calls_wait_their_turn_where_no_channel_is_free) {
   net.world.run_for(1ms);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(calls[static_cast<std::size_t>(i)]->reply, std::to_string(i));
-    EXPECT_EQ(net.servers[1]->executed[static_cast<std::size_t>(i)], std::to_string(i));  // first come, first served
+    EXPECT_EQ(net.servers[1]->executed[static_cast<std::size_t>(i)], std::to_string(i));  // in order of arrival
   }
 }
 
@@ -104,7 +104,7 @@ TEST(SelectTest, a_call_for_which_the_queue_has_no_room_is_refused_and_was_never
   EXPECT_EQ(calls[3].completions, 1);
   EXPECT_EQ(calls[3].outcome, Errc::limit_reached);
   net.world.run_for(1ms);
-  net.servers[1]->answer_next();  // one that waits has the channel now, and room is for another
+  net.servers[1]->answer_next();  // a waiting call gets the channel, and the queue has room for another
   net.world.run_for(1ms);
   net.call(0, session, calls[4], "4");
   EXPECT_FALSE(calls[4].done());
@@ -257,7 +257,7 @@ TEST(SelectTest, a_dead_server_fails_all_calls_even_those_that_wait) {
 TEST(SelectTest, requests_that_are_not_select_s_fail_and_replies_that_are_not_either) {
   PacketWire wire(1);
   SlowServer high(wire[0].host);
-  // A transaction protocol whose other end is the test.
+  // A transaction protocol whose peer is the test.
   class Stub final : public Protocol {
    public:
     explicit Stub(Host& host) : Protocol(host, "stub") {}

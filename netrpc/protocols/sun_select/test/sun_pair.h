@@ -1,4 +1,4 @@
-// A client and a server of Sun RPC, whose packets the test holds in its hand.
+// A client and a server of Sun RPC on a wire whose packets the test holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ inline std::string words(std::initializer_list<std::uint32_t> all) {
   return bytes;
 }
 
-/// A program's server: echoes, refuses, keeps or drops, and notes who calls.
+/// The server of a program: echoes, refuses, keeps or drops requests, and records its callers.
 class SunServer final : public Protocol {
  public:
   explicit SunServer(Host& host) : Protocol(host, "server") {}
@@ -48,18 +48,18 @@ class SunServer final : public Protocol {
   bool user_known = false;
   Errc refuses = Errc::ok;
   bool drops = false;
-  bool keeps = false;           ///< Without an answer.
-  bool keeps_answered = false;  ///< Beyond the answer.
+  bool keeps = false;           ///< Keeps the session and does not answer.
+  bool keeps_answered = false;  ///< Keeps the session after the answer.
   std::vector<SessionRef> kept;
 };
 
 struct SunOptions {
-  std::optional<AuthSysOptions> sys{};  ///< Else AUTH_NONE.
-  bool over_channel = false;            ///< Else REQUEST_REPLY.
+  std::optional<AuthSysOptions> sys{};  ///< None: AUTH_NONE.
+  bool over_channel = false;            ///< False: over REQUEST_REPLY.
   std::size_t channels = 8;
 };
 
-/// A client at host 0 and a server at host 1, both of all layers; the test may take the place of either.
+/// A client on host 0 and a server on host 1, each with all layers. The test may take the place of either.
 struct SunPair {
   explicit SunPair(const SunOptions& options = {}) {
     for (std::size_t i = 0; i < 2; ++i) {
@@ -109,12 +109,12 @@ struct SunPair {
     session = *opened;
     session->call(Message::copy_of(wire[0].host.pool(), std::as_bytes(std::span(arguments))), one, timeout);
   }
-  /// What the server's host answers to these bytes; empty: nothing.
+  /// What the server's host answers to `request`; empty: nothing.
   std::string answer(const std::string& request) {
     wire.deliver({0, PacketWire::address(1), request});
     return wire.packets.empty() ? std::string() : wire.take().bytes;
   }
-  /// How a call ends at the client that is answered with these bytes behind xid and REPLY.
+  /// The outcome of a client's call that gets the reply `reply`, which starts after xid and REPLY.
   Errc outcome(const std::string& reply, std::string* results = nullptr) {
     TestCall one;
     call(one, "arguments");
@@ -126,7 +126,7 @@ struct SunPair {
   }
 
   PacketWire wire;
-  std::vector<std::unique_ptr<Protocol>> layers[2];  ///< Lower ones first.
+  std::vector<std::unique_ptr<Protocol>> layers[2];  ///< The lowest layer first.
   std::optional<SinkProtocol> high;
   std::optional<SunServer> server;
   SessionRef session;

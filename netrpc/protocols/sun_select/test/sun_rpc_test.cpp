@@ -1,5 +1,5 @@
 // SUN_SELECT, AUTH_NONE or AUTH_SYS, SUN_CALL and REQUEST_REPLY together are Sun RPC: their messages, byte by byte,
-// against RFC 5531 §9.
+// compared with RFC 5531 §9.
 #include "netrpc/protocols/sun_select/test/sun_pair.h"
 
 namespace lrpc::netrpc::sun_test {
@@ -93,15 +93,15 @@ TEST(SunRpcTest, credentials_that_are_not_welcome_are_denied_with_their_reason) 
     EXPECT_EQ(pair.answer(request(none)), denied(3));
     EXPECT_TRUE(pair.server->called.empty());
     EXPECT_EQ(pair.answer(request(words({0, 400}) + std::string(400, 'x') + none)), words({1, 1, 0, 0, 0, 0}));
-    EXPECT_EQ(pair.answer(request(sys + none)), words({1, 1, 0, 0, 0, 0}));  // welcome, and ignored
+    EXPECT_EQ(pair.answer(request(sys + none)), words({1, 1, 0, 0, 0, 0}));  // accepted; its contents are ignored
     EXPECT_FALSE(pair.server->user_known);
   }
   SunPair pair({.sys = AuthSysOptions{.machine = "x"}});
   EXPECT_EQ(pair.answer(request(none + none)), denied(5));                              // AUTH_TOOWEAK
-  EXPECT_EQ(pair.answer(request(words({1, 4, 0}) + none)), denied(1));                  // a stamp and nothing more
+  EXPECT_EQ(pair.answer(request(words({1, 4, 0}) + none)), denied(1));                  // only a stamp
   EXPECT_EQ(pair.answer(request(words({1, 12, 0, 256, 0}) + none)), denied(1));         // a name of more than 255 bytes
   EXPECT_EQ(pair.answer(request(words({1, 20, 0, 0, 1, 2, 17}) + none)), denied(1));    // more than 16 groups
-  EXPECT_EQ(pair.answer(request(words({1, 24, 0, 0, 1, 2, 0, 9}) + none)), denied(1));  // something behind it
+  EXPECT_EQ(pair.answer(request(words({1, 24, 0, 0, 1, 2, 0, 9}) + none)), denied(1));  // bytes after the end
   EXPECT_TRUE(pair.server->called.empty());
   EXPECT_EQ(pair.answer(request(sys + none)), words({1, 1, 0, 0, 0, 0}));
   EXPECT_STREQ(pair.server->user.machine.data(), "m");

@@ -1,4 +1,4 @@
-// What becomes of channels, requests and users of SUN_SELECT when calls are given up, dropped, kept or over.
+// What happens to channels, requests and users of SUN_SELECT when calls are cancelled, dropped, kept or completed.
 #include "netrpc/protocols/sun_select/test/sun_pair.h"
 #include "netrpc/test_support/asked.h"
 
@@ -44,7 +44,7 @@ TEST(SunRpcTest, a_call_that_its_user_gives_up_leaves_its_channel_free) {
   std::deque<TestCall> calls(20);  // more than there are channels
   for (TestCall& one : calls) pair.call(one, "x");
   EXPECT_EQ(pair.wire.packets.size(), 8U);
-  pair.wire.packets.clear();  // and nobody will ever answer these
+  pair.wire.packets.clear();  // these are never answered
   {
     const Shepherd inside(pair.wire[0].host.monitor());
     for (std::size_t i = 0; i + 1 < calls.size(); ++i) pair.session->cancel(calls[i]);
@@ -110,7 +110,7 @@ TEST(SunRpcTest, results_too_long_for_the_layers_below_are_a_system_error) {
   EXPECT_EQ(pair.answer(request), words({1, 1, 0, 0, 0, 5}));
 }
 
-/// A user that gives another call up when its own has ended.
+/// A user that cancels another call when its own has ended.
 struct GivesUp final : Transaction {
   void completed(Errc outcome, Message /*reply*/) noexcept override {
     told = outcome;
@@ -202,7 +202,7 @@ TEST(SunRpcTest, procedure_0_is_answered_without_a_credential) {
 }
 
 TEST(SunRpcTest, procedures_beyond_the_commands_are_not_there) {
-  SunPair pair;  // whose server has enabled all commands of the program in the options
+  SunPair pair;  // its server has enabled all commands of the program in the options
   EXPECT_EQ(pair.answer(words({1, 0, 2, kProgram, kVersion, 65536 + 7, 0, 0, 0, 0})), words({1, 1, 0, 0, 0, 3}));
   pair.enable(kVersion, 7, kProgram + 1);
   EXPECT_EQ(pair.answer(words({1, 0, 2, kProgram + 1, kVersion, 65536 + 7, 0, 0, 0, 0})), words({1, 1, 0, 0, 0, 3}));

@@ -1,4 +1,4 @@
-// A simulated host with VIP, over devices that count and can be told to fail.
+// A simulated host with VIP, over devices that count messages and fail on demand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace lrpc::netrpc {
 
-/// Stands between VIP and a device: counts, and refuses to send or to resolve when told to.
+/// A layer between VIP and a device: counts messages, and refuses to send or to resolve on demand.
 class Gauge final : public Protocol {
  public:
   Gauge(Host& host, Protocol& lower) : Protocol(host, "gauge"), lower_(lower) {}
@@ -88,7 +88,7 @@ class Gauge final : public Protocol {
   bool broken = false;
   bool resolves = true;
   bool hide_hosts = false;
-  HostAddress alias{1};  ///< Another address of the machine that has machine_of_alias.
+  HostAddress alias{1};  ///< Another address of the machine with the Ethernet address machine_of_alias.
   EthernetAddress machine_of_alias;
   std::vector<SessionRef> kept;
 

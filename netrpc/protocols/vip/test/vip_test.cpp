@@ -1,4 +1,4 @@
-// VIP: packets in, packets out, in virtual time.
+// VIP packet by packet, in virtual time.
 #include "netrpc/protocols/vip/test/vip_host.h"
 #include "netrpc/test_support/asked.h"
 
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 class Vip : public ::testing::Test {
  protected:
-  /// Opens from a to b.
+  /// Opens a session from `from` to the host numbered `to`.
   Session& open(VipHost& from, std::size_t to) {
     const Shepherd inside(from.machine.monitor());
     auto opened = from.vip->open(*from.sink, net.to(to));
@@ -292,7 +292,7 @@ TEST_F(Vip, sessions_that_nobody_refers_to_go_when_idle_and_at_once_when_told) {
 
 TEST_F(Vip, peers_cannot_make_more_sessions_than_the_limit) {
   SimHosts many(12);
-  VipHost b(many[0], {.sessions = 5});  // one of them is for those that are opened here
+  VipHost b(many[0], {.sessions = 5});  // one of them is reserved for sessions that this host opens
   b.sink->accept = Errc::ok;
   {
     const Shepherd inside(many[0].monitor());

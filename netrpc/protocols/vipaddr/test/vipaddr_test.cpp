@@ -1,4 +1,4 @@
-// VIPaddr: which lower session it hands out, and that it is not there afterwards.
+// VIPaddr: which lower session it returns, and that it adds nothing to the path afterwards.
 #include "netrpc/protocols/vipaddr/vipaddr.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(VipAddr, its_optimum_is_what_goes_uncut_either_way) {
   EXPECT_EQ(test::asked<control::OptimumMessage>(*a.vipaddr).size, 1480U);
 }
 
-/// CHANNEL on VIPaddr, whose Ethernet does not resolve anybody for now.
+/// CHANNEL on VIPaddr, over an Ethernet that resolves no address at first.
 struct CallingHost {
   explicit CallingHost(SimHost& on)
       : machine(on),

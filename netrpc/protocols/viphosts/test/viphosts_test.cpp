@@ -1,4 +1,4 @@
-// The table of VIP hosts: what is advertised, believed and forgotten, in virtual time.
+// The table of VIP hosts: which hosts are advertised, believed and forgotten, in virtual time.
 #include "netrpc/protocols/viphosts/viphosts.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct TableHost {
   Protocol* table = nullptr;
 };
 
-/// Lets `liar`, a protocol of a host, say what it likes to everybody.
+/// Broadcasts a forged advertisement from `liar`.
 void inject(SimHosts& net, Protocol& liar, const Advertisement& said) {
   SimHost& machine = *net.world.find(liar.host());
   const Shepherd inside(machine.monitor());
@@ -193,7 +193,7 @@ TEST(VipHosts, who_moves_does_not_take_along_the_address_that_another_host_has_b
   SimHosts net(3);
   SinkProtocol& liar = net[2].add<SinkProtocol>("liar");
   TableHost a(net[0]);
-  // Both from one Ethernet address: the second has it now. Then the first is where ARP says that it is.
+  // Both come from one Ethernet address, which now belongs to the second host. ARP then tells where the first host is.
   inject(net, liar, advertisement(net.address(1)));
   inject(net, liar, advertisement(net.address(2)));
   net.world.run_for(1ms);
@@ -212,9 +212,9 @@ TEST(VipHosts, a_full_table_is_searched_for_room_once_a_second) {
     net.world.run_for(1ms);
   };
   for (std::uint32_t i = 0; i < 10; ++i) say(i, 100);
-  say(10, 60000);  // searches in vain
+  say(10, 60000);  // finds no room
   EXPECT_EQ(a.statistics().refused, 1U);
-  net.world.run_for(500ms);  // all of them have expired
+  net.world.run_for(500ms);  // by now the first ten entries have expired
   say(11, 60000);
   EXPECT_EQ(a.statistics().refused, 2U) << "not so soon";
   net.world.run_for(600ms);
@@ -259,7 +259,7 @@ TEST(VipHosts, vip_uses_ip_until_the_peer_has_been_heard_and_the_ethernet_from_t
   EXPECT_EQ(&(*session)->protocol(), &net[0].ethernet());
 }
 
-/// Of a host whose highest protocol is `top`: each message goes the way that is best by then.
+/// For a host whose highest protocol is `top`: each message takes the path that is best when it is sent.
 void expect_best_way(const std::string& top) {
   SCOPED_TRACE(top);
   SimHosts net(2);

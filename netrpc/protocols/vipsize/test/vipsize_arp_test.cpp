@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An Ethernet whose ARP answers when the test says so.
+/// An Ethernet whose ARP answers when the test decides.
 class SlowArp final : public Protocol {
  public:
   SlowArp(Host& host, Protocol& ethernet) : Protocol(host, "eth"), ethernet_(ethernet) {}
@@ -57,7 +57,7 @@ struct ArpHost {
     machine.own(shared);
     return *shared;
   }
-  /// Packets by either way.
+  /// Packets sent by a device.
   static std::uint64_t sent(Protocol& device) { return test::asked<control::Statistics>(device).sent; }
   [[nodiscard]] std::uint64_t over_ethernet() const { return sent(machine.ethernet()); }
   [[nodiscard]] std::uint64_t over_ip() const { return sent(machine.ip()); }
@@ -67,10 +67,10 @@ struct ArpHost {
   SinkProtocol* sink = nullptr;
 };
 
-/// Sizes of messages: past FRAGMENT, and through it.
+/// Parameter: the size of a message, which either bypasses FRAGMENT or passes through it.
 class VipSizeAndArp : public ::testing::TestWithParam<std::size_t> {
  protected:
-  /// The client sends over IP; the server's session for it.
+  /// The client sends over IP. Returns the server's session for that.
   SessionRef call() {
     {
       const Shepherd inside(client.machine.monitor());
@@ -124,7 +124,7 @@ TEST_P(VipSizeAndArp, arp_is_asked_for_a_peer_that_came_over_ip_and_its_answer_i
   EXPECT_EQ(server.over_ip(), before);
 }
 
-/// A server that hears its client before ARP knows it, and serves it by CHANNEL.
+/// A server that hears its client before its ARP knows the client, and serves it by CHANNEL.
 struct HeardBeforeArp {
   explicit HeardBeforeArp(const ChannelOptions& of_server = {})
       : calls(client.own(make_channel(net[0].host(), "channel", *client.vipsize))),
@@ -134,7 +134,7 @@ struct HeardBeforeArp {
     const Shepherd inside(net[1].monitor());
     EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
   }
-  /// From now on the server's ARP does.
+  /// From now on the server's ARP answers.
   void arp_answers() {
     server.arp.knows = true;
     ethernet.set_reverse(true);
@@ -148,7 +148,7 @@ struct HeardBeforeArp {
   Protocol& serves;
 };
 
-/// A short call and, once ARP knows the client, a long one that is echoed. What becomes of the latter.
+/// Makes a short call and, once ARP knows the client, a long one that is echoed. Returns the outcome of the long call.
 Errc outcome_of_long_call(const ChannelOptions& of_server) {
   HeardBeforeArp hosts(of_server);
   SimHosts& net = hosts.net;

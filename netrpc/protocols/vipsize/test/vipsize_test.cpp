@@ -112,7 +112,7 @@ TEST_P(VipSize, a_peer_that_only_sent_small_messages_can_be_answered_with_large_
   EXPECT_EQ(a.sink->received[0].size(), 16384U);
 }
 
-/// No device is full, so that none of them asks for room.
+/// No device's table is full, so no device asks for room.
 TEST(VipSizeSessions, are_left_to_peers_and_to_this_host_by_strangers_that_go_on_sending) {
   constexpr std::size_t kStrangers = 32;
   SimHosts net(kStrangers + 3);
@@ -129,7 +129,7 @@ TEST(VipSizeSessions, are_left_to_peers_and_to_this_host_by_strangers_that_go_on
     }
     net.world.run_for(100us);
     const Shepherd inside(net[0].monitor());
-    b.sink->sessions.clear();  // nobody keeps the sessions of strangers
+    b.sink->sessions.clear();  // the test keeps no session
   };
   for (int round = 0; round < 2; ++round) {
     for (std::size_t from = 1; from <= kStrangers; ++from) send(from);
@@ -188,7 +188,7 @@ TEST_P(VipSize, a_peer_that_was_heard_is_answered_where_it_is_after_its_ethernet
 TEST_P(VipSize, the_way_to_a_peer_is_not_looked_for_again_when_that_to_another_one_changes) {
   const SessionRef session = open(a, 1);
   EXPECT_EQ(push(a, session, 10), Errc::ok);
-  a.machine.change_ethernet_address();  // whoever opens a device's session anew is told another one's
+  a.machine.change_ethernet_address();  // a device's session that is opened anew shows the new address
   b.machine.change_ethernet_address();
   const auto sessions = [&] { return StackHost::statistics(a.machine.ethernet()).sessions; };
   const std::size_t before = sessions();
@@ -249,7 +249,7 @@ TEST_P(VipSize, a_peer_whose_host_was_not_known_at_first_has_one_session_for_all
   net.world.run_for(1ms);
   ASSERT_EQ(b.sink->sessions.size(), 1U);
   EXPECT_EQ(open(b, 0), b.sink->sessions[0]);
-  EXPECT_EQ(push(a, session, 5000), Errc::ok);  // by a session of FRAGMENT, which does not know the host either
+  EXPECT_EQ(push(a, session, 5000), Errc::ok);  // over a session of FRAGMENT, which does not know the host either
   EXPECT_EQ(push(b, b.sink->sessions[0], 5000), Errc::ok);
   net.world.run_for(10ms);
   EXPECT_EQ(b.sink->received.size(), 2U);
