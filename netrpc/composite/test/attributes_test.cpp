@@ -1,4 +1,4 @@
-// Composite protocols: the attributes of messages, and how they travel.
+// Composite protocols: the attributes of messages, and how the header carries them.
 #include "netrpc/composite/composite.h"
 
 #include <gtest/gtest.h>
@@ -77,10 +77,10 @@ TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners)
   EXPECT_EQ(two.push("text"), Errc::ok);
   two.run();
   ASSERT_EQ(two.sink[1]->received.size(), 1U);
-  EXPECT_EQ(two.sink[1]->received.front().substr(2), "ABCD12\atext");  // behind the tag
+  EXPECT_EQ(two.sink[1]->received.front().substr(2), "ABCD12\atext");  // after the tag
 }
 
-/// Writes one byte for the two attributes of NUMBER and PAINT, and takes no odd one.
+/// Encodes the attributes of NUMBER and PAINT in one byte, and refuses odd bytes.
 MicroKind mapping() {
   MicroKind kind = kind_of("MAPS", {}, [](MicroParts& parts) {
     parts.later([](MicroParts& all) {
@@ -123,7 +123,7 @@ TEST(Composite, another_mapping_takes_the_place_of_the_framework_s) {
     EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, "Odd")), Errc::ok);
   }
   two.run();
-  EXPECT_EQ(two.sink[0]->received.size(), 1U);  // 'O' is 0x4f
+  EXPECT_EQ(two.sink[0]->received.size(), 1U);  // 'O' is 0x4f, an odd byte
   EXPECT_EQ(two.statistics(0).malformed, 1U);
   EXPECT_EQ(two.statistics(0).refused, 0U);
 }
@@ -135,7 +135,7 @@ static_assert(!is_any_bits<bool> && !is_any_bits<Loose> && !is_any_bits<Truth> &
 
 TEST(Composite, a_message_without_the_right_header_is_dropped) {
   const auto heads = [](std::size_t host) {
-    if (host == 0) return std::vector<Part>{};  // has none
+    if (host == 0) return std::vector<Part>{};  // has no attributes
     return std::vector<Part>{{kind_of("HEAD", {}, [](MicroParts& parts) {
       (void)parts.attribute<std::uint64_t>("eight", Visibility::of_owner, InHeader::yes);
     })}};
@@ -154,7 +154,7 @@ TEST(Composite, a_message_without_the_right_header_is_dropped) {
   EXPECT_EQ(with_header.size(), 10U + 6);
   EXPECT_EQ(two.push(with_header.substr(0, 9)), Errc::ok);
   EXPECT_EQ(two.push(with_header.substr(0, 10)), Errc::ok);
-  with_header[1] ^= 1;  // what another composition would write
+  with_header[1] ^= 1;  // the tag of another composition
   EXPECT_EQ(two.push(with_header), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"echoed", ""}));

@@ -1,4 +1,4 @@
-// What becomes of calls that take long, of their order, and of requests whose client has crashed.
+// Policies for calls that take long, for the order of calls, and for requests whose client has crashed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
   one.run();
   for (const GroupOutcome& each : calls) EXPECT_FALSE(each.done());
   one.run(500ms);
-  EXPECT_EQ(calls[3].outcome, Errc::call_aborted);  // a failure waits for nobody
+  EXPECT_EQ(calls[3].outcome, Errc::call_aborted);  // a failure does not wait for earlier calls
   one.answer(1);
   one.run();
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(calls[i].outcome, Errc::ok);
@@ -45,7 +45,7 @@ TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
   EXPECT_EQ(one.state(0), 0U);
 }
 
-/// Also where those that wait are concluded by other threads.
+/// Also when other threads conclude the calls that wait.
 TEST(CallPolicies, reply_order_brings_the_replies_of_pushes_in_the_order_of_the_pushes) {
   for (const std::size_t threads : {0U, 3U}) {
     Several one(
@@ -61,7 +61,7 @@ TEST(CallPolicies, reply_order_brings_the_replies_of_pushes_in_the_order_of_the_
       EXPECT_EQ(one.push(std::to_string(i)), Errc::ok);
       replies.push_back("10.0.0.2: " + std::to_string(i));
       one.run(1ms);
-      one.net.world.set_links({});  // those after the first one overtake it
+      one.net.world.set_links({});  // later pushes overtake the first one
     }
     one.run();
     EXPECT_EQ(one.client->received, replies) << threads;
@@ -99,7 +99,7 @@ TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_f
   one.servers[1]->keeps = true;
   for (std::size_t i = 0; i < 2; ++i) one.call("before", calls[i]);
   one.run();
-  EXPECT_EQ(one.servers[1]->executed.size(), 2U);  // those of one life do not wait for each other
+  EXPECT_EQ(one.servers[1]->executed.size(), 2U);  // requests of one life do not wait for each other
   one.next_life();
   one.call("after", calls[2]);
   one.run();
@@ -112,7 +112,7 @@ TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_f
   }
   one.run();
   EXPECT_EQ(one.servers[1]->executed.size(), 2U);
-  one.next_life();  // what has not begun of the life before does not any more
+  one.next_life();  // waiting requests of the earlier life are dropped
   one.call("at last", calls[3]);
   one.run();
   one.servers[1]->keeps = false;
@@ -185,13 +185,13 @@ TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_who_is_suspected) 
   one.net[0].crash();
   {
     const Shepherd inside(one.net[1].monitor());
-    one.servers[1]->kept.front().session->reply(one.servers[1]->answer("too late"));  // which nobody acknowledges
+    one.servers[1]->kept.front().session->reply(one.servers[1]->answer("too late"));  // no host acknowledges this
   }
   one.run(1s);
   EXPECT_FALSE(wanted(*one.servers[1]->kept.back().session));
 }
 
-/// Of both policies: what has been under way for long comes after a request of the next life.
+/// Under both policies: a request of the earlier life that was in transit for long arrives after one of the next life.
 TEST(CallPolicies, requests_of_lives_that_are_over_do_not_begin) {
   for (const auto kind : {avoid_interference_kind, terminate_orphans_kind}) {
     Several one(1, with(kind));
@@ -208,7 +208,7 @@ TEST(CallPolicies, requests_of_lives_that_are_over_do_not_begin) {
   }
 }
 
-/// Stands on top of SELECT, at the server.
+/// Puts SELECT over the server's composite protocol, and a server over that.
 Server& select_server(Several& one, std::size_t host) {
   std::shared_ptr<Protocol> made = make_select(one.net[host].host(), "select", *one.layers[host], {});
   Protocol& select = *made;
@@ -257,7 +257,7 @@ TEST(CallPolicies, atomic_asks_the_server_above_a_selection_layer) {
   EXPECT_EQ(calls[2].outcome, Errc::call_aborted);
 }
 
-/// Each is answered when its turn comes, not inside of the one before.
+/// Each is executed from the event loop, not nested in the previous one.
 TEST(CallPolicies, many_that_wait_are_executed_one_after_the_other) {
   for (const auto kind : {atomic_kind, avoid_interference_kind}) {
     const int many = testing_lrpc::long_tests() ? 5000 : 2000;
@@ -300,7 +300,7 @@ TEST(CallPolicies, atomic_executes_one_request_at_a_time) {
   one.run(20s);
   EXPECT_EQ(server.committed, 1);
   EXPECT_EQ(server.rolled_back, 1);
-  EXPECT_EQ(server.executed.size(), 3U);  // there was no room for the last one
+  EXPECT_EQ(server.executed.size(), 3U);  // there was no room for the last request
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(calls[i].outcome, Errc::call_aborted) << i;
   EXPECT_EQ(one.layers[1]->bag().count(), 0U);
   EXPECT_EQ(one.state(1), 0U);
@@ -327,7 +327,7 @@ TEST(CallPolicies, calls_that_take_long_go_on_while_their_server_works) {
   }
 }
 
-/// What ACK sends again belongs to the same call.
+/// A retransmission by ACK belongs to the same call.
 TEST(CallPolicies, calls_that_take_long_go_on_although_a_request_was_lost) {
   Several one(1, [] {
     std::vector<Part> parts = watched()();

@@ -99,12 +99,12 @@ TEST(CompositeCalls, fail_when_their_server_is_suspected) {
   for (TestCall& one : calls) call(two, "anybody?", one);
   two.net.world.run_for(1s);
   for (const TestCall& one : calls) EXPECT_EQ(one.outcome, Errc::call_failed);
-  two.sink[1] = two.sink[0];  // the other one went with its host
+  two.sink[1] = two.sink[0];  // the other sink was destroyed with its host
 }
 
 TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
-  // The second host has no header: what it receives and sends is what goes over the wire: a tag, the call's name, a
-  // type.
+  // The second host has an empty composition, so it receives and sends what is on the wire: a tag, the call's name and
+  // its type.
   Two two([](std::size_t host) { return host == 0 ? bare(host) : std::vector<Part>{}; });
   TestCall one;
   call(two, "which?", one);
@@ -128,7 +128,7 @@ TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
   answer(request.substr(0, 10), 4);
   EXPECT_FALSE(one.done());
   EXPECT_EQ(two.layer[0]->bag().count(), 0U);
-  EXPECT_EQ(two.statistics(0).refused, 2U);  // of no known type
+  EXPECT_EQ(two.statistics(0).refused, 2U);  // of an unknown type
   answer(request.substr(0, 10), 2);
   EXPECT_EQ(one.reply, "this");
   answer(request.substr(0, 10), 2);
@@ -156,7 +156,7 @@ TEST(CompositeCalls, are_executed_once_each_on_wires_that_lose_and_duplicate) {
   }
 }
 
-/// What UNIQUE has forgotten by then is not sent again.
+/// A request is not retransmitted once UNIQUE may have forgotten it.
 TEST(CompositeCalls, are_not_executed_again_after_a_pause_of_their_client) {
   Two two([](std::size_t) { return parts_of({number_kind(), unique_kind(), ack_kind()}, "8"); });
   TestCall one;
@@ -175,7 +175,7 @@ TEST(CompositeCalls, are_not_executed_again_after_a_pause_of_their_client) {
   EXPECT_EQ(next.outcome, Errc::ok);
 }
 
-/// ACK goes by the time of UNIQUE, whatever its own options say.
+/// ACK respects the idle time of UNIQUE, whatever its own options are.
 TEST(CompositeCalls, are_not_repeated_when_unique_may_have_forgotten_them) {
   Two two([](std::size_t) {
     std::vector<Part> parts = parts_of({number_kind()});
@@ -194,7 +194,7 @@ TEST(CompositeCalls, are_not_repeated_when_unique_may_have_forgotten_them) {
   EXPECT_EQ(one.outcome, Errc::call_failed);
 }
 
-/// Answers nothing: lets go of its requests, or keeps them.
+/// Never answers: drops its requests, or keeps them.
 class Silent final : public Protocol {
  public:
   explicit Silent(Host& host) : Protocol(host, "silent") {}

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr EventName<ItemRef, int> kTimeout{"Timeout"};
 
-/// Does of everything something with each message.
+/// Uses every facility for each message: items, raises and timers.
 class Busy final : public MicroProtocol {
  public:
   explicit Busy(MicroParts& given)
@@ -101,7 +101,7 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_the_suite) {
   expect_none(parts);
 }
 
-/// Counts what is answered.
+/// Counts successful calls and replies.
 class Answered final : public Transaction {
  public:
   void completed(Errc outcome, Message /*reply*/) noexcept override { ok += outcome == Errc::ok ? 1 : 0; }
@@ -141,13 +141,14 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_calls_to_a_grou
   }
 }
 
-/// What stands besides GRPC, BOUNDED, NUMBER, UNIQUE, FIFO, ACK and MEMBERSHIP.
+/// The micro-protocols besides GRPC, BOUNDED, NUMBER, UNIQUE, FIFO, ACK and MEMBERSHIP.
 struct Others {
   std::vector<MicroKind> kinds;
-  bool late = false;  ///< Servers answer a request when the next one comes.
+  bool late = false;  ///< Servers delay each answer until the next request.
 };
 
-/// Rounds of three calls or pushes to three servers, until one allocates nothing: threads may need more memory late.
+/// Runs rounds of three calls or pushes to three servers, until one set of rounds allocates nothing: threads may grow
+/// late.
 void expect_none_of_calls(const Others& others, std::size_t threads) {
   const bool push = std::ranges::any_of(others.kinds, [](const MicroKind& kind) { return kind.name == "ASYNC"; });
   Several group(
@@ -190,7 +191,7 @@ void expect_none_of_calls(const Others& others, std::size_t threads) {
   group.run(1s);
 }
 
-/// Each micro-protocol is in one of these.
+/// Each micro-protocol is in at least one of these.
 constexpr std::size_t kGraphs = 5;
 std::array<Others, kGraphs> whichever() {
   return {

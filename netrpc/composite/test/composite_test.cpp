@@ -1,4 +1,4 @@
-// Composite protocols: messages through the bag.
+// Composite protocols: how messages pass through the bag.
 #include "netrpc/composite/composite.h"
 
 #include <gtest/gtest.h>

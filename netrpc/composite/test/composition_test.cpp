@@ -1,4 +1,4 @@
-// What a composition is refused for.
+// Why a composition is refused.
 #include "netrpc/composite/composite.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A legal composition for group RPC, and the faults that it must bear, drawn at random.
+// A legal composition for group RPC, and the faults that it must survive, drawn at random.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@ enum class Partitions : std::uint8_t { none, brief, of_seconds };
 struct Drawn {
   std::size_t members = 1;
   bool push = false;
-  int accept = 0;    ///< One, all, most.
-  Duration limit{};  ///< BOUNDED's. None: UNBOUNDED, or neither.
+  int accept = 0;    ///< 0: ONE_ACCEPT, 1: ALL_ACCEPT, 2: MAJORITY.
+  Duration limit{};  ///< Of BOUNDED. Zero: UNBOUNDED, or neither.
   bool says_unbounded = false;
-  Duration timeout{};  ///< By their callers, of every fourth call, or of most if nothing else ends them. None: of none.
+  Duration timeout{};  ///< Of every fourth call, or of most calls if nothing else ends them. Zero: of none.
   bool number = false;
   bool unique = false;
   bool fifo = false;
@@ -34,7 +34,7 @@ struct Drawn {
   bool crashes = false;
   bool pauses = false;
   Partitions partitions = Partitions::none;
-  std::size_t threads = 0;  ///< Of handlers.
+  std::size_t threads = 0;  ///< Handler threads.
 
   explicit Drawn(std::mt19937_64& random) {
     const auto coin = [&] { return random() % 2 == 0; };
@@ -59,13 +59,13 @@ struct Drawn {
     threads = random() % 4 == 0 ? 3 : 0;
   }
   [[nodiscard]] bool bounded() const { return limit != Duration(); }
-  /// Something else than its caller ends each call, as long as servers do not work for ever.
+  /// Whether each call ends without a timeout of its caller, as long as servers do not work for ever.
   [[nodiscard]] bool ends() const { return bounded() || still_working; }
-  /// FIFO's. Longer than a server keeps a request: what has waited so long goes on out of order.
+  /// Of FIFO. Longer than a server keeps a request: after that time FIFO delivers out of order.
   [[nodiscard]] Duration patience() const {
     return std::chrono::seconds(ack || partitions == Partitions::of_seconds ? 30 : 3);
   }
-  /// Too short for ACK to find out who is dead.
+  /// The limit is too short for ACK to find dead members.
   [[nodiscard]] bool short_limit() const { return limit == std::chrono::seconds(2); }
   [[nodiscard]] std::vector<Part> parts() const {
     std::vector<Part> all{part(grpc_kind()), part(push ? async_kind() : sync_kind()),
@@ -94,10 +94,10 @@ struct Drawn {
            (partitions != Partitions::none ? ", partitions" : "") + (threads != 0 ? ", threads" : "");
   }
   [[nodiscard]] std::size_t needed() const { return accept == 2 ? members / 2 + 1 : 1; }
-  /// ACK tries for long enough: calls without a timeout of their own succeed, unless something crashes or refuses.
+  /// ACK retries for long enough: calls without a timeout succeed, unless a host crashes or a server refuses.
   [[nodiscard]] bool lasting() const {
     return ack && !short_limit() && partitions != Partitions::of_seconds &&
-           !(still_working && partitions != Partitions::none);  // its messages may all be cut off
+           !(still_working && partitions != Partitions::none);  // a partition may cut off all STILL_WORKING messages
   }
 };
 

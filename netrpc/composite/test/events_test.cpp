@@ -152,7 +152,7 @@ TEST(CompositeEvents, come_by_timers_once_or_again_until_they_are_cancelled) {
   int rings = 0;
   const auto& once = alone.event("once", alone.says("once "));
   const auto& again = alone.event("again", [&](int) {
-    if (++rings == 3) alone.events.cancel_timer(periodic);  // its own
+    if (++rings == 3) alone.events.cancel_timer(periodic);  // cancels its own timer
   });
   periodic = alone.events.set_timer(again, 10ms, Repeat::periodic, 0);
   EXPECT_NE(alone.events.set_timer(once, 25ms, Repeat::once, 1), 0U);
@@ -166,7 +166,7 @@ TEST(CompositeEvents, come_by_timers_once_or_again_until_they_are_cancelled) {
   EXPECT_EQ(rings, 3);
   EXPECT_EQ(alone.said, Said{"once 1"});
   EXPECT_EQ(alone.events.timers(), 0U);
-  EXPECT_NE(alone.events.set_timer(once, 1ms, Repeat::once, 3), 0U);  // left behind
+  EXPECT_NE(alone.events.set_timer(once, 1ms, Repeat::once, 3), 0U);  // still pending at the end
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Group RPC in every legal composition, drawn at random, on wires that lose, duplicate and reorder, in networks that
-// fall apart, between hosts that stand still, crash and begin again: what each micro-protocol promises holds, and every
-// call ends for which something promises it.
+// partition, between hosts that pause, crash and reboot: each micro-protocol keeps its promise, and each call ends if
+// some part of the composition promises that.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What has become of the requests that a server has been given, as on its disk: a crash does not touch it.
+/// The fate of each request of a server, as on its disk: it survives crashes.
 struct Disk {
   std::set<std::string> done;
-  std::string open;  ///< Neither done nor undone yet.
+  std::string open;  ///< Neither committed nor rolled back yet.
 };
 
 class Storm {
@@ -65,9 +65,9 @@ class Storm {
   [[nodiscard]] bool once_in(std::uint64_t times) { return random_() % times == 0; }
   [[nodiscard]] std::size_t any_server() { return 1 + random_() % drawn_.members; }
 
-  // ---- what is watched while it happens ----
+  // ---- checks during the storm ----
 
-  /// A new life of a server.
+  /// Observes a new life of a server.
   void watch(Several& group, std::size_t who) {
     Server& server = *group.servers[who];
     disks_[who].open.clear();
@@ -96,7 +96,7 @@ class Storm {
       }
     }
   }
-  /// In which life of the client's it was made.
+  /// The client's life in which the request was made.
   [[nodiscard]] int life_of(const std::string& request) const { return lives_of_calls_.at(request); }
 
   // ---- the storm ----
@@ -169,7 +169,7 @@ class Storm {
     }
   }
 
-  /// What is due happens at the latest kPause later: a host that stands still is not told to for longer.
+  /// A pause delays whatever is due by kPause at most: a paused host is not paused again.
   void pause(Several& group, std::size_t who) {
     const Time now = group.net.world.now();
     if (now <= paused_until_[who]) return;
@@ -183,13 +183,13 @@ class Storm {
     } else {
       for (std::size_t i = 0; i <= drawn_.members; ++i)
         group.net.world.set_group(group.net[i], static_cast<std::uint32_t>(random_() % 2));
-      // Long enough for a host to take another one for dead, and not for FIFO to do without what is missing.
+      // Long enough for one host to declare another dead, but not for FIFO to skip what is missing.
       if (drawn_.partitions == Partitions::of_seconds && seconds_apart_++ < 3) group.run(6s);
     }
     parted_ = !parted_;
   }
 
-  /// On a network without faults, with the members that are up.
+  /// Calls on a network without faults, to the members that are up.
   void afterwards(Several& group) {
     group.net.world.set_links({});
     std::vector<std::size_t> up;
@@ -197,7 +197,7 @@ class Storm {
       if (group.net[i].up()) up.push_back(i);
     if (up.size() < drawn_.needed()) return;
     for (const char* const text : {"finds out", "knows", "lasts"}) lives_of_calls_[text] = client_life_;
-    const bool waits = drawn_.reply_order && !drawn_.ends();  // perhaps for one that lasts for ever
+    const bool waits = drawn_.reply_order && !drawn_.ends();  // perhaps for a call that never ends
     if (drawn_.membership && drawn_.accept == 1 && !drawn_.short_limit() && !waits) {
       GroupOutcome& finds_out = after_.emplace_back();
       group.call("finds out", finds_out);
@@ -212,7 +212,7 @@ class Storm {
     if (drawn_.still_working && !drawn_.bounded()) last(group, up);
     group.run(3000s);
   }
-  /// A call goes on while its servers work on it, and ends when they have gone.
+  /// A call lasts while its servers work on it, and ends when they have crashed or answered.
   void last(Several& group, const std::vector<std::size_t>& up) {
     for (const std::size_t who : up) group.servers[who]->keeps = true;
     GroupOutcome& lasts = after_.emplace_back();
@@ -225,7 +225,7 @@ class Storm {
         crash_or_boot(group, who);
       else
         group.servers[who]->keeps = false, group.answer(who);
-    // Without ACK, FIFO may hold up its reply for one that was lost, for longer than STILL_WORKING waits.
+    // Without ACK, FIFO may hold its reply back for a lost one, longer than STILL_WORKING waits.
     const bool may_wait = drawn_.fifo && !drawn_.ack;
     group.run(may_wait ? 10s + drawn_.patience() : 10s);
     EXPECT_EQ(lasts.completions, 1);
@@ -234,7 +234,7 @@ class Storm {
     }
   }
 
-  /// What one life of a server has executed.
+  /// Records what one life of a server has executed.
   void remember(Several& group, std::size_t who) {
     Server& server = *group.servers[who];
     if (drawn_.atomic) {
@@ -246,7 +246,7 @@ class Storm {
     server.executed.clear();
   }
 
-  // ---- what it comes to ----
+  // ---- checks after the storm ----
 
   void check(Several& group) {
     for (const std::vector<std::string>& life : lives_) check_life(life);
@@ -284,11 +284,11 @@ class Storm {
   }
 
   void check_life(const std::vector<std::string>& life) {
-    std::map<int, std::vector<int>> numbers;  // by the client's lives
+    std::map<int, std::vector<int>> numbers;  // by life of the client
     std::vector<int> lives_of_client;
     for (const std::string& one : life) {
       lives_of_client.push_back(life_of(one));
-      if (!std::isdigit(static_cast<unsigned char>(one.front()))) continue;  // afterwards
+      if (!std::isdigit(static_cast<unsigned char>(one.front()))) continue;  // made by afterwards()
       numbers[life_of(one)].push_back(std::stoi(one));
       ++executed_[one];
     }
@@ -305,16 +305,16 @@ class Storm {
     }
   }
 
-  /// When all is quiet, STILL_WORKING soon notices who is gone; FIFO may have to do without many that are missing, one
-  /// after the other.
+  /// When all is quiet, STILL_WORKING soon notices dead hosts. FIFO may have to skip many missing messages, one after
+  /// the other.
   [[nodiscard]] Time settled() const { return quiet_ + 120s + (drawn_.fifo ? kCalls * drawn_.patience() : 0s); }
 
-  /// Each call ends by its own bound; without one soon after all is quiet.
+  /// Each call ends by its own bound; a call without bound ends soon after all is quiet.
   void check_end(std::size_t i) const {
     const GroupOutcome& one = calls_[i];
     const Duration took = one.ended - one.begun;
     if (bounds_[i] != Duration::max()) {
-      EXPECT_LE(took, bounds_[i] + kPause) << i;  // the client may stand still when it is over
+      EXPECT_LE(took, bounds_[i] + kPause) << i;  // the client may be paused when the bound expires
     } else if (drawn_.ends()) {
       EXPECT_LE(one.ended, settled()) << i;
     }
@@ -340,7 +340,7 @@ class Storm {
     }
     EXPECT_GE(executed_[text], static_cast<int>(answers));
   }
-  /// With ATOMIC, what has been answered is permanent.
+  /// With ATOMIC, an answered request is committed.
   void expect_done(HostAddress member, const std::string& request) const {
     if (!drawn_.atomic) return;
     const Disk& disk = disks_[member.value - 0x0a000001];
@@ -360,11 +360,11 @@ class Storm {
   const SimLink link_;
   const SimOptions options_;
   std::deque<GroupOutcome> calls_;
-  std::deque<GroupOutcome> after_;  ///< Of afterwards().
+  std::deque<GroupOutcome> after_;  ///< The calls of afterwards().
   Pushes pushes_;
-  std::vector<Duration> bounds_;               ///< Of each of `calls_`.
-  std::vector<bool> lost_;                     ///< Calls of a client that has crashed before they ended.
-  std::map<std::string, int> lives_of_calls_;  ///< The client's.
+  std::vector<Duration> bounds_;               ///< By call.
+  std::vector<bool> lost_;                     ///< By call: whether the client crashed before it ended.
+  std::map<std::string, int> lives_of_calls_;  ///< By request: the client's life.
   std::vector<std::vector<std::string>> lives_;
   std::vector<Disk> disks_;         ///< By server.
   std::vector<Time> paused_until_;  ///< By host.
@@ -374,7 +374,7 @@ class Storm {
   int client_life_ = 0;
   int seconds_apart_ = 0;
   bool parted_ = false;
-  bool refused_ = false;  ///< Some request could not be made permanent.
+  bool refused_ = false;  ///< Some request could not be committed.
 };
 
 TEST(GroupStorm, every_composition_keeps_its_promises) {

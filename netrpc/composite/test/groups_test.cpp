@@ -38,7 +38,7 @@ TEST(Groups, are_checked_when_they_are_set) {
   EXPECT_TRUE(groups.members(kGroup).empty());
 }
 
-/// What each policy says of each tally of up to seven members.
+/// The decision of each policy for every tally of up to seven members.
 TEST(Groups, policies_decide_once_and_for_all) {
   struct Policy {
     Decision decide;
@@ -75,7 +75,7 @@ struct AcceptBy {
 PartsOf call_of(MicroKind (*accept)()) {
   return [accept] { return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(accept())}; };
 }
-/// The same with members that are found to have failed after three tries.
+/// The same, and members that do not acknowledge three tries count as failed.
 PartsOf reliable(MicroKind (*accept)(), bool membership = false) {
   return [accept, membership] {
     std::vector<Part> parts = call_of(accept)();
@@ -114,7 +114,7 @@ TEST(GroupRpc, all_accept_waits_for_all_and_says_who_said_what) {
   group.answer(2);
   group.run();
   EXPECT_EQ(one.outcome, Errc::ok);
-  EXPECT_NE(one.reply, "10.0.0.3: all");  // the first one is the reply
+  EXPECT_NE(one.reply, "10.0.0.3: all");  // the first answer is the reply
   EXPECT_EQ(one.said,
             (std::map<std::string, std::string>{
                 {"10.0.0.2", "10.0.0.2: all"}, {"10.0.0.3", "10.0.0.3: all"}, {"10.0.0.4", "10.0.0.4: all"}}));
@@ -177,7 +177,7 @@ TEST(GroupRpc, members_that_have_failed_are_asked_but_not_waited_for) {
   ASSERT_TRUE(calls[2].done());
   EXPECT_EQ(calls[2].said["10.0.0.3"], failure(Errc::call_failed));
   group.net[2].boot();
-  group.run(1s);  // a request of before may reach it: then it belongs to the group again
+  group.run(1s);  // if an earlier request reaches the member, it rejoins the group
   GroupOutcome again;
   group.call("welcome", again);
   group.run(1s);
@@ -248,7 +248,7 @@ TEST(GroupRpc, in_push_style_replies_come_up_through_who_has_sent_them) {
   }
 }
 
-/// The client is told that it has failed, and the reply comes while it is told.
+/// The client is told that the push has failed. The reply arrives during that notification.
 TEST(GroupRpc, in_push_style_what_has_failed_is_not_answered) {
   Several one(1, [] {
     return std::vector<Part>{part(grpc_kind()), part(async_kind()), part(one_accept_kind()),
@@ -329,7 +329,7 @@ TEST(GroupRpc, select_takes_its_header_off_every_reply) {
                                                           {"10.0.0.4", failure(Errc::bad_procedure)}}));
 }
 
-/// Whose answer does not count has failed, with what it has said.
+/// A member whose answer does not count has failed; its answer is collated all the same.
 TEST(GroupRpc, its_caller_says_what_counts_as_an_answer) {
   struct Case {
     MicroKind (*accept)();

@@ -1,4 +1,4 @@
-// Thread dispatch: the same micro-protocols, their handlers in threads of their own.
+// Thread dispatch: the same micro-protocols, with their handlers in threads of their own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST(HandlerThreads, a_handler_that_blocks_does_not_hold_up_the_others) {
   std::atomic<int> passed = 0;
   const auto blocks = [&](int) {
     ++passed;
-    with.net[0].monitor().unlock();  // as everything does that blocks
+    with.net[0].monitor().unlock();  // as every blocking operation does
     while (passed != 2) std::this_thread::yield();
     with.net[0].monitor().lock();
   };
@@ -84,7 +84,7 @@ TEST(HandlerThreads, what_is_raised_asynchronously_has_run_when_the_turn_has_end
     for (int i = 0; i < 10; ++i) with.events.raise(outer, Raise::asynchronous, 10);
   }
   EXPECT_EQ(inner_ran, 100);
-  with.events.raise(inner, Raise::asynchronous, 0);  // of no turn
+  with.events.raise(inner, Raise::asynchronous, 0);  // outside any turn
   EXPECT_EQ(inner_ran, 101);
 }
 

@@ -1,4 +1,4 @@
-// One host does not take what micro-protocols have for all hosts together, in however many flows it sends.
+// One host cannot take what micro-protocols have for all hosts together, however many flows it sends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The first host has `parts`. The second one makes up headers of NUMBER, the third is honest.
+/// The first host has `parts`. The second one forges headers of NUMBER, the third is honest.
 struct Forged {
   explicit Forged(const std::vector<Part>& parts) {
     for (std::size_t i = 0; i < 3; ++i) {
@@ -44,7 +44,7 @@ struct Forged {
     }
     net.world.run_for(1ms);
   }
-  /// Of as many flows.
+  /// Sends `messages` forged messages, each of another flow.
   void forge(int messages, char number, const std::string& text) {
     for (int i = 0; i < messages; ++i) {
       header[9] = number;
@@ -75,13 +75,13 @@ TEST(CompositeShares, a_host_does_not_take_all_flows) {
 TEST(CompositeShares, a_host_does_not_take_all_that_fifo_may_hold) {
   Forged forged({part(number_kind()), part(fifo_kind())});
   forged.forge(200, 2, std::string(60'000, 'x'));
-  forged.forge(200, 3, std::string(1'000, 'x'));  // what is left is too little for one of those before
+  forged.forge(200, 3, std::string(1'000, 'x'));  // the room left is too small for one of the earlier messages
   forged.forge(200, 4, "x");
   EXPECT_EQ(forged.sinks[0]->received.size(), 0U) << "the first one of each flow is missing";
   EXPECT_TRUE(forged.honest_is_heard());
 }
 
-/// Of 32 that are kept until they are acknowledged.
+/// ACK keeps 32 replies here until they are acknowledged; a host's share of these is 14.
 TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
   Several one(1, [] {
     return std::vector<Part>{part(grpc_kind()),   part(sync_kind()),   part(one_accept_kind()),
@@ -91,7 +91,7 @@ TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
   std::vector<GroupOutcome> calls(20);
   for (GroupOutcome& call : calls) {
     one.call("question", call, 10s);
-    one.run(1ms);  // it is acknowledged
+    one.run(1ms);  // the request is acknowledged
   }
   ASSERT_EQ(one.servers[1]->kept.size(), calls.size());
   ASSERT_EQ(one.layers[1]->events().timers(), 0U);
@@ -103,7 +103,7 @@ TEST(CompositeShares, a_host_does_not_take_all_replies_that_are_kept) {
   EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
 }
 
-/// Of 64 that are kept until they are acknowledged, or 32 to those that never answered. One has 16 of them, if it may.
+/// ACK keeps 64 messages until they are acknowledged, or 32 for peers that never answered; 16 per host (the window).
 TEST(CompositeShares, silent_hosts_do_not_take_all_messages_that_are_kept) {
   constexpr std::size_t kSilent = 4;
   constexpr std::size_t kLast = kSilent + 1;
@@ -144,7 +144,7 @@ TEST(CompositeShares, silent_hosts_do_not_take_all_messages_that_are_kept) {
   }
 }
 
-/// Calls as `high` on host `from`, and waits until the request has arrived.
+/// Calls as the protocol `high` on host `from`, and waits until the request has arrived.
 void ask(Several& all, std::size_t from, Protocol& high, const ParticipantSet& to, GroupOutcome& one) {
   {
     const Shepherd inside(all.net[from].monitor());
@@ -154,7 +154,7 @@ void ask(Several& all, std::size_t from, Protocol& high, const ParticipantSet& t
   all.run(1ms);
 }
 
-/// As two clients, or as one: by another protocol above, as from another port.
+/// The host acts as two clients: two protocol numbers, like two ports.
 TEST(CompositeShares, a_host_does_not_take_all_places_of_atomic) {
   Several two(2, [] {
     return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()),
@@ -198,7 +198,7 @@ TEST(CompositeShares, two_hosts_do_not_take_all_places_of_atomic) {
   EXPECT_EQ(std::ranges::count(calls[1], Errc::ok, &GroupOutcome::outcome), 3) << "that waited";
 }
 
-/// Of its next life, which wait for one of the life before: as several clients, or as one by several protocols above.
+/// A host's new life makes requests that wait for its earlier life, as several clients (protocol numbers).
 TEST(CompositeShares, a_host_does_not_take_all_buffers_by_requests_that_wait_for_its_life_before) {
   Several two(2, [] {
     return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()),

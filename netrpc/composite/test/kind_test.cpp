@@ -1,4 +1,4 @@
-// Composite protocols in the language of graphs: what is refused, and where; the picture; and that they work.
+// Composite protocols in the language of graphs: errors and their positions, the drawing, and that the graphs work.
 #include "netrpc/composite/kind.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(CompositeKind, an_option_out_of_its_range_is_refused_with_its_name_and_its_
             "ip = IP; cp = COMPOSITE { " + kind.name + "(" + name + " = " + value + "); } over ip;";
         const auto parsed = GraphDescription::parse(text, kinds);
         EXPECT_NE(!parsed && parsed.error().text.find("1: " + wrong) != std::string::npos, fits) << text;
-        // Without a graph. What else is wrong with this composition does not matter here.
+        // Made directly, without a graph. Other errors of this composition do not matter here.
         MicroKind alone = kind_of(kind.name, {}, [](MicroParts&) {});
         alone.options = kind.options;
         Part part{alone};
@@ -129,7 +129,7 @@ TEST(CompositeKind, a_picture_shows_the_inside) {
             "                   +----+\n"
             "                   | IP |\n"
             "                   +----+\n");
-  // As SVG the same lines, in one box.
+  // The SVG drawing has the same lines, in one box.
   std::string lines;
   const std::string svg = parsed->draw_svg();
   for (std::size_t at = svg.find("<text"); at != svg.npos; at = svg.find("<text", at + 1)) {

@@ -1,5 +1,4 @@
-// Replies that are too long for the way back to whoever has called, and what is to be sent again over a link that has
-// shrunk.
+// Replies that are too long for the path back to the caller, and retransmissions over a link whose MTU has shrunk.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Carries messages up to a length. They may be lost on the way, too.
+/// Carries messages up to a maximum length, and drops all if `loses`.
 class NarrowWay final : public TransparentProtocol {
  public:
   NarrowWay(Host& host, Protocol& below) : TransparentProtocol(host, "narrow", below) {}
@@ -27,7 +26,8 @@ class NarrowWay final : public TransparentProtocol {
   bool loses = false;
 };
 
-/// Servers answer with as many bytes more as it takes to say who they are.
+/// A client and servers on narrow paths. An answer is longer than its request, because the server's address precedes
+/// it.
 struct Narrow {
   using Kinds = std::vector<Part>;
   Narrow(std::size_t count, MicroKind (*accept)(), const Kinds& more = {}, std::uint64_t seed = 1,
@@ -59,7 +59,7 @@ struct Narrow {
   }
 
   static constexpr std::uint32_t kFirst = 0x0a000001;
-  std::map<std::size_t, NarrowWay*> ways{};  ///< Before the group, which makes them.
+  std::map<std::size_t, NarrowWay*> ways{};  ///< Declared before `group`, which fills it.
   Several group;
 };
 
@@ -116,7 +116,7 @@ TEST(LostReplies, of_all_who_have_failed_are_why_the_call_fails) {
   }
 }
 
-/// The word has the number of the reply in whose place it goes, in whatever order the handlers run.
+/// The LOST notice takes the number of the reply that it replaces, in whatever order the handlers run.
 TEST(LostReplies, hold_no_reply_up_that_comes_after_them) {
   for (const std::size_t threads : {0U, 2U}) {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {

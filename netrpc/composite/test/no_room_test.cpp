@@ -1,5 +1,5 @@
-// Messages that a micro-protocol has no room for, and repetitions of messages: what those that remember messages make
-// of them, in whatever order the handlers run.
+// Messages that a micro-protocol has no room for, and duplicates: how micro-protocols that remember messages treat
+// them, in whatever order the handlers run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kOrders = 12;  ///< Seeds: each draws an order of the handlers.
-/// With two, one has what arrives, and one of its handlers waits in the other while the next ones run.
+/// Handler threads. With two, one handles what arrives; one of its handlers may wait in the other thread meanwhile.
 constexpr std::size_t kThreads[] = {0, 2};
 
-/// The first host has UNIQUE or another one, and a micro-protocol that has no room while it is `full`. The second one
-/// sends it messages with the numbers that a test gives them.
+/// The first host has `kind` (UNIQUE, for example), and a micro-protocol that refuses messages while `full`. The second
+/// host sends it messages whose numbers the test chooses.
 struct Repeating {
   Repeating(std::uint64_t seed, std::size_t threads, MicroKind (*kind)() = unique_kind)
       : two(parts(kind), options(seed), threads) {
@@ -133,8 +133,8 @@ TEST(CompositeWithoutRoom, ack_acknowledges_no_message_that_found_none) {
   }
 }
 
-/// The server works on one request of a client at a time. Its repetitions, which find no room, come before and after
-/// the answer.
+/// The server handles one request of a client at a time. Retransmissions find no room; they arrive before and after the
+/// answer.
 TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_find_none) {
   for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
     SimOptions options = Repeating::options(seed);
@@ -163,7 +163,8 @@ TEST(CompositeWithoutRoom, a_request_is_executed_once_although_its_repetitions_f
   }
 }
 
-/// A host alone may have half of what an eighth of 4,096 leaves. What it asks for beyond is not acknowledged.
+/// One host may take half of what remains of 4,096 after an eighth is set aside: 1,792. Further requests are not
+/// acknowledged.
 TEST(CompositeWithoutRoom, requests_that_find_no_place_come_again) {
   Several two(2, [] {
     return std::vector<Part>{
@@ -182,7 +183,7 @@ TEST(CompositeWithoutRoom, requests_that_find_no_place_come_again) {
     session->call(two.net.message(from, "question"), calls.emplace_back(), kNoLimit);
   };
   ParticipantSet other = two.net.to(2);
-  other.protocol += 1;  // a flow of its own: UNIQUE knows 1,024 numbers of one
+  other.protocol += 1;  // another flow: UNIQUE keeps 1,024 numbers per flow
   ParticipantSet anyone = SimHosts::anyone(other.protocol);
   {
     const Shepherd inside(two.net[2].monitor());
@@ -205,7 +206,7 @@ TEST(CompositeWithoutRoom, requests_that_find_no_place_come_again) {
   EXPECT_EQ(two.state(2), 0U);
 }
 
-/// With threads a repetition may be dropped while the handler of ATOMIC waits for its turn.
+/// With threads, a duplicate may be dropped while the handler of ATOMIC waits for its turn.
 TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
   for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
     SimOptions options = Repeating::options(seed);
@@ -227,7 +228,8 @@ TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
   }
 }
 
-/// Of replies that a host does not acknowledge: its part of 32 is 14, as it leaves as many free, and an eighth of all.
+/// Unacknowledged replies of one host: a share of 32 is 14, because it leaves as many free and an eighth of all
+/// besides.
 TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_four_times_the_memory) {
   const std::string text(1'000, 'x');
   BufferPool pool;
@@ -240,7 +242,7 @@ TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_f
   std::vector<GroupOutcome> calls(20);
   for (GroupOutcome& call : calls) {
     one.call(text, call, 10s);
-    one.run(1ms);  // it is acknowledged
+    one.run(1ms);  // the request is acknowledged
   }
   ASSERT_EQ(one.servers[1]->kept.size(), calls.size());
   ASSERT_EQ(one.layers[1]->events().timers(), 0U);

@@ -1,4 +1,5 @@
-// What becomes of a client's pushes with ASYNC, life by life: each ends once, by replies or by a failure.
+// Records the outcome of a client's pushes with ASYNC, by lives of the client: each ends once, by replies or by a
+// failure.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace lrpc::netrpc::composite {
 class Pushes {
  public:
   void begun(int number, Time now) { lives_.back().begun.emplace(number, now); }
-  /// Notes what the client has been told in this life, which goes on.
+  /// Moves what the client has been told to the record of its current life.
   void take(Client& client) {
     Life& life = lives_.back();
     for (std::size_t i = 0; i < client.received.size(); ++i) {
@@ -31,28 +32,28 @@ class Pushes {
     life.failed.insert(life.failed.end(), client.failed_at.begin(), client.failed_at.end());
     client.forget();
   }
-  /// The client crashes.
+  /// The client crashes: its next life begins.
   void next_life(Client& client, Time now) {
     take(client);
     lives_.back().over = now;
     lives_.emplace_back();
   }
-  /// Which members have answered each one that has been answered.
+  /// The members that have answered each push.
   [[nodiscard]] const std::map<int, std::set<std::uint32_t>>& replies() const { return replies_; }
-  /// That are under way, of the life that goes on.
+  /// The number of outstanding pushes of the current life.
   [[nodiscard]] std::size_t pending() const { return lives_.back().begun.size() - lives_.back().ends().size(); }
-  /// They answer or fail in the order of their beginning, as far as they are answered.
+  /// Answered pushes were answered in the order in which they were made.
   void expect_order() const {
     for (const Life& life : lives_)
       EXPECT_TRUE(std::ranges::is_sorted(life.order)) << testing::PrintToString(life.order);
   }
-  /// None has ended twice, nor later than `bound` after its beginning.
+  /// No push has ended twice, nor later than `bound` after it was made.
   void expect_bound(Duration bound) const {
     for (const Life& life : lives_) {
       const std::vector<Time> ends = life.ends();
       ASSERT_LE(ends.size(), life.begun.size());
       for (const auto& [number, when] : life.answered) EXPECT_LE(when - life.begun.at(number), bound) << number;
-      // Which one has failed is not told: the first end comes in time for the first beginning, and so on.
+      // A failure does not name its push: so the nth end must come in time for the nth push.
       std::size_t ended = 0;
       for (const auto& [number, begun] : life.begun) {
         const Time end = ended < ends.size() ? ends[ended++] : life.over;
@@ -67,12 +68,12 @@ class Pushes {
 
  private:
   struct Life {
-    std::map<int, Time> begun{};     ///< By number: in this order.
+    std::map<int, Time> begun{};     ///< By number, which is the order of the pushes.
     std::map<int, Time> answered{};  ///< By number.
-    std::vector<int> order{};        ///< In which they were answered.
+    std::vector<int> order{};        ///< The numbers, in the order of their answers.
     std::vector<Time> failed{};
     Time over = Time::max();
-    /// In order.
+    /// All ends, in order of time.
     [[nodiscard]] std::vector<Time> ends() const {
       std::vector<Time> all = failed;
       for (const auto& [number, when] : answered) all.push_back(when);

@@ -1,4 +1,4 @@
-// Tests of group RPC in a few lines: a client, and a group of servers that may crash and boot.
+// Helpers for tests of group RPC: a client, and a group of servers that may crash and boot.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace lrpc::netrpc::composite {
 
 inline constexpr HostAddress kGroup{0xef000001};  // 239.0.0.1
 
-/// Answers "host: request"; keeps requests, if it is told to.
+/// Answers "host: request", or keeps the request if `keeps`.
 class Server final : public Protocol {
  public:
   explicit Server(Host& host) : Protocol(host, "server") {}
@@ -59,10 +59,10 @@ class Server final : public Protocol {
     return Message::copy_of(host().pool(), std::as_bytes(std::span(whole)));
   }
   std::vector<std::string> executed;
-  std::function<void(const std::string&)> begins;  ///< Is told of each request that it is given,
-  std::function<void(bool)> settles;               ///< and whether what that has done is to stay.
-  bool notes = true;                               ///< Else it says what it is told,
-  bool late = false;                               ///< each time when the next request comes.
+  std::function<void(const std::string&)> begins;  ///< Called with each request that the server gets,
+  std::function<void(bool)> settles;               ///< and with whether its effects become permanent.
+  bool notes = true;                               ///< False: the server echoes requests
+  bool late = false;                               ///< and delays each echo until the next request.
   bool keeps = false;
   struct Kept {
     SessionRef session;
@@ -70,8 +70,8 @@ class Server final : public Protocol {
   };
   std::vector<Kept> kept;
   std::size_t most_kept = 0;
-  int inside = 0;   ///< Requests that it is being given,
-  int deepest = 0;  ///< and the most at a time.
+  int inside = 0;   ///< Calls of call_demux() in progress,
+  int deepest = 0;  ///< and the maximum of that.
   bool commits = true;
   int committed = 0;
   int rolled_back = 0;
@@ -96,7 +96,7 @@ class Server final : public Protocol {
   Message later_request_;
 };
 
-/// Notes what becomes of its pushes.
+/// Records the outcomes of its pushes.
 class Client final : public Protocol {
  public:
   explicit Client(Host& host) : Protocol(host, "client") {}
@@ -129,7 +129,7 @@ class Client final : public Protocol {
     failed_at.clear();
   }
   bool notes = true;
-  Duration waits{};  ///< So long where it is told of a failure, while other messages come.
+  Duration waits{};  ///< How long it waits in each notice of a failure, while other messages arrive.
   int replies = 0;
   std::vector<HostAddress> from;
   std::vector<std::string> received;
@@ -140,7 +140,7 @@ class Client final : public Protocol {
 
 inline std::string failure(Errc why) { return std::string(describe(why)); }
 
-/// A call to a group, and what each member has said.
+/// A call to a group, and the answer of each member.
 class GroupOutcome final : public TestCall {
  public:
   GroupOutcome() { outcome = Errc::bad_message; }  // as no call ends
@@ -157,19 +157,19 @@ class GroupOutcome final : public TestCall {
   [[nodiscard]] bool counts(const Message& answer) noexcept override {
     return refused.empty() || text_of(answer).find(refused) == std::string::npos;
   }
-  int when = 0;  ///< One that ends later has a higher number.
+  int when = 0;  ///< Numbers the ends of all calls, in order.
   const SimWorld* world = nullptr;
   Time begun{};
   Time ended{};
   std::map<std::string, std::string> said;
-  std::string refused;  ///< Answers with this do not count. Empty: all count.
+  std::string refused;  ///< Answers that contain this text do not count. Empty: all count.
 };
 
 using PartsOf = std::function<std::vector<Part>()>;
-/// What the composite protocol of a host stands on. Null: IP.
+/// Makes the protocol below a host's composite protocol. Null: IP.
 using BelowOf = std::function<Protocol&(SimHost&)>;
 
-/// A client, 10.0.0.1, and as many servers as one likes. Servers that have crashed may boot.
+/// A client, 10.0.0.1, and `count` servers. A crashed server may boot again.
 struct Several {
   Several(std::size_t count, PartsOf parts, SimOptions options = {}, std::size_t handler_threads = 0,
           BelowOf stands_on = nullptr)
@@ -207,7 +207,7 @@ struct Several {
     EXPECT_TRUE(host.host().groups().set(kGroup, members));
     session = *layers[0]->open(*client, to_group());
   }
-  /// The client crashes, and begins again.
+  /// The client crashes and boots again.
   void next_life() {
     session = {};
     net[0].crash();
@@ -234,7 +234,7 @@ struct Several {
     for (const Server::Kept& one : std::exchange(servers[server]->kept, {}))
       one.session->reply(servers[server]->answer(one.request));
   }
-  /// Without an answer. Then others may begin, which are answered.
+  /// Drops the kept requests without an answer. Later requests are answered.
   void let_go(std::size_t server) {
     const Shepherd inside(net[server].monitor());
     servers[server]->keeps = false;

@@ -1,4 +1,4 @@
-// The micro-protocols for datagrams and their peers: some begin again, are forged, refuse, are late or silent.
+// The micro-protocols for datagrams and difficult peers: rebooted, forged, refusing, late or silent ones.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -72,11 +72,11 @@ TEST(CompositeSuite, a_push_that_is_refused_leaves_no_gap) {
   EXPECT_EQ(two.push("d"), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
-  EXPECT_EQ(two.layer[0]->events().timers(), 0U);  // what was refused is not sent again
+  EXPECT_EQ(two.layer[0]->events().timers(), 0U);  // the refused message is not retransmitted
 }
 
 TEST(CompositeSuite, patience_begins_anew_with_each_gap) {
-  // Of 1, 2, 3, 4: 1 comes 90 ms late, and 3 as much after that.
+  // 1 arrives 90 ms late, and 3 arrives 80 ms after that.
   Two two([](std::size_t) {
     return std::vector<Part>{part(number_kind()), part(fifo_kind(), {{"patience", "100ms"}})};
   });
@@ -96,7 +96,7 @@ TEST(CompositeSuite, patience_begins_anew_with_each_gap) {
 }
 
 TEST(CompositeSuite, one_forged_message_does_not_cut_a_peer_off) {
-  // The second host's bare composition sees and forges headers.
+  // The second host's composition is empty: it sees and forges headers.
   Two two([](std::size_t host) {
     return host == 1 ? std::vector<Part>{}
                      : std::vector<Part>{part(number_kind()), part(unique_kind()), part(fifo_kind())};

@@ -1,5 +1,5 @@
 // The micro-protocols for datagrams in every legal composition, drawn at random, on wires that lose, duplicate and
-// reorder, between two hosts that are parted, crash and begin again: each keeps its promise whatever others are there.
+// reorder, between two hosts that partition, crash and reboot: each micro-protocol keeps its promise.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Which life of the sender has pushed it, and its number in the storm.
+/// The sender's life, and the number of the push in the storm.
 using Pushed = std::pair<int, int>;
 
-/// Notes what comes up.
+/// Records the messages that it receives.
 class Receiver final : public Protocol {
  public:
   Receiver(Host& host, std::vector<Pushed>& into) : Protocol(host, "receiver"), into_(into) {}
@@ -54,7 +54,8 @@ class SuiteStorm {
   }
 
  private:
-  static constexpr int kPushes = 200;  // fewer than FIFO's `hold`: beyond it, a flow begins where it is first heard
+  // Fewer than FIFO's `hold`: beyond it, a flow starts at the first number that is heard.
+  static constexpr int kPushes = 200;
 
   SimLink draw_link() {
     const auto rate = [&](double most) { return most * static_cast<double>(random_() % 100) / 100; };
@@ -96,7 +97,7 @@ class SuiteStorm {
     if (crashes_ && once_in(20)) {
       const std::size_t who = random_() % 2;
       if (who == 0) session_ = {};
-      due_.clear();  // what a receiver has acknowledged is lost with it
+      due_.clear();  // a crash also loses what the receiver has acknowledged
       net_[who].crash();
       if (coin()) net_.world.run_for(Duration(random_() % 500'000'000));
       net_[who].boot();
@@ -104,7 +105,7 @@ class SuiteStorm {
     if (partitions_ && once_in(10)) {
       parted_ ? net_.world.heal() : net_.world.set_group(net_[0], 1);
       parted_ = !parted_;
-      // Long enough for FIFO to do without much, and shorter in all than ACK tries.
+      // Long enough for FIFO to skip messages, but both times together shorter than ACK's tries.
       if (parted_ && once_in(4) && seconds_apart_++ < 2) net_.world.run_for(6s);
     }
   }
@@ -121,15 +122,15 @@ class SuiteStorm {
         due_.emplace(life_, number);
         return;
       }
-      ASSERT_EQ(outcome, Errc::limit_reached);  // too many wait for acknowledgement
+      ASSERT_EQ(outcome, Errc::limit_reached);  // too many messages wait for acknowledgement
       net_.world.run_for(1ms);
     }
   }
 
-  /// All that waits has come or is given up; then one more push is sure to arrive.
+  /// Waits until everything that waits has arrived or is given up. Then one more push must arrive.
   void calm_down() {
     net_.world.heal();
-    net_.world.run_for(kPushes * patience() + 60s);  // FIFO may have to do without many, one after the other
+    net_.world.run_for(kPushes * patience() + 60s);  // FIFO may skip many missing messages, one after the other
     net_.world.set_links({});
     const std::set<Pushed> before = std::exchange(due_, {});
     push(kPushes);
@@ -143,7 +144,7 @@ class SuiteStorm {
 
   void check() {
     for (const auto& [life, all] : received_) {
-      std::map<int, std::vector<int>> numbers;  // by the sender's lives
+      std::map<int, std::vector<int>> numbers;  // by life of the sender
       for (const auto& [of, number] : all)
         if (number != kPushes) numbers[of].push_back(number);
       for (const auto& [of, one] : numbers) {
@@ -167,9 +168,9 @@ class SuiteStorm {
   const bool partitions_ = coin();
   const std::size_t threads_ = once_in(4) ? 3 : 0;
   const SimOptions options_;
-  std::map<std::size_t, std::vector<Pushed>> received_;  ///< By each life of the receiver.
+  std::map<std::size_t, std::vector<Pushed>> received_;  ///< By life of the receiver.
   std::vector<Pushed> nothing_;
-  std::set<Pushed> due_;  ///< Pushed since one of the two has begun: ACK is to bring it there.
+  std::set<Pushed> due_;  ///< Pushed since the last crash of either: ACK must deliver these.
   SimHosts net_;
   Framework* layers_[2] = {};
   SessionRef session_;

@@ -28,11 +28,11 @@ SimOptions wire(SimLink link) {
   return options;
 }
 
-/// Pushes 0, 1, 2, ... one each `pause`; returns what arrived, when nothing more can.
+/// Pushes 0, 1, 2, ... with `pause` between them. Returns what has arrived when nothing more can arrive.
 std::vector<int> numbers_through(Two& two, int count, Duration pause = 100us) {
   for (int i = 0; i < count; ++i) {
     Errc outcome = two.push(std::to_string(i));
-    while (outcome == Errc::limit_reached) {  // too many wait for acknowledgement
+    while (outcome == Errc::limit_reached) {  // too many messages wait for acknowledgement
       two.net.world.run_for(1ms);
       outcome = two.push(std::to_string(i));
     }
@@ -101,7 +101,7 @@ TEST(CompositeSuite, ack_sends_again_what_is_lost) {
       },
       wire({.loss = 0.3}));
   std::vector<int> arrived = numbers_through(two, 500);
-  EXPECT_GT(arrived.size(), 500U);  // acknowledgements are lost, too
+  EXPECT_GT(arrived.size(), 500U);  // lost acknowledgements cause duplicates
   std::ranges::sort(arrived);
   arrived.erase(std::unique(arrived.begin(), arrived.end()), arrived.end());
   EXPECT_EQ(arrived, up_to(500));
@@ -109,7 +109,7 @@ TEST(CompositeSuite, ack_sends_again_what_is_lost) {
   EXPECT_EQ(two.layer[0]->events().timers(), 0U);
 }
 
-/// For a peer that has not answered yet: half of `most`, and of that a host's share.
+/// A peer that has not answered yet may take half of `most`, and one host a share of that.
 TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
   Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "8"}})}; });
   EXPECT_EQ(two.push("a"), Errc::ok);
@@ -121,7 +121,7 @@ TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
   EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
 }
 
-/// A message counts for its buffers, and one host has its share of them.
+/// A message counts by the size of its buffers, and each host has a share of the memory.
 TEST(CompositeSuite, ack_refuses_what_would_take_more_memory_than_a_host_s_share) {
   const std::string large(1'400, 'x');
   BufferPool pool;
@@ -160,7 +160,7 @@ TEST(CompositeSuite, membership_hears_of_who_comes_and_of_who_is_suspected) {
   two.net.world.run_for(10s);
   EXPECT_EQ(changes, (std::vector<std::string>{"+10.0.0.2", "-10.0.0.2"}));
   EXPECT_EQ((*group)().size(), 0U);
-  two.sink[1] = two.sink[0];  // the other one went with its host
+  two.sink[1] = two.sink[0];  // the other sink was destroyed with its host
 }
 
 TEST(CompositeSuite, together_they_make_a_channel_without_loss_and_in_order) {
@@ -177,7 +177,7 @@ bool excludes(const MicroKind& one, const MicroKind& other) {
   return std::ranges::find(one.excludes, other.name) != one.excludes.end();
 }
 
-/// Also those that export the same: then the table of docs/COMPOSITE.md, and the error, say that they cannot meet.
+/// Kinds with equal exports exclude each other, too, so that the table in docs/COMPOSITE.md and the error show it.
 TEST(CompositeSuite, kinds_that_cannot_be_in_one_composition_both_say_so) {
   const auto export_the_same = [](const MicroKind& one, const MicroKind& other) {
     return std::ranges::find_first_of(one.exports, other.exports) != one.exports.end();
@@ -191,7 +191,7 @@ TEST(CompositeSuite, kinds_that_cannot_be_in_one_composition_both_say_so) {
     }
 }
 
-/// Of docs/COMPOSITE.md, from the kinds.
+/// The table of docs/COMPOSITE.md, generated from the kinds.
 std::string table() {
   const auto list = [](const auto& names) {
     std::string text;

@@ -1,4 +1,4 @@
-// Composite protocols: when what is raised asynchronously runs, and what ends with the composite protocol.
+// Composite protocols: when asynchronously raised handlers run, and what ends with the composite protocol.
 #include "netrpc/composite/composite.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr EventName<int> kLater{"Later"};
 
-/// Says the size of each message that is inserted, at once and later.
+/// Records the size of each inserted message, at once and again later.
 Part says_later(std::vector<std::string>& said) {
   return {kind_of("SAYS", kInsertion, [&said](MicroParts& parts) {
     const auto* const later = parts.own(kLater, [&said](int size) { said.push_back("later " + std::to_string(size)); });
@@ -36,7 +36,7 @@ TEST(Composite, what_is_raised_asynchronously_runs_before_a_push_or_a_demux_retu
   EXPECT_EQ(said, (std::vector<std::string>{"now 4", "later 4", "now 4", "later 4"}));
 }
 
-/// Waits, where it is called, until the next message has come and has been handled.
+/// Its demux() waits until the next message has arrived and has been handled.
 class Waits final : public Protocol {
  public:
   Waits(Host& host, const std::vector<std::string>& said) : Protocol(host, "waits"), said_(said) {}
@@ -72,7 +72,7 @@ TEST(Composite, a_protocol_above_that_blocks_does_not_hold_up_the_messages_that_
   session = {};
 }
 
-/// Has an item when it ends, as one of its handlers does, and deletes it then.
+/// Still holds an item when it is destroyed, and then deletes that item.
 class Hoards final : public MicroProtocol {
  public:
   explicit Hoards(MicroParts& parts) : parts_(parts) {

@@ -1,5 +1,5 @@
-// Tests of composite protocols in a few lines: micro-protocols made from a function, and a composite protocol on each
-// of two hosts.
+// Helpers for tests of composite protocols: micro-protocols made from a function, and a composite protocol on each of
+// two hosts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace lrpc::netrpc::composite {
 
-/// A micro-protocol in a few lines: what is made of its parts.
+/// A micro-protocol that is whatever a function makes of its parts.
 class Any final : public MicroProtocol {
  public:
   explicit Any(std::shared_ptr<void> holds) : holds_(std::move(holds)) {}
@@ -81,7 +81,7 @@ struct Two {
     return test::asked<control::Statistics>(*layer[host]);
   }
 
-  /// IP's, that the first host's goes through.
+  /// The session of IP below the first host's session.
   [[nodiscard]] Session* session_below() { return &static_cast<TransparentSession&>(*session).lower(); }
 
   SimHosts net;

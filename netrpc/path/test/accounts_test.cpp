@@ -1,4 +1,4 @@
-// The broker's accounts: what counts in them, for how long, and who is refused.
+// The broker's accounts: what they count, for how long, and which users are refused.
 #include "accounts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Names whose servers speak another protocol: how clients are bound to them, and what that counts as.
+// Names whose servers speak another protocol: how clients are bound to them, and how such bindings are counted.
 #include <latch>
 #include <optional>
 #include <thread>
@@ -19,7 +19,7 @@ using lrpc::netpath::ForeignBinding;
 using lrpc::netpath::ForeignServers;
 namespace wire = lrpc::netpath::NetworkPath;
 
-/// One server, "abroad@10.0.0.9", also by a multicast address, whose every call returns what it is told to.
+/// One server, "abroad@10.0.0.9" (also at a multicast address), whose calls return what the test decides.
 class Abroad final : public ForeignServers {
  public:
   bool knows(std::string_view name, std::string_view host) const noexcept override {
@@ -34,12 +34,12 @@ class Abroad final : public ForeignServers {
   }
 
   using Call = std::function<ForeignBinding::Returned(std::span<const std::byte> image, std::span<std::byte> results)>;
-  /// What a call does from now on.
+  /// Sets what each call does from now on.
   void answer_by(Call call) {
     const std::lock_guard lock(mutex_);
     call_ = std::move(call);
   }
-  /// How many times it is not there.
+  /// The next `times` binds fail.
   void be_away(int times) {
     const std::lock_guard lock(mutex_);
     not_there_ = times;
@@ -86,8 +86,8 @@ class ForeignServer : public TwoHosts {
     return Conformance::Client::import("abroad@10.0.0.9", options);
   }
   Abroad abroad;
-  // They outlive the broker's threads, whose end alone a race detector sees: calls are ordered by memory that it does
-  // not know to be shared.
+  // Members, because they must outlive the broker's threads: a race detector sees the end of a thread, but does not
+  // know that the memory which orders the calls is shared.
   std::latch called_{1};
   std::latch go_on_{1};
 };

@@ -1,4 +1,4 @@
-// name@group: bindings to several hosts at once, their calls, and what each member says.
+// name@group: bindings to several hosts at once, their calls, and each member's answer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -224,7 +224,7 @@ TEST_F(Groups, a_member_that_has_restarted_is_bound_anew_and_executes_nothing_me
   EXPECT_TRUE(eventually([&] { return added(*client).at(name(1)) == "42"; }));
 }
 
-/// The refusal of a call that was sent before says nothing about the new binding.
+/// The refusal of a call over an earlier binding says nothing about the new one.
 TEST_F(Groups, a_late_refusal_does_not_end_the_binding_that_has_been_made_since) {
   auto client = import();
   ASSERT_TRUE(client);
@@ -248,7 +248,7 @@ TEST_F(Groups, a_late_refusal_does_not_end_the_binding_that_has_been_made_since)
   network_.tamper(nullptr);
 }
 
-/// Members see each other's keys.
+/// Members see each other's keys, so one may try to present another's.
 TEST_F(Groups, a_member_cannot_give_out_another_ones_key_as_its_own) {
   auto first = import();
   ASSERT_TRUE(first);
@@ -263,7 +263,7 @@ TEST_F(Groups, a_member_cannot_give_out_another_ones_key_as_its_own) {
   EXPECT_EQ(added(*second).at(name(1)), "42");
 }
 
-/// Each is bound by a thread of its own.
+/// Each member is bound by a thread of its own.
 TEST_F(Groups, of_members_that_answer_at_the_same_moment_with_one_boot_id_one_is_bound) {
   constexpr int kAll = 16;
   auto options = there_options();
@@ -276,7 +276,8 @@ TEST_F(Groups, of_members_that_answer_at_the_same_moment_with_one_boot_id_one_is
     network_.attach(address(i), &members_[0].host->broker());
   }
   here_->wire().set_members(all);
-  auto served = std::make_shared<std::atomic<int>>(0);  // the broker may go on to bind at the test's end
+  // Shared, because the broker may still be binding when the test ends.
+  auto served = std::make_shared<std::atomic<int>>(0);
   network_.when_served([served](std::uint16_t command) {
     if (command != Network::kBind || ++*served > kAll) return;
     for (int looks = 0; looks < 50'000'000 && *served < kAll; ++looks) std::this_thread::yield();
@@ -285,7 +286,7 @@ TEST_F(Groups, of_members_that_answer_at_the_same_moment_with_one_boot_id_one_is
     *served = 0;
     auto client = import();
     ASSERT_TRUE(client) << client.error().message();
-    const auto bindings = here_->broker().group_bindings();  // the one before may not have ended yet
+    const auto bindings = here_->broker().group_bindings();  // the previous binding may not have ended yet
     ASSERT_FALSE(bindings.empty());
     EXPECT_EQ(std::ranges::count_if(bindings.back().members, [](const auto& one) { return one.bound; }), 1);
   }
@@ -314,7 +315,7 @@ TEST_F(Groups, other_hosts_are_told_when_the_client_goes) {
   EXPECT_EQ(here_->broker().statistics().paths, 0U);
 }
 
-/// Clients come and go while members are lost and found by the broker's own thread.
+/// Clients bind and unbind while a thread of the broker notices that members are lost and found.
 TEST_F(Groups, clients_come_and_go_while_members_begin_again) {
   std::atomic<bool> done{false};
   std::atomic<int> rounds{0};

@@ -1,4 +1,4 @@
-// A client's host and the members of a group, in this process, joined by a network of its own.
+// A client's host and the members of a group in this process, joined by a fake network.
 #pragma once
 
 #include <algorithm>
@@ -123,7 +123,7 @@ class Groups : public testing::Test {
   [[nodiscard]] lrpc::Result<Replica::Client> import(const std::string& what = "files@replicas") const {
     return Replica::Client::import(what, {.nameserver = here_->socket()});
   }
-  /// Who has answered what to Add(20, 22).
+  /// The answer of each member to Add(20, 22).
   static std::map<std::string, std::string> added(Replica::Client& client) {
     std::map<std::string, std::string> said;
     const auto replies = client.all().Add(20, 22);

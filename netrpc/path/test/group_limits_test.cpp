@@ -1,4 +1,4 @@
-// What groups do not carry, and how much of it.
+// What calls to groups cannot carry, and the limits of their number.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +36,7 @@ TEST_F(Groups, refuse_calls_with_handles_and_send_nothing) {
   EXPECT_EQ(*one->Count(*tally), 7U);
 }
 
-/// Who speaks to the network domain itself need not know what its library refuses.
+/// A client that speaks to the network domain directly bypasses the checks of the library.
 TEST_F(Groups, members_execute_no_call_with_handles_whoever_sends_it) {
   namespace wire = lrpc::netpath::NetworkPath;
   auto network = wire::Client::import("lrpc.network", {.nameserver = here_->socket()});
@@ -75,7 +75,7 @@ TEST_F(Groups, members_execute_no_call_with_handles_whoever_sends_it) {
   EXPECT_TRUE(network->Call(bound->path, 0, 0, image, results));
   EXPECT_TRUE(eventually([&] { return arrived == (3 * with_handles + 1) * kMembers; }));
   for (std::size_t i = 0; i < kMembers; ++i) {
-    network_.cut(address(i));  // once all that has arrived is answered
+    network_.cut(address(i));  // returns when every command that has arrived was answered
     EXPECT_EQ(members_[i].service.calls, 1U) << "Add alone";
   }
   network_.tamper(nullptr);
@@ -83,7 +83,7 @@ TEST_F(Groups, members_execute_no_call_with_handles_whoever_sends_it) {
 
 TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
   here_->stop_broker();
-  here_->start_broker({.max_paths = 5, .keepalive = kKeepalive});  // half of them for one user
+  here_->start_broker({.max_paths = 5, .keepalive = kKeepalive});  // a user may have half of them
   auto first = import();
   ASSERT_TRUE(first) << first.error().message();
   const auto second = import("files@" + name(0));
@@ -92,16 +92,16 @@ TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
   EXPECT_TRUE(eventually([&] { return import("files@" + name(0)).has_value(); }));
 }
 
-/// Each member's reply takes memory until the call ends: a call to a large group is not one call.
+/// Each member's reply takes memory until the call ends, so a call to a large group counts as several.
 TEST_F(Groups, calls_count_as_many_as_the_group_has_members) {
   constexpr std::size_t kLarge = 64;
-  constexpr std::size_t kMost = 1024 / 2 / kLarge;  // of one user
+  constexpr std::size_t kMost = 1024 / 2 / kLarge;  // for one user
   std::vector<HostAddress> all;
-  for (std::size_t i = 0; i < kLarge; ++i) all.push_back(address(i));  // three are there
+  for (std::size_t i = 0; i < kLarge; ++i) all.push_back(address(i));  // only three of them exist
   here_->wire().set_members(all);
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();
-  auto second = import();  // each has A-stacks for five
+  auto second = import();  // because each client has A-stacks for five calls
   ASSERT_TRUE(second) << second.error().message();
   auto single = import("files@" + name(0));
   ASSERT_TRUE(single) << single.error().message();
@@ -109,7 +109,7 @@ TEST_F(Groups, calls_count_as_many_as_the_group_has_members) {
     std::atomic<std::size_t> arrived{0};
     std::atomic<bool> released{false};
   };
-  const auto held = std::make_shared<Held>();  // the network keeps it for as long as it calls
+  const auto held = std::make_shared<Held>();  // shared, because the network uses it in calls that outlive the test
   network_.tamper([held](std::uint16_t command, std::vector<std::byte>&) {
     if (command != Network::kGroupCall || held->released || ++held->arrived > kMost) return;
     while (!held->released) std::this_thread::sleep_for(milliseconds(1));

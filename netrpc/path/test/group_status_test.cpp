@@ -1,4 +1,4 @@
-// Which members of a group are bound, and why others are not: what users and administrators are told.
+// Which members of a group are bound, and why others are not, as users and administrators see it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace testing_netpath {
 namespace {
 
-/// What lrpc-netd says to this user of its bindings to groups, a line for each member that is not bound.
+/// What lrpc-netd reports to this user about the user's bindings to groups: one line per member that is not bound.
 std::map<std::string, std::vector<std::string>> unbound(const RemoteBroker& broker) {
   std::map<std::string, std::vector<std::string>> all;
   for (const auto& one : broker.group_bindings()) {
@@ -44,7 +44,7 @@ TEST_F(Groups, say_which_members_are_not_bound_and_why) {
   EXPECT_TRUE(eventually([&] { return unbound(here_->broker()).empty(); }));
 }
 
-/// It goes into logs, and to terminals.
+/// The reason goes into logs and to terminals.
 TEST_F(Groups, what_another_host_gives_as_its_reason_is_made_printable_and_short) {
   members_[1].server.reset();
   lrpc::Server choosy({.nameserver = members_[1].host->socket()});
@@ -63,11 +63,11 @@ TEST_F(Groups, what_another_host_gives_as_its_reason_is_made_printable_and_short
   EXPECT_NE(why.find("away"), std::string::npos) << why;
 }
 
-/// As many as fit in one answer, then the next.
+/// One answer lists as many as fit, the next answer the following ones.
 TEST_F(Groups, are_listed_to_their_user_in_parts) {
   namespace wire = lrpc::netpath::NetworkPath;
   std::vector<HostAddress> all;
-  for (std::size_t i = 0; i < 64; ++i) all.push_back(address(i));  // three are there
+  for (std::size_t i = 0; i < 64; ++i) all.push_back(address(i));  // only three of them exist
   here_->wire().set_members(all);
   std::vector<Replica::Client> clients;
   for (int i = 0; i < 8; ++i) {

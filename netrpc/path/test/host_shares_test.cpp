@@ -1,5 +1,4 @@
-// What other hosts hold together, of the network domain and of one server: however much some of them take, the next one
-// finds some.
+// Shares of the network domain and of one server: however much some hosts take, the next host gets some.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +28,7 @@ TEST(MostOfOne, leaves_some_to_each_that_comes_later) {
   constexpr std::size_t kMany = 1024;
   std::vector<std::size_t> taken;
   std::size_t in_use = 0;
-  for (std::size_t has = 0; in_use < kMany; has = 0) {  // one host after the other takes all that it may have
+  for (std::size_t has = 0; in_use < kMany; has = 0) {  // one host after the other takes its whole share
     while (in_use < kMany && has < most_of_one(has, in_use, kMany)) ++has, ++in_use;
     ASSERT_NE(has, 0U);
     taken.push_back(has);
@@ -46,7 +45,7 @@ class Shared : public TwoHosts {
     options.exported = [](std::string_view) { return true; };
     there_->start_broker(std::move(options));
   }
-  /// The refusal of a BIND of `from`, or the answer's code.
+  /// The error that refuses a BIND of `from`, or the code in the answer.
   Errc bind(HostAddress from, const std::string& name, std::uint32_t wait_ms = 0) {
     return bind(from, name, Conformance::kPdl.interface, wait_ms).code;
   }
@@ -60,7 +59,7 @@ class Shared : public TwoHosts {
     return lrpc::netpath::decode_bind_answer(std::span(reply).first(size))
         .value_or(lrpc::netpath::BindAnswer{Errc::bad_message, {}, {}});
   }
-  /// The status of a call without arguments.
+  /// The status of a call with empty arguments.
   std::optional<std::uint16_t> call(HostAddress from, const lrpc::netpath::CallPrologue& prologue) {
     std::array<std::byte, lrpc::netpath::kPrologue> request{};
     lrpc::netpath::encode_prologue(prologue, 0, request);
@@ -145,11 +144,12 @@ TEST_F(Shared, binds_that_wait_for_a_name_leave_places_to_hosts_that_come_later)
   EXPECT_TRUE(eventually([&] { return all_refused() >= (kShares.size() - 1) * kAll; })) << "the others wait";
   EXPECT_TRUE(Conformance::export_to(*server_, "late", service_));
   for (std::thread& caller : callers) caller.join();
-  if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;  // as long as one waits at most
+  // After the longest time that a BIND waits, some of them have timed out.
+  if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;
   for (std::size_t i = 0; i < kShares.size(); ++i) EXPECT_EQ(bound.at(i), kShares.at(i)) << "host " << i;
 }
 
-/// Does not return to one host before it may.
+/// A service that holds the calls of one host until `may_return`.
 class SlowForOneHost {
  public:
   std::int32_t Ask(lrpc::CallContext& call) {
@@ -206,7 +206,7 @@ TEST_F(Shared, handles_of_a_server_are_left_to_hosts_that_come_later) {
   const lrpc::Pdl& pdl = Conformance::kPdl;
   std::uint16_t open_note = 0;
   while (pdl.procedures[open_note].name != "OpenNote") ++open_note;
-  const auto open_all = [&](HostAddress from) {  // on one more binding of this host
+  const auto open_all = [&](HostAddress from) {  // opens on one more binding of this host
     const auto bound = bind(from, "notes", pdl.interface);
     EXPECT_EQ(bound.code, Errc::ok) << bound.text;
     const lrpc::netpath::CallPrologue prologue{bound.key, pdl.interface.hash, open_note};

@@ -1,4 +1,4 @@
-// When silence ends the bindings to a host: the policy, under a time that the test passes.
+// The policy that decides when silence ends the bindings to a host, with a clock that the test advances.
 #include <gtest/gtest.h>
 
 #include "peer_silence.h"

@@ -1,4 +1,4 @@
-// Remote bindings: what an import is refused for, what it waits for, and when a binding ends.
+// Remote bindings: why an import is refused, what it waits for, and when a binding ends.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -14,7 +14,7 @@ namespace {
 
 class RemoteBindings : public TwoHosts {
  protected:
-  /// How many imports have come by the network from now on. Commands come after the test's end, too.
+  /// Counts the BINDs that arrive over the network from now on. Shared, because they may arrive after the test's end.
   std::shared_ptr<std::atomic<int>> count_binds() {
     auto binds = std::make_shared<std::atomic<int>>(0);
     network_.tamper(
@@ -29,7 +29,7 @@ TEST_F(RemoteBindings, say_why_a_name_cannot_be_imported) {
   EXPECT_EQ(import("lrpc.network@10.0.0.2").code(), Errc::name_unknown);
   EXPECT_EQ(import("files@10.0.0.9").code(), Errc::remote_unavailable);
   EXPECT_EQ(import("files@no-such-host.invalid").code(), Errc::remote_unavailable);
-  EXPECT_EQ(import("files@").code(), Errc::remote_unavailable);  // no directory here
+  EXPECT_EQ(import("files@").code(), Errc::remote_unavailable);  // this host has no directory of hosts
   const auto ipv6 = import("files@2001:db8::2");
   EXPECT_EQ(ipv6.code(), Errc::invalid_argument);
   EXPECT_NE(ipv6.error().text.find("there is IPv4 only"), std::string::npos) << ipv6.error().text;
@@ -161,7 +161,8 @@ TEST_F(RemoteBindings, give_threads_to_no_more_waiting_binds_of_a_host_than_it_m
   EXPECT_TRUE(Conformance::export_to(*server_, "absent", service_));
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(at_once + later, 12);
-  if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;  // as long as one waits at most
+  // After the longest time that a BIND waits, some of them have timed out.
+  if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(10)) return;
   EXPECT_EQ(later, 8) << "as many may wait";
 }
 
@@ -195,7 +196,7 @@ TEST_F(RemoteBindings, never_execute_a_call_that_was_meant_for_another_life_of_t
   auto client = import();
   ASSERT_TRUE(client);
   EXPECT_EQ(client->Count().value(), 1U);
-  // Even with the same binding number in the next life.
+  // Even if the next life has a binding with the same number.
   there_->stop_broker();
   auto options = there_options();
   options.boot_id = 4711;
@@ -249,7 +250,7 @@ TEST_F(TwoHosts, keep_what_a_host_has_bound_since_it_was_seen_to_have_restarted)
   const lrpc::netpath::Arrival last = network_.arrivals;
   auto client = import();
   ASSERT_TRUE(client);
-  there_->broker().peer_rebooted(kHere, last);  // the word comes late
+  there_->broker().peer_rebooted(kHere, last);  // the notice comes late
   EXPECT_EQ(there_->broker().statistics().bindings, 1U);
   EXPECT_TRUE(client->Null());
 }
@@ -265,7 +266,7 @@ TEST_F(TwoHosts, keep_what_a_host_has_bound_though_commands_of_its_earlier_life_
   bind.name = "files";
   const auto& id = Conformance::kPdl.interface;
   bind.interface = {std::string(id.name), id.major, id.minor, id.hash};
-  // They arrive, and wait for a thread.
+  // Both commands arrive now, and wait for a thread.
   const lrpc::netpath::Arrival ping_arrived = ++network_.arrivals;
   const lrpc::netpath::Arrival bind_arrived = ++network_.arrivals;
   here_->stop_broker();

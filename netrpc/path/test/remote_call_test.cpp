@@ -20,8 +20,8 @@ TEST_F(TwoHosts, call_each_other_through_ordinary_stubs) {
   EXPECT_EQ(there_->broker().statistics().bindings, 1U);
 }
 
-/// Whether the broker waits for the procedure as a caller does who hands over its processor, and not as one who has
-/// started a call and sleeps.
+/// Records whether the broker waits for the procedure as a caller that yields its processor, rather than as a caller
+/// that has started the call and sleeps.
 struct HearsHowItIsCalled : ConformanceService {
   void Null(lrpc::CallContext& context) { handed_over = handed_over || context.caller_yields(); }
   std::atomic<bool> handed_over{false};
@@ -33,11 +33,11 @@ TEST_F(TwoHosts, serve_a_call_by_a_caller_that_may_hand_its_processor_over) {
   ASSERT_TRUE(Conformance::export_to(server, "hearing", service));
   auto client = import("hearing@10.0.0.2");
   ASSERT_TRUE(client) << client.error().message();
-  // Not each call: a caller that yields in vain stops for a while, and one that is polled for need not.
+  // Not for each call: a caller that yields in vain stops yielding for a while, and a caller that polls need not yield.
   EXPECT_TRUE(eventually([&] { return client->Null().has_value() && service.handed_over; }));
 }
 
-/// Says what the libraries say where a call could not even be made.
+/// Returns the error with which the libraries report that a call could not be made.
 struct LacksAStacks : ConformanceService {
   lrpc::Result<std::int32_t> Add(lrpc::CallContext&, std::int32_t, std::int32_t) {
     ++times;
@@ -115,7 +115,8 @@ TEST_F(TwoHosts, tell_a_queue_of_a_started_call_whose_client_goes) {
   ASSERT_TRUE(client) << client.error().message();
   auto queue = lrpc::CompletionQueue::create();
   ASSERT_TRUE(queue);
-  const auto released = std::make_shared<std::atomic<bool>>(false);  // what is held back may outlive this test
+  // Shared, because held commands may outlive this test.
+  const auto released = std::make_shared<std::atomic<bool>>(false);
   network_.tamper([released](std::uint16_t command, std::vector<std::byte>&) {
     while (command == 2 && !*released) std::this_thread::sleep_for(milliseconds(1));
   });
@@ -191,7 +192,7 @@ TEST_F(TwoHosts, keep_the_handles_of_each_client_apart_and_run_them_down) {
   ASSERT_TRUE(other->Open(1));
   ASSERT_TRUE(other->Open(2));
   EXPECT_EQ(client->LiveObjects().value(), 3U);
-  other = Errc::name_unknown;  // the client goes
+  other = Errc::name_unknown;  // the client ends
   EXPECT_TRUE(eventually([&] { return client->LiveObjects().value() == 1; }));
   EXPECT_EQ(client->Shut(*counter).value(), 42);
   EXPECT_EQ(client->LiveObjects().value(), 0U);
@@ -212,7 +213,7 @@ TEST_F(TwoHosts, abort_a_call_when_its_deadline_has_passed) {
   options.call_timeout = milliseconds(50);
   auto client = Conformance::Client::import("files@10.0.0.2", options);
   ASSERT_TRUE(client) << client.error().message();
-  // Where this process stands still, with both hosts, any call may be over in time, or none.
+  // If this process, with both hosts, is not scheduled, any of the calls may expire.
   const auto calls = [&] { return client->Null().has_value(); };
   EXPECT_TRUE(eventually(calls));
   EXPECT_TRUE(eventually([&] { return client->SleepFor(300).code() == Errc::call_aborted; }));
@@ -225,7 +226,8 @@ TEST_F(TwoHosts, abort_a_call_on_time_when_nothing_comes_back) {
   options.call_timeout = milliseconds(50);
   auto client = Conformance::Client::import("files@10.0.0.2", options);
   ASSERT_TRUE(client) << client.error().message();
-  const auto released = std::make_shared<std::atomic<bool>>(false);  // what is held back may outlive this test
+  // Shared, because held commands may outlive this test.
+  const auto released = std::make_shared<std::atomic<bool>>(false);
   network_.tamper([released](std::uint16_t command, std::vector<std::byte>&) {
     while (command == 2 && !*released) std::this_thread::sleep_for(milliseconds(1));
   });
@@ -308,11 +310,11 @@ TEST_F(TwoHosts, let_a_binding_have_more_calls_under_way_than_it_has_astacks) {
   auto client = Conformance::Client::import("files@10.0.0.2", options);
   ASSERT_TRUE(client) << client.error().message();
   for (int round = 0; round < 3; ++round) {
-    // One thread: if it waited for an A-stack, it would wait for ever.
+    // There is one thread: if it waited for an A-stack, it would wait for ever.
     std::vector<decltype(client->start().Add(1, 1))> sums;
     for (int i = 0; i < 40; ++i) sums.push_back(client->start().Add(i, round));
     for (int i = 0; i < 40; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + round);
-    std::this_thread::sleep_for(milliseconds(100));  // and back
+    std::this_thread::sleep_for(milliseconds(100));  // the added A-stacks are released meanwhile
   }
   EXPECT_TRUE(client->Null());
 }

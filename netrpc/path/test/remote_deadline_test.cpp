@@ -1,5 +1,5 @@
-// What a call to another host may take: it travels along, is passed on by the calls that a procedure makes, and ends
-// the wait at each hop.
+// The deadline of a call to another host: it travels with the call, is inherited by the calls that the procedure makes,
+// and ends the wait at each hop.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,15 +20,15 @@ using lrpc::Cancellation;
 using testing_lrpc::LimitsService;
 using namespace std::chrono_literals;
 
-/// Milliseconds of a procedure that ends when its caller's time does.
+/// Milliseconds. The procedure that waits for so long ends earlier, when its caller's time is over.
 constexpr std::uint32_t kForever = 600'000;
 
-/// A server there, which this host calls, and one here, which that server calls: two journeys over the network.
+/// A server on `there`, called from here, and a server here, which that server calls: two hops over the network.
 class RemoteDeadlines : public TwoHosts {
  protected:
   void SetUp() override {
     here_->stop_broker();
-    here_->start_broker(there_options());  // this host, too, has a name to offer
+    here_->start_broker(there_options());  // this host exports a name, too
     there_server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = there_->socket()});
     here_server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = here_->socket()});
     ASSERT_TRUE(Limits::export_to(*there_server_, "limits", limits_));
@@ -63,7 +63,7 @@ TEST_F(RemoteDeadlines, are_seen_by_the_procedure_and_run_down) {
   for (int i = 0; i < 20; ++i) {
     const auto left = client_->Left();
     ASSERT_TRUE(left && left->limited);
-    // Travels as milliseconds, rounded up: it is the caller's own wait that ends in time.
+    // The time travels in milliseconds, rounded up; the caller's own wait ends exactly on time.
     EXPECT_LE(left->nanoseconds, std::chrono::nanoseconds(1h + 1ms).count());
     EXPECT_GT(left->nanoseconds, 0);
     EXPECT_LT(left->later, left->nanoseconds);
@@ -72,7 +72,7 @@ TEST_F(RemoteDeadlines, are_seen_by_the_procedure_and_run_down) {
 }
 
 TEST_F(RemoteDeadlines, end_the_call_here_and_are_heard_of_by_the_procedure_there) {
-  EXPECT_TRUE(eventually([&] {  // again, if its time was over before it came there
+  EXPECT_TRUE(eventually([&] {  // again, if the time was over before the call arrived
     {
       const CallScope scope{50ms};
       EXPECT_EQ(client_->Hold(kForever).code(), Errc::call_aborted);
@@ -115,7 +115,7 @@ TEST_F(RemoteDeadlines, pass_on_over_the_network_to_the_server_behind_a_server) 
 }
 
 TEST_F(RemoteDeadlines, end_every_call_of_a_chain_over_the_network) {
-  EXPECT_TRUE(eventually([&] {  // again, if its time was over before it came to the last one
+  EXPECT_TRUE(eventually([&] {  // again, if the time was over before the call reached the last server
     {
       const CallScope scope{100ms};
       EXPECT_EQ(client_->HoldBehind(kForever).code(), Errc::call_aborted);
@@ -127,10 +127,10 @@ TEST_F(RemoteDeadlines, end_every_call_of_a_chain_over_the_network) {
 }
 
 TEST_F(RemoteDeadlines, of_a_one_way_call_run_down_there) {
-  EXPECT_TRUE(eventually([&] {  // again, if its time was over before it came there
+  EXPECT_TRUE(eventually([&] {  // again, if the time was over before the call arrived
     {
       const CallScope scope{100ms};
-      if (!client_->Note(kForever)) return false;  // nobody waits for it
+      if (!client_->Note(kForever)) return false;  // no caller waits for it
     }
     std::this_thread::sleep_for(200ms);
     return limits_.noted > 0 && limits_.last_left > 0;
@@ -153,7 +153,7 @@ TEST_F(RemoteDeadlines, may_be_a_cancellation_which_ends_the_wait_here_at_once) 
   EXPECT_FALSE(client_->binding().revoked());
 }
 
-/// Calls wait for less than they do: what is waited for does not come.
+/// The broker's patience for an A-stack is shorter than the calls that hold all of them.
 class ImpatientHosts : public RemoteDeadlines {
  protected:
   void SetUp() override {
@@ -188,7 +188,7 @@ TEST_F(ImpatientHosts, tell_a_call_that_every_astack_there_is_kept_by_calls_whos
   EXPECT_TRUE(eventually([&] { return client_->Null().has_value(); })) << "they come back";
 }
 
-/// Of calls that nobody waits for any more.
+/// Calls whose callers no longer wait.
 class RemoteEnds : public RemoteDeadlines {
  protected:
   [[nodiscard]] bool holds() const {
@@ -226,7 +226,7 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_resta
   EXPECT_TRUE(holds());
   there_->broker().peer_rebooted(kHere, network_.arrivals);
   EXPECT_TRUE(told());
-  (void)held.finish();  // with its result, if the procedure returns before the binding has ended
+  (void)held.finish();  // succeeds if the procedure returns before the binding ends
 }
 
 TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_fallen_silent) {
@@ -234,7 +234,7 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_falle
   auto options = there_options();
   options.forget = 300ms;
   there_->start_broker(options);
-  EXPECT_TRUE(eventually([&] {  // not where all of this has stood still for that long
+  EXPECT_TRUE(eventually([&] {  // again, if this process was not scheduled for that long
     auto client = Limits::Client::import("limits@10.0.0.2", import_options());
     if (!client) return false;
     const std::uint32_t before = limits_.abandonments;
@@ -243,7 +243,7 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_falle
     network_.part();  // no more keepalives
     const bool heard = told(before);
     network_.join();
-    (void)held.finish();  // with its result, if the procedure returns before the binding has ended
+    (void)held.finish();  // succeeds if the procedure returns before the binding ends
     return heard;
   }));
 }
@@ -251,7 +251,7 @@ TEST_F(RemoteEnds, are_heard_of_by_the_procedure_when_its_clients_host_has_falle
 TEST_F(RemoteEnds, come_through_where_calls_are_all_that_a_host_may_have) {
   there_->stop_broker();
   auto options = there_options();
-  options.max_commands_per_host = 1;  // which may be a keepalive
+  options.max_commands_per_host = 1;  // and a keepalive may take it
   there_->start_broker(options);
   std::unique_ptr<Limits::Client> client;
   EXPECT_TRUE(eventually([&] {

@@ -1,5 +1,4 @@
-// Two hosts in this process, joined by a network of its own, each with a nameserver and a broker; on one of them a
-// server.
+// Two hosts in this process, joined by a fake network, each with a nameserver and a broker; one of them has a server.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ using testing_lrpc::ConformanceService;
 inline constexpr HostAddress kHere = 0x0a00'0001;   // 10.0.0.1
 inline constexpr HostAddress kThere = 0x0a00'0002;  // 10.0.0.2
 inline constexpr milliseconds kKeepalive{50};
-/// Ends what waits for something that never comes.
+/// A timeout against waiting for ever.
 inline constexpr milliseconds kPatience{240'000};
 
 class TwoHosts : public testing::Test {

@@ -1,4 +1,4 @@
-// What remote calls do not do, for whom, and how much: one-way calls, principals, limits, hostile clients and hosts.
+// Limits of remote calls: one-way calls, principals, quotas, hostile clients and hosts.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace testing_netpath {
 namespace {
 
-/// Says who calls it.
+/// Reports its caller's principal.
 class ChattyService {
  public:
   void Note(lrpc::CallContext&, const lrpc::String<100>& text) {
@@ -54,7 +54,8 @@ TEST_F(TwoHosts, say_so_when_the_client_and_its_network_domain_are_of_different_
   here_->stop_broker();
   ChattyService chatty;
   lrpc::Server server({.nameserver = here_->socket()});
-  ASSERT_TRUE(Chatty::export_to(server, std::string(lrpc::shim::kNetworkName), chatty));  // it speaks something else
+  // The server has another interface.
+  ASSERT_TRUE(Chatty::export_to(server, std::string(lrpc::shim::kNetworkName), chatty));
   const auto client = import();
   EXPECT_EQ(client.code(), Errc::version_mismatch);
   EXPECT_EQ(client.error().message(), "lrpc-netd and this program are of different versions of lrpc");
@@ -165,14 +166,14 @@ TEST_F(TwoHosts, believe_nobody_but_the_network_domain_about_other_hosts) {
   const auto claim = [&] {
     return lrpc::client::RawBinding::import("files", Conformance::kPdl.interface, forged, options).code();
   };
-  const pid_t child = fork();  // this process is the network domain there; that one is not
+  const pid_t child = fork();  // this process is the network domain of `there`, its child is not
   if (child == 0) _exit(static_cast<int>(claim()));
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(static_cast<Errc>(WEXITSTATUS(status)), Errc::not_permitted);
   there_->stop_broker();
-  // Once the nameserver has seen that it is gone.
+  // Once the nameserver has noticed that the broker is gone.
   EXPECT_TRUE(eventually([&] { return claim() == Errc::name_unknown; })) << "one that comes may be believed";
   auto raw = lrpc::client::RawBinding::import("files", Conformance::kPdl.interface, std::nullopt, options);
   EXPECT_TRUE(raw) << raw.error().message();
@@ -219,13 +220,13 @@ TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_fallen_silent) {
   options.forget = milliseconds(300);
   there_->start_broker(options);
   lrpc::Result<Conformance::Client> client = Errc::name_unknown;
-  EXPECT_TRUE(eventually([&] {  // not where this process, with both hosts, has just stood still for that long
+  EXPECT_TRUE(eventually([&] {  // again, if this process, with both hosts, was not scheduled for that long
     client = import();
     if (!client || !client->Open(1)) return false;
     std::this_thread::sleep_for(milliseconds(450));
     return client->Null().has_value();
   })) << "keepalives keep it";
-  network_.cut(kThere);  // the keepalives do not arrive any more
+  network_.cut(kThere);  // no further keepalive arrives
   EXPECT_TRUE(eventually([&] { return there_->broker().statistics().bindings == 0; }));
   auto local = Conformance::Client::import("files", {.nameserver = there_->socket()});
   ASSERT_TRUE(local);
@@ -247,7 +248,7 @@ TEST_F(TwoHosts, leave_half_of_the_paths_and_of_the_calls_to_other_users) {
     std::atomic<bool> arrived{false};
     std::atomic<bool> released{false};
   };
-  const auto held = std::make_shared<Held>();  // the network keeps it for as long as it calls
+  const auto held = std::make_shared<Held>();  // shared, because the network uses it in calls that outlive the test
   network_.tamper([held](std::uint16_t command, std::vector<std::byte>&) {
     if (command != 2 || held->arrived.exchange(true)) return;
     while (!held->released) std::this_thread::sleep_for(milliseconds(1));
@@ -264,7 +265,7 @@ TEST_F(TwoHosts, tell_a_host_later_what_it_could_not_be_told_at_once) {
   auto client = import();
   ASSERT_TRUE(client);
   network_.cut(kThere);
-  client = Errc::name_unknown;  // the client goes, and its host cannot say so
+  client = Errc::name_unknown;  // the client ends, and its host cannot tell the other one
   EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(there_->broker().statistics().bindings, 1U);
@@ -324,7 +325,8 @@ TEST_F(TwoHosts, take_hostile_commands_for_what_they_are) {
   auto client = import();
   ASSERT_TRUE(client);
   ASSERT_TRUE(client->Sum(some_bytes(100)));
-  // Every byte of a CALL, changed on its way: it fails or, in the image, is another argument; nobody else notices.
+  // Each byte of a CALL is changed on its way: the call fails or, if the byte is in the image, has another argument.
+  // Other clients notice nothing.
   auto witness = import();
   ASSERT_TRUE(witness);
   const bool is_long = testing_lrpc::long_tests();
@@ -355,7 +357,7 @@ TEST_F(TwoHosts, take_hostile_commands_for_what_they_are) {
     network_.tamper({});
     EXPECT_EQ(witness->Add(2, 3).value(), 5);
   }
-  // And what is no command at all.
+  // And messages that are no commands at all.
   const lrpc::shim::Principal stranger{0x0a00'0063, lrpc::shim::HostAuthentication::none, {}};
   std::array<std::byte, 4096> reply;
   for (int round = 0; round < (is_long ? 3000 : 750); ++round) {

@@ -1,5 +1,5 @@
-// What a network does not carry: a call that is lost alone, a binding of which its host never hears, and the word of a
-// host that is gone.
+// What a network loses: a call whose loss ends no other call, a binding whose client never hears of it, and notices of
+// a host that is gone.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_oth
   options.forget = milliseconds(300);
   there_->start_broker(options);
   const auto bindings = [&] { return there_->broker().statistics().bindings; };
-  EXPECT_TRUE(eventually([&] {  // not where this process, with both hosts, has just stood still for that long
+  EXPECT_TRUE(eventually([&] {  // again, if this process, with both hosts, was not scheduled for that long
     auto client = import();
     if (!client) return false;
     network_.lose_replies_to_binds = true;
@@ -44,7 +44,7 @@ TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_oth
 TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bindings_are) {
   BrokerOptions options = there_options();
   options.nameserver = there_->socket();
-  options.forget = std::chrono::hours(24 * 365);  // as a broker has it whose option is kNoLimit
+  options.forget = std::chrono::hours(24 * 365);  // the broker's value for the option kNoLimit
   lrpc::netpath::ServedHosts hosts(options, 1);
   const auto& id = Conformance::kPdl.interface;
   const lrpc::netpath::BindMessage message{1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0};

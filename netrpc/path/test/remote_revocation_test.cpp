@@ -1,5 +1,5 @@
-// Watching a remote binding for its revocation: who watches hears of each way in which the other end goes, without a
-// call, as of a server on this machine.
+// Watching a remote binding for its revocation: the watcher is notified of each way in which the other end can go,
+// without making a call, as for a server on this machine.
 #include <poll.h>
 
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 
 class RemoteRevocation : public TwoHosts {
  protected:
-  /// One binding and everything that hears of its end.
+  /// One binding and everything that is notified of its end.
   struct Watched {
     std::optional<Conformance::Client> client;
     int fd = -1;
@@ -50,7 +50,7 @@ class RemoteRevocation : public TwoHosts {
     ASSERT_TRUE(watched.client->binding().when_revoked([&watched] { watched.tell(1); }));
     EXPECT_FALSE(readable(watched.fd));
   }
-  /// Nothing has happened to it, and nothing will of its own accord.
+  /// The binding has not ended, and stays alive by itself.
   void expect_alive(Watched& watched) {
     const std::uint64_t before = network_.pings;
     EXPECT_TRUE(eventually([&] { return network_.pings >= before + 3; })) << "several keepalives";

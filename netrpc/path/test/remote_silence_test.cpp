@@ -1,4 +1,4 @@
-// A host that falls silent: its bindings end by one bound, in use or not, in a time that the test passes.
+// A host that falls silent: its bindings end at one bound, whether in use or not. The test advances the clock.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -42,14 +42,14 @@ class SilentHosts : public TwoHosts {
     return options;
   }
   void go_on(std::chrono::nanoseconds span) { *time_ += span.count(); }
-  /// A time without answers goes by, and some keepalives with it.
+  /// Advances the clock by a time without answers, in which some keepalives are lost.
   void pass(std::chrono::nanoseconds span) {
     go_on(span);
     const int before = network_.missed_pings;
     EXPECT_TRUE(eventually([&] { return network_.missed_pings >= before + 3; }));
   }
 
-  /// Nanoseconds. The broker keeps it as long as it needs it.
+  /// Nanoseconds. Shared with the broker.
   const std::shared_ptr<std::atomic<std::int64_t>> time_ =
       std::make_shared<std::atomic<std::int64_t>>(std::chrono::nanoseconds(1h).count());
   std::atomic<int> told_idle_{0};
@@ -80,7 +80,7 @@ TEST_F(SilentHosts, lose_their_bindings_in_use_or_not_when_they_do_not) {
   EXPECT_TRUE(eventually([&] { return network_.waiting > 0; }));
   go_on(30s);
   EXPECT_TRUE(eventually([&] { return told_idle_ == 1; }));
-  network_.give_up();  // the transport's patience is the same
+  network_.give_up();  // the transport gives up at the same time
   EXPECT_EQ(call.finish().code(), Errc::call_failed);
   EXPECT_TRUE(eventually([&] { return told_used_ == 1; }));
   EXPECT_EQ(idle_->Null().code(), Errc::binding_revoked);
@@ -90,7 +90,7 @@ TEST_F(SilentHosts, lose_their_bindings_in_use_or_not_when_they_do_not) {
 TEST_F(SilentHosts, that_could_not_be_asked_have_neither_answered_nor_been_silent) {
   network_.part();
   pass(20s);
-  network_.choke();  // it is this host that lacks something
+  network_.choke();  // this host lacks a resource
   EXPECT_TRUE(eventually([&] { return network_.unsent_pings >= 2; }));
   go_on(20s);
   const int before = network_.unsent_pings;
@@ -141,7 +141,7 @@ TEST_F(SilentHosts, to_which_there_is_no_way_are_told_of_what_is_left_of_a_limit
   }
   EXPECT_TRUE(eventually([&] {
     const int before = network_.waiting;
-    std::this_thread::sleep_for(500ms);  // it is tried again after a fifth of this
+    std::this_thread::sleep_for(500ms);  // the retry interval is a fifth of this
     return network_.waiting == before;
   }));
   network_.join();
@@ -207,7 +207,7 @@ TEST_F(SilentHosts, can_be_asked_by_imports_of_one_user_up_to_a_number_within_so
   here_->wire().agrees = false;
   const auto may_ask = [&](const std::string& host) {
     bool refused = false;
-    EXPECT_TRUE(eventually([&] {  // again, if bindings that have ended are not forgotten yet
+    EXPECT_TRUE(eventually([&] {  // again, while ended bindings are still counted
       const auto client = import("files@" + host);
       refused = !client && client.error().message().find("hosts that do not answer") != std::string::npos;
       return refused || client || client.code() == Errc::remote_unavailable;
@@ -228,12 +228,12 @@ TEST_F(SilentHosts, can_be_asked_by_imports_of_one_user_up_to_a_number_within_so
   EXPECT_TRUE(client) << client.error().message();
 }
 
-/// They answer each time, and late.
+/// A host that answers each time, but late.
 class SlowHosts : public TwoHosts {
  protected:
   static constexpr HostAddress kSlow = 0x0a00'0003;
 
-  /// Another host with the names of the one there. Its answers to keepalives wait until they are let through.
+  /// Another host with the names of `there`. Its answers to keepalives wait until let_through permits them.
   class Slow final : public RemoteService {
    public:
     Slow(Network& network, RemoteService& there) : network_(network), there_(there) { network_.attach(kSlow, this); }
@@ -249,7 +249,7 @@ class SlowHosts : public TwoHosts {
       if (command == Network::kBind) return there_.serve(from, arrived, command, request, reply, size);
       if (command != Network::kPing) return 0;
       for (const unsigned number = ++asked; number > let_through;) std::this_thread::sleep_for(1ms);
-      return static_cast<std::uint16_t>(Errc::limit_reached);  // it lives, and is busy
+      return static_cast<std::uint16_t>(Errc::limit_reached);  // it is alive, but busy
     }
     void peer_rebooted(HostAddress /*host*/, lrpc::netpath::Arrival /*last*/) noexcept override {}
     std::atomic<unsigned> asked{0};
@@ -282,7 +282,7 @@ TEST_F(SlowHosts, do_not_keep_clients_of_others_from_hearing_that_their_bindings
   ASSERT_TRUE(keeps) << keeps.error().message();
   ASSERT_TRUE(eventually([&] { return slow.asked == 1; }));
   there_->stop_broker();
-  slow.let_through = 1;  // and no further keepalive
+  slow.let_through = 1;  // no further keepalive passes
   EXPECT_TRUE(eventually([&] { return told == 1; }));
 }
 
@@ -300,10 +300,10 @@ TEST_F(SlowHosts, do_not_keep_others_from_their_keepalives_while_they_hear_what_
     std::atomic<bool> held{true};
     std::atomic<int> unbinds{0};
     std::uint64_t pings = 0;
-    int in_a_row = 0;  ///< Since then.
+    int in_a_row = 0;  ///< UNBINDs since the last keepalive.
     std::atomic<int> longest_row{0};
   };
-  const auto heard = std::make_shared<Heard>();  // the network keeps it for as long as it calls
+  const auto heard = std::make_shared<Heard>();  // shared, because the network uses it in calls that outlive the test
   network_.tamper([this, heard](std::uint16_t command, std::vector<std::byte>&) {
     if (command != Network::kUnbind) return;
     const int number = ++heard->unbinds;
@@ -338,7 +338,7 @@ TEST_F(SlowHosts, are_not_told_of_more_bindings_than_there_may_be) {
     std::this_thread::sleep_for(60ms);
   });
   for (int i = 0; i < kRounds; ++i) {
-    EXPECT_TRUE(eventually([&] { return import().has_value(); }));  // and lets go of it
+    EXPECT_TRUE(eventually([&] { return import().has_value(); }));  // and unbinds
     EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0 && heard->unbinds == 1; }));
   }
   heard->held = false;

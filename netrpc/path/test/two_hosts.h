@@ -1,4 +1,5 @@
-// Two hosts in one process: a nameserver, a broker and servers each, and a network between them that tests can break.
+// Two hosts in one process, each with a nameserver, a broker and servers, and a network between them that tests can
+// break.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class Network {
     std::lock_guard lock(mutex_);
     services_[host] = service;
   }
-  /// Nobody answers there any more, once what is being answered has been.
+  /// Detaches the host's service, after the commands that it is serving have ended.
   void cut(HostAddress host) {
     std::unique_lock lock(mutex_);
     services_[host] = nullptr;
@@ -40,7 +41,7 @@ class Network {
   }
 
   using Tamper = std::function<void(std::uint16_t command, std::vector<std::byte>& request)>;
-  /// What happens to requests on their way.
+  /// `tamper` may change or delay each request on its way.
   void tamper(Tamper tamper) {
     std::lock_guard lock(mutex_);
     tamper_ = std::move(tamper);
@@ -64,7 +65,7 @@ class Network {
       tamper = tamper_;
       ++delivering_[to];
     }
-    /// The end of this delivery, to the end of the scope.
+    /// Ends this delivery at the end of the scope.
     struct Delivered {
       Network& network;
       const HostAddress to;
@@ -89,32 +90,31 @@ class Network {
     return Errc::ok;
   }
 
-  /// From now on nothing arrives: calls wait for join(), or give_up(); the brokers' own commands are not answered in
-  /// time.
+  /// From now on nothing arrives: calls wait for join() or give_up(), and the brokers' own commands time out.
   void part() { set(State::parted); }
   void join() { set(State::joined); }
-  /// Calls that wait end as a transport's call to a host that has been silent for too long.
+  /// Waiting calls end as a transport ends a call to a host that has been silent for too long.
   void give_up() { set(State::given_up); }
-  /// There is no way to any host, until join().
+  /// No host can be reached, until join().
   void block() { set(State::blocked); }
-  /// Nothing can be sent, for want of something at the sender's.
+  /// Nothing can be sent, because the sender lacks some resource.
   void choke() { set(State::choked); }
   std::atomic<int> missed_pings{0};
   std::atomic<int> unsent_pings{0};
-  std::atomic<int> waiting{0};  ///< Or tried in vain.
+  std::atomic<int> waiting{0};  ///< Or failed to send.
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
   static constexpr std::uint16_t kUnbind = 3;
   static constexpr std::uint16_t kPing = 4;
   static constexpr std::uint16_t kGroupCall = 5;
-  std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
+  std::atomic<std::uint64_t> pings{0};  ///< That reached a host.
   std::atomic<lrpc::netpath::Arrival> arrivals{0};
-  /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
+  /// Replies to keepalives still arrive: losing them would end the binding before the call that is to notice the loss.
   std::atomic<bool> lose_replies_to_calls{false};
   std::atomic<bool> lose_replies_to_binds{false};
-  std::atomic<bool> replies_too_long{false};        ///< To all commands: senders are told so.
-  std::atomic<HostAddress> replies_too_long_of{0};  ///< The same of one host.
+  std::atomic<bool> replies_too_long{false};        ///< Replies to all commands: the senders are told so.
+  std::atomic<HostAddress> replies_too_long_of{0};  ///< The same for the replies of one host.
 
  private:
   enum class State { joined, parted, given_up, blocked, choked };
@@ -146,7 +146,7 @@ class Network {
   State state_ = State::joined;
   std::condition_variable joined_;
   std::condition_variable delivered_;
-  std::map<HostAddress, std::size_t> delivering_;  ///< Commands being answered.
+  std::map<HostAddress, std::size_t> delivering_;  ///< Commands that are being served.
   std::map<HostAddress, RemoteService*> services_;
 };
 
@@ -160,8 +160,8 @@ class Wire final : public Transport {
     return Errc::ok;
   }
   std::string why(HostAddress /*host*/, Errc /*outcome*/) override { return "is not there"; }
-  std::atomic<bool> agrees{true};  ///< Hosts are there to agree with.
-  /// What the network is said to carry.
+  std::atomic<bool> agrees{true};  ///< Whether hosts answer when this host agrees with them on sizes.
+  /// The message sizes that the network claims to carry.
   std::atomic<std::size_t> longest_request{kMaxMessage};
   std::atomic<std::size_t> longest_reply{kMaxMessage};
 
@@ -171,7 +171,7 @@ class Wire final : public Transport {
     return network_.deliver(self_, host, command, request, reply, size, gone);
   }
 
-  /// From now on these are the one group of this host, "replicas".
+  /// From now on these are the members of "replicas", the only group of this host.
   void set_members(std::vector<HostAddress> members) {
     std::lock_guard lock(mutex_);
     members_ = std::move(members);
@@ -180,13 +180,13 @@ class Wire final : public Transport {
     std::lock_guard lock(mutex_);
     return members_;
   }
-  /// How many answers a call to it needs.
+  /// How many answers a call to the group needs.
   std::atomic<std::size_t> needed{1};
   std::optional<lrpc::netpath::Group> group(std::string_view name) override {
     if (name != "replicas" || members().empty()) return std::nullopt;
     return lrpc::netpath::Group{kGroup, members(), {longest_request, longest_reply}};
   }
-  /// One member after the other.
+  /// Calls one member after the other.
   Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
                   std::span<std::byte> reply, std::size_t& size, lrpc::netpath::Collation& collation,
                   milliseconds /*timeout*/, const Gone& gone) noexcept override {
@@ -215,14 +215,14 @@ class Wire final : public Transport {
   std::vector<HostAddress> members_;
 };
 
-/// A machine: its nameserver, and its broker, which can be restarted.
+/// A machine: its nameserver, and a broker that can be restarted.
 class Host {
  public:
   Host(Network& network, HostAddress address, const std::string& socket)
       : network_(network), address_(address), wire_(network, address) {
     lrpc::nameserver::NameserverOptions options;
     options.socket_path = socket;
-    options.bind_timeout = std::chrono::minutes(4);  // nobody is to be late
+    options.bind_timeout = std::chrono::minutes(4);  // so that no binding times out
     auto started = lrpc::nameserver::Nameserver::start(std::move(options));
     if (!started) throw std::runtime_error(started.error().message());
     nameserver_ = *std::move(started);

@@ -1,4 +1,4 @@
-// How many hosts that do not answer may be asked: the policy, under a time that the test passes.
+// How many silent hosts a user may ask: the policy, with a clock that the test passes.
 #include "vain_hosts.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 constexpr VainHosts::Time kStart{1h};
 constexpr uid_t kUser = 7;
 
-/// Until one is refused, hosts that no other call asks. Returns how many were not.
+/// Asks hosts that no other call of this file asks, until one is refused. Returns how many were not refused.
 HostAddress ask_all(VainHosts& hosts, uid_t user, VainHosts::Time now = kStart) {
   HostAddress asked = 0;
   while (hosts.may_ask(user, user << 16 | asked, now)) ++asked;
@@ -41,7 +41,7 @@ TEST(VainHostsTest, leave_some_to_the_next_user_however_many_take_what_they_may)
 TEST(VainHostsTest, count_until_they_have_not_been_asked_for_some_minutes) {
   VainHosts hosts;
   (void)ask_all(hosts, kUser);
-  EXPECT_TRUE(hosts.may_ask(kUser, kUser << 16, kStart + 1min));  // again
+  EXPECT_TRUE(hosts.may_ask(kUser, kUser << 16, kStart + 1min));  // asked again
   EXPECT_FALSE(hosts.may_ask(kUser, 1, kStart + VainHosts::kKept - 1ns));
   EXPECT_EQ(ask_all(hosts, kUser, kStart + VainHosts::kKept), VainHosts::kMost / 2) << "the first one counts already";
 }

@@ -1,4 +1,4 @@
-// ARP packets of our own: their bytes, and when they are sent.
+// lrpc's own ARP packets: their bytes, and when they are sent.
 #include <gtest/gtest.h>
 
 #include <array>

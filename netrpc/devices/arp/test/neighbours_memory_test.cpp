@@ -1,4 +1,4 @@
-// Neighbours, while there is no memory for the kernel's answers.
+// Neighbours, when there is no memory for the kernel's answers.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr EthernetAddress kEthernetOfB{{2, 0, 0, 0, 0, 2}};
 
-/// In the thread that asks the kernel.
+/// Denies or restores memory in the thread that asks the kernel.
 void deny_memory_to(RealHost& host, Asker& asker, bool denied) {
   host.inside([&] {
     ASSERT_TRUE(asker.ask([denied](rtnetlink::Requests&) {
@@ -34,14 +34,14 @@ TEST(NeighboursWithoutMemory, are_asked_for_again_when_there_is_some) {
     const int index = find_interface("left").value().index;
     asker = std::move(Asker::make(*host, host.engine())).value();
     neighbours = std::move(Neighbours::make(*host, host.engine(), *asker, index)).value();
-    neighbours->use_interface(index);  // nothing is known from now on
+    neighbours->use_interface(index);  // forgets all entries
   });
   const auto known = [&] {
     HostAddress found;
     return neighbours->resolve_reverse(kEthernetOfB, found) == Errc::ok && found == kB;
   };
   deny_memory_to(host, *asker, true);
-  host.inside([&] { EXPECT_FALSE(known()); });  // so the kernel is asked for all
+  host.inside([&] { EXPECT_FALSE(known()); });  // makes it ask the kernel for all entries
   deny_memory_to(host, *asker, false);
   EXPECT_TRUE(host.becomes(known));
   host.inside([&] {

@@ -1,4 +1,4 @@
-// Neighbours, beside a kernel whose answers come late, or never.
+// Neighbours, with a kernel whose answers come late or never.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -38,14 +38,14 @@ class NeighboursTest : public testing::Test {
       neighbours_ = std::move(Neighbours::make(**host_, host_->engine(), *asker_, index_)).value();
     });
   }
-  /// The kernel answers no question that is asked after this, until `free`.
+  /// From now on no question to the kernel is answered until `free`.
   void hold(std::future<void> free) {
     ask([until = std::make_shared<std::future<void>>(std::move(free))](rtnetlink::Requests&) {
       until->wait();
       return Asker::Answer();
     });
   }
-  /// Questions that are asked after this get no answer.
+  /// From now on questions to the kernel get no answer.
   void close_requests() {
     ask([](rtnetlink::Requests& kernel) {
       std::destroy_at(&kernel);
@@ -59,7 +59,7 @@ class NeighboursTest : public testing::Test {
       return Asker::Answer();
     });
   }
-  /// Returns when what was asked before has been answered.
+  /// Returns when all earlier questions have been answered.
   void settle() {
     bool answered = false;
     ask([&answered](rtnetlink::Requests&) { return [&answered] { answered = true; }; });
@@ -104,7 +104,7 @@ TEST_F(NeighboursTest, a_known_neighbour_stays_known_when_the_kernel_does_not_sa
 
 TEST_F(NeighboursTest, a_host_that_the_kernel_says_nothing_about_is_not_taken_for_routed_away) {
   make();
-  host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
+  host_->inside([&] { neighbours_->use_interface(index_); });  // forgets all entries
   close_requests();
   EXPECT_EQ(resolve(kB), Errc::host_unreachable);
   settle();
@@ -138,7 +138,7 @@ TEST_F(NeighboursTest, hosts_without_a_way_are_not_on_the_link) {
 TEST_F(NeighboursTest, an_answer_counts_when_routes_to_other_hosts_have_changed_meanwhile) {
   pair_->left.ip("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:00:77");
   make();
-  host_->inside([&] { neighbours_->use_interface(index_); });  // nothing is known from now on
+  host_->inside([&] { neighbours_->use_interface(index_); });  // forgets all entries
   ASSERT_TRUE(host_->becomes([&] { return resolve_inside(kThird) == Errc::ok && neighbours_->routed_here(kThird); }));
   std::promise<void> free;
   hold(free.get_future());

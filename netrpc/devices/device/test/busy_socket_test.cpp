@@ -1,4 +1,4 @@
-// A thread that polls, and to which all comes from one socket, receives from it past its ring.
+// A polling thread whose messages all come from one socket receives from that socket directly, bypassing its ring.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace {
 
 class BusySockets : public Engines {};
 
-/// The engine's thread has come to receive past its ring, in the middle of round trips.
+/// Whether the engine's thread has come to bypass its ring during round trips.
 bool receives_directly(const UringEngine& engine, const std::function<bool()>& round_trip) {
   const std::uint64_t before = engine.statistics().direct;
   return testing_lrpc::eventually([&] {
@@ -42,7 +42,7 @@ TEST_P(BusySockets, do_not_keep_others_from_being_heard) {
     to_quiet = opened.value();
   });
   b_->start(2);
-  // Where a message comes in between and the thread has never left the busy socket, it was heard past that.
+  // The message was heard although the thread never left the busy socket: each round trip was received directly.
   EXPECT_TRUE(testing_lrpc::eventually([&] {
     if (!receives_directly(a_->engine(), [this] { return round_trip(); })) return false;
     const std::uint64_t heard = quiet->received;
@@ -63,7 +63,7 @@ TEST_P(BusySockets, take_their_descriptors_along_when_they_go) {
   std::ptrdiff_t before = 0;
   for (int i = 0; i < 5; ++i) {
     UdpOptions options;
-    options.ports.peers = 30000 + 100 * static_cast<std::uint32_t>(i);  // the last ones may be closed later
+    options.ports.peers = 30000 + 100 * static_cast<std::uint32_t>(i);  // the previous sockets may be closed later
     std::unique_ptr<Protocol> there;
     std::unique_ptr<Protocol> here;
     std::unique_ptr<Talker> echo;
@@ -99,7 +99,7 @@ TEST_P(BusySockets, take_their_descriptors_along_when_they_go) {
     });
     ASSERT_TRUE(round_trip());
     const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
-    if (i == 1) before = descriptors() + 1;  // by then every thread has its ring but, perhaps, one of b's two
+    if (i == 1) before = descriptors() + 1;  // now each thread has its ring; perhaps one of b's two does not
     if (i > 1) {
       EXPECT_TRUE(testing_lrpc::eventually([&] { return round_trip() && descriptors() <= before; }));
     }

@@ -1,4 +1,4 @@
-// Who talks in the tests of devices, and as what.
+// The addresses and protocol numbers in the tests of devices.
 #pragma once
 
 #include "lrpc/netrpc/protocol.h"

@@ -72,7 +72,7 @@ class Devices : public testing::TestWithParam<Parameters> {
     });
     if (device() == "ETH") wait_for_arp();
   }
-  /// Until then the first messages wait, and those behind them are lost.
+  /// Before ARP has answered, the first messages wait, and later ones are dropped.
   void wait_for_arp() {
     EXPECT_TRUE(a_->becomes([&] {
       control::Resolve question{kB, {}};
@@ -226,7 +226,7 @@ TEST_P(Devices, a_burst_of_messages_leaves_no_buffer_behind) {
       for (int i = 0; i < 100; ++i) EXPECT_EQ(session_->push(message(64)), Errc::ok);
     });
   }
-  // Unreliable: the kernel's socket buffers may have been full. But no more may be missing than were sent.
+  // Unreliable: the kernel drops packets when its socket buffers are full. But some must arrive.
   EXPECT_TRUE(a_->wait([&] { return talker_->received > 100; }));
   a_->start(1);
   EXPECT_TRUE(testing_lrpc::eventually([&] {
@@ -249,7 +249,7 @@ TEST_P(Devices, a_burst_of_messages_leaves_no_buffer_behind) {
 TEST_P(Devices, nothing_is_allocated_for_a_message_once_warm) {
   open();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip(message(64)));
-  // More than once only if strangers' packets, or a pause of the machine, have more messages under way than before.
+  // Repeat only if other hosts' packets, or a pause of the machine, put more messages in transit than ever before.
   std::uint64_t allocated = 1;
   for (int tries = 0; tries < 10 && allocated != 0; ++tries) {
     const std::uint64_t before = a_->operator*().pool().allocations() + b_->operator*().pool().allocations();
@@ -263,7 +263,7 @@ TEST_P(Devices, a_peer_that_vanishes_is_silence_and_nothing_else) {
   open();
   ASSERT_TRUE(round_trip(message(10)));
   b_.reset();
-  pair_.reset();  // takes the veth pair away, with both ends
+  pair_.reset();  // removes the veth pair
   a_->inside([&] {
     for (int i = 0; i < 10; ++i) (void)session_->push(message(10));
   });

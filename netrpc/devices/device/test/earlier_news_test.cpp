@@ -1,4 +1,4 @@
-// A watched descriptor's news that a thread's ring has noted while another thread led.
+// Events of a watched descriptor that a thread's ring recorded while another thread led.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
-/// Reads a byte each time that it is told, and notes how often leaders had waited by then.
+/// Reads a byte at each notification, and notes how many kernel waits leaders had made by then.
 class Reads final : public SocketReader {
  public:
   Reads(UringEngine& engine, int fd) : engine_(engine), fd_(fd) {}
@@ -50,12 +50,12 @@ class EarlierNews : public Engines {
   void write(const char* text, std::size_t size) {
     EXPECT_EQ(::write(pipe_.get(), text, size), static_cast<ssize_t>(size));
   }
-  /// This thread leads until `done`. When it has begun to wait, another thread runs `meanwhile` inside the monitor.
+  /// This thread leads until `done`. Once it waits, another thread runs `meanwhile` inside the monitor.
   void lead(const std::function<bool()>& done, const std::function<void()>& meanwhile) {
     std::atomic<bool> leads{false};
     std::thread other([&] {
       while (!leads) std::this_thread::yield();
-      const Shepherd inside((*a_)->monitor());  // let go only with the wait
+      const Shepherd inside((*a_)->monitor());  // is free only while the leader waits
       meanwhile();
     });
     EXPECT_TRUE(a_->wait([&] {

@@ -1,4 +1,4 @@
-// Leader and followers: who receives, who takes over, what idleness costs.
+// Leader and followers: which thread receives, which takes over, and what idle threads cost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
-/// How often the threads of this process have gone to sleep.
+/// How often the threads of this process have slept (voluntary context switches).
 long sleeps() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -27,8 +27,8 @@ TEST_P(Engines, a_round_trip_is_one_wait_a_side_and_wakes_nobody) {
   b_->start(2);
   a_->start(1);
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(round_trip());
-  // The deputy steps in where the machine is so busy that a thread stands still for a millisecond. So not every batch
-  // of round trips has what is due to each, but some batch has.
+  // On a busy machine a thread may stop for a millisecond, and the deputy steps in. So not every batch of round trips
+  // meets the bounds, but some batch does.
   constexpr std::uint64_t kTrips = 100;
   constexpr std::uint64_t kSlack = kTrips / 20;
   std::string last;
@@ -41,7 +41,7 @@ TEST_P(Engines, a_round_trip_is_one_wait_a_side_and_wakes_nobody) {
     std::uint64_t waits = std::max(a2.waits - a.waits, b2.waits - b.waits);
     std::uint64_t wakes = std::max(a2.wakes - a.wakes, b2.wakes - b.wakes);
     std::uint64_t flushes = std::max(a2.flushes - a.flushes, b2.flushes - b.flushes);
-    if (GetParam() != EngineKind::uring) flushes = 0;  // requests go out with the wait for their replies in a ring only
+    if (GetParam() != EngineKind::uring) flushes = 0;  // only in a ring does a wait submit the requests, too
     last =
         std::to_string(waits) + " waits, " + std::to_string(wakes) + " wakes, " + std::to_string(flushes) + " flushes";
     return waits <= kTrips + kSlack && wakes <= kSlack && flushes <= kSlack;
@@ -57,7 +57,7 @@ TEST_P(Engines, messages_that_arrive_while_nobody_waits_are_received_by_a_servic
   b_->start(2);
   a_->start(2);
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(round_trip());  // the caller has led, and goes
+    ASSERT_TRUE(round_trip());  // the caller has led, and stops leading
     push();
     ASSERT_TRUE(testing_lrpc::eventually([&] {
       const Shepherd inside((*a_)->monitor());
@@ -111,7 +111,7 @@ TEST_P(Engines, an_event_scheduled_while_a_caller_waits_runs_in_time) {
   scheduler.join();
 }
 
-/// Reads a byte each time that it is told.
+/// Reads a byte at each notification.
 class ReadsOne final : public SocketReader {
  public:
   explicit ReadsOne(int fd) : fd_(fd) {}
@@ -140,7 +140,7 @@ TEST_P(Engines, a_watched_descriptor_is_read_by_its_reader_until_nothing_is_left
     std::thread writer([&] { EXPECT_GT(::write(writes.get(), text, std::strlen(text)), 0); });
     EXPECT_TRUE(a_->wait([&] { return reader.read == text; })) << reader.read;
     writer.join();
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());  // a busy socket beside it
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());  // a busy socket at the same time
   }
   EXPECT_EQ(::write(writes.get(), "k", 1), 1);
   a_->inside([&] { a_->engine().remove(watched); });
@@ -151,7 +151,7 @@ TEST_P(Engines, a_watched_descriptor_is_read_by_its_reader_until_nothing_is_left
 TEST_P(Engines, a_wait_ends_at_its_deadline) {
   EXPECT_FALSE(a_->wait([] { return false; }, std::chrono::milliseconds(5)));
   a_->start(1);
-  EXPECT_FALSE(a_->wait([] { return false; }, std::chrono::milliseconds(5)));  // following
+  EXPECT_FALSE(a_->wait([] { return false; }, std::chrono::milliseconds(5)));  // as a follower
 }
 
 TEST_P(Engines, who_waits_is_woken_by_another_thread_that_is_not_the_leader) {
@@ -188,14 +188,14 @@ TEST_P(Engines, an_idle_engine_wakes_up_for_nothing) {
   b_->start(3);
   a_->start(3);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());
-  // The deputies need some looks to see that nobody calls any more, and a machine that stands still, and then goes on,
-  // may wake everybody up.
+  // The deputies need several polls to notice that no thread calls any more; and a machine that stops and continues may
+  // wake all threads.
   long woken = 0;
   EXPECT_TRUE(testing_lrpc::eventually([&] {
     const long before = sleeps();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     woken = sleeps() - before;
-    return woken <= 2;  // this thread itself, once
+    return woken <= 2;  // this thread wakes once
   })) << woken;
 }
 
@@ -215,7 +215,7 @@ TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor
 #endif
   b_->start(1);
   ASSERT_TRUE(round_trip());
-  // Some of what follows is received in rings that were there before, some where there can be no ring.
+  // Some of these messages are received in existing rings, others where no ring can be created.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;

@@ -1,4 +1,4 @@
-// Two hosts on a wire, for tests of the engine: one calls, the other one answers.
+// Two hosts on a wire, for tests of the engine: one calls, the other answers.
 #pragma once
 
 #include <gtest/gtest.h>

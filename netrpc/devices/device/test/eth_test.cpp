@@ -1,4 +1,4 @@
-// What ETH has beyond the other devices: the link, its addresses, and who may use it.
+// What only ETH has: the link, its addresses, and the privilege to use it.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -43,7 +43,7 @@ class EthLink : public testing::Test {
     a_->inside([&] { outcome = resolve_inside(*eth_, host, ethernet); });
     return outcome;
   }
-  /// Nobody waits for ARP's answer in resolve(): the news of it comes later.
+  /// resolve() does not wait for ARP's answer: the answer arrives later.
   bool becomes_resolved(HostAddress host, EthernetAddress& ethernet) {
     return a_->becomes([&] { return resolve_inside(*eth_, host, ethernet) == Errc::ok; });
   }
@@ -56,7 +56,7 @@ class EthLink : public testing::Test {
     return *std::move(opened);
   }
   Errc push_inside() { return distant_->push(Message::make((*a_)->pool(), 60)); }
-  /// The other host collects what comes.
+  /// Starts the other host, which collects what arrives.
   void listen() {
     b_ = std::make_unique<RealHost>(pair_->right, EngineKind::automatic, "b");
     b_->inside([&] {
@@ -95,7 +95,7 @@ TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer
   RealHost host(pair_->left, EngineKind::automatic, "host");
   std::unique_ptr<Asker> asker;
   std::unique_ptr<Neighbours> neighbours;
-  std::promise<void> free;  // until then the kernel, as it were, is held up by somebody who changes links
+  std::promise<void> free;  // until then the kernel seems blocked, as by another process that changes links
   std::promise<void> held;
   EthernetAddress ethernet;
   host.inside([&] {
@@ -136,7 +136,7 @@ TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
   EXPECT_TRUE(b_->wait([&] { return listener_->received == 16; }));
 }
 
-/// A machine with two addresses has one session, for its frames say only which machine has sent them.
+/// A machine with two addresses has one session, because its frames show only the machine that sent them.
 TEST_F(EthLink, a_session_in_use_keeps_its_host_when_another_address_of_the_machine_is_opened) {
   constexpr HostAddress kAlias{0x0a000003};
   pair_->right.ip("addr add 10.0.0.3/24 dev right");
@@ -152,7 +152,7 @@ TEST_F(EthLink, a_session_in_use_keeps_its_host_when_another_address_of_the_mach
     EXPECT_EQ(distant_->peer(), kB);
   });
 
-  // The other address moves to another machine: what is for this one does not.
+  // The other address moves to another machine. Messages for this host still go to the same one.
   pair_->left.ip("neigh replace 10.0.0.3 dev left nud permanent lladdr 02:00:00:00:00:07");
   EXPECT_TRUE(a_->becomes([&] { return resolve_inside(*eth_, kAlias, of_alias) == Errc::ok && of_alias != ethernet; }));
   a_->inside([&] {
@@ -181,7 +181,7 @@ TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_
 
 TEST_F(EthLink, hosts_behind_a_gateway_and_silent_ones_are_not_on_the_link) {
   EthernetAddress ethernet;
-  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // on the link, but nobody there
+  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // on the link, but no such host
   EXPECT_EQ(resolve({0xc0000201}, ethernet), Errc::host_unreachable);  // no route
   pair_->left.ip("route add default via 10.0.0.2");
   EXPECT_EQ(resolve({0xc0000202}, ethernet), Errc::host_unreachable);  // behind a gateway
@@ -244,7 +244,7 @@ TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
 
 TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a_host_does_not_answer) {
   EthernetAddress ethernet;
-  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // nobody is there
+  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // no such host
   const std::uint32_t before = (*a_)->peers().path_changes();
   pair_->left.ip_often("neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0");
   EXPECT_TRUE(paths_change_from(before));

@@ -1,4 +1,4 @@
-// Which of several network interfaces is the machine's.
+// Which of several network interfaces lrpc-netd chooses as the machine's.
 #include "netrpc/devices/device/interface.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class ChosenInterface : public testing::Test {
     join(*here_, "lan", "10.0.0.1/24", *there_, "lan", "10.0.0.2/24");
     join(*here_, "vpn", "10.8.0.1/24", *there_, "vpn", "10.8.0.2/24");
   }
-  /// Its name; of none, why.
+  /// The name of the chosen interface, or the error.
   [[nodiscard]] std::string chosen() const {
     std::string name;
     here_->run([&] {

@@ -1,4 +1,4 @@
-// The question about the MTU of a path, where the router answers late. The test is the router, behind a TUN device.
+// A question about the path MTU when the router answers late. The test is the router, behind a TUN device.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/if_tun.h>
@@ -30,7 +30,7 @@ constexpr std::size_t kIcmp = 8;
 constexpr std::size_t kQuoted = kIp + 8;
 using Answer = std::array<std::uint8_t, kIp + kIcmp + kQuoted>;
 
-/// RFC 1071, as the two bytes of a header.
+/// Stores the checksum of RFC 1071 as two bytes of a header.
 void put_checksum(std::span<const std::uint8_t> over, std::uint8_t* at) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < over.size(); i += 2) sum += static_cast<std::uint32_t>(over[i] << 8 | over[i + 1]);
@@ -39,7 +39,7 @@ void put_checksum(std::span<const std::uint8_t> over, std::uint8_t* at) {
   at[1] = static_cast<std::uint8_t>(~sum);
 }
 
-/// RFC 1191 §4: "fragmentation needed and DF set", by who has got `packet` to pass on.
+/// RFC 1191 §4: "fragmentation needed and DF set", as the router that should forward `packet` sends it.
 Answer next_link_carries(std::uint16_t mtu, std::span<const std::uint8_t> packet) {
   Answer answer{0x45, 0, 0, Answer().size(), 0, 0, 0, 0, 64, 1, 0, 0, 10, 8, 0, 2};
   std::memcpy(&answer[16], &packet[12], 4);
@@ -53,7 +53,7 @@ Answer next_link_carries(std::uint16_t mtu, std::span<const std::uint8_t> packet
   return answer;
 }
 
-/// A host with one way out, to 10.8.0.2, which is this test.
+/// A host with one route, through 10.8.0.2, which is this test.
 class PathMtu : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ class PathMtu : public testing::Test {
     where_->ip("link set router up");
     where_->ip("route add default via 10.8.0.2");
   }
-  /// The next packet for the discard port, from its IP header on.
+  /// The next packet to the discard port, from its IP header on.
   [[nodiscard]] std::vector<std::uint8_t> next_question() const {
     std::vector<std::uint8_t> packet;
     EXPECT_TRUE(eventually([&] {

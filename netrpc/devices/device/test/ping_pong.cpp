@@ -1,5 +1,5 @@
-// What a round trip over a device and the engine costs beside one on the bare sockets: two namespaces, the same kind of
-// socket, one thread a side. The two alternate in blocks of 1 ms; printed is the median of the paired ratios.
+// The cost of a round trip over a device and the engine, compared with bare sockets: two namespaces, the same kind of
+// socket, one thread per side. Both alternate in blocks of 1 ms; the program prints the median of the paired ratios.
 //
 //   ping_pong [rounds]        rounds of blocks; default 2000
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Protocol>> make_device(const std::string& kind, Host& hos
   return make_udp(host, "udp", {});
 }
 
-/// A bare blocking socket of a device's kind, as a program without lrpc would use it.
+/// A bare blocking socket of the device's kind, as a program without lrpc would use it.
 struct Bare {
   int fd = -1;
   std::array<std::byte, 32> peer{};

@@ -1,4 +1,4 @@
-// What the kernel says of links and addresses, taken apart, and what a link's device makes of it.
+// The kernel's messages about links and addresses, decoded, and how a device on the link reacts to them.
 #include "netrpc/devices/link/link_state.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who is told that a connection can be read, while procedures run.
+// Which thread is told that a connection can be read, while procedures run.
 #include "netrpc/devices/tcp/readiness.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ TEST_P(Engines, a_procedure_that_lasts_keeps_no_other_connection_from_being_told
   a_->inside([&] {
     const auto ready = [&](std::uint64_t, std::uint32_t) {
       if (++told != 1) {
-        // It was known before the procedure began: who leads meanwhile is told without a wait in the kernel.
+        // The readiness was known before the procedure began, so the thread that leads meanwhile is told without a
+        // kernel wait.
         EXPECT_EQ(a_->engine().statistics().waits, waits);
         return;
       }
@@ -69,7 +70,8 @@ TEST_P(Engines, a_descriptor_that_is_watched_again_while_it_waits_for_its_turn_i
         EXPECT_TRUE(readiness->watch(others.at(kLast).get(), kLast, EPOLLIN));
       }
     };
-    // The second host has two that are ready; the first one's second turn, with a look before it, is between them.
+    // The second host has two ready descriptors. Between them comes the second turn of the first host, and before it a
+    // poll.
     auto made = Readiness::make(**a_, a_->engine(), ready, [](std::uint64_t id) { return id % 2; });
     ASSERT_TRUE(made) << made.error().message();
     readiness = std::move(made).value();

@@ -1,4 +1,4 @@
-// In the steady state a call of Sun RPC over TCP allocates nothing, at either end: no record, no message, no session.
+// In the steady state a Sun RPC call over TCP allocates nothing at either end: no record, no message, no session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Echo final : public Protocol {
   void call_demux(Session& lower, Message request) noexcept override { lower.reply(std::move(request)); }
 };
 
-/// A host, and Sun RPC over TCP on it.
+/// A host with Sun RPC over TCP.
 struct SunHost {
   SunHost(const Namespace& where, const std::string& tcp) : host(where, EngineKind::epoll, "host") {
     host.inside([&] {
@@ -46,8 +46,8 @@ struct SunHost {
   std::optional<Graph> graph;
 };
 
-/// `bytes` of arguments and of results. What an engine's thread allocates once, when it leads for the first time, may
-/// come late: then another round has none.
+/// Calls with `bytes` of arguments and of results. A thread of the engine may make its first allocations late, when it
+/// leads for the first time: then a further round must have none.
 void expect_no_allocations(std::size_t bytes) {
   if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
   const Namespace where;

@@ -1,4 +1,4 @@
-// TCP over the loopback of a namespace: hosts with graphs, and programs that know nothing of them.
+// TCP over the loopback of a namespace: hosts with graphs, and programs that know nothing of lrpc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,11 +32,11 @@ inline constexpr ProtocolNumber kTcpUser = protocol_numbers::kFirstOfTests;
 inline constexpr HostAddress kLoopback{0x7f000001};
 inline constexpr std::uint16_t kPort = 4711;
 
-/// A program with a connection to kPort.
+/// A program's connection to kPort.
 class Connection {
  public:
-  /// `buffers`: the bytes that the socket keeps of what it sends, and of what comes; 0: as many as the kernel likes.
-  /// `from`: the address of the program's host.
+  /// `buffers`: the size of the socket's send and receive buffers; 0: the kernel's default. `from`: the address of the
+  /// program's host.
   explicit Connection(int buffers = 0, HostAddress from = kLoopback)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     if (buffers != 0) {
@@ -56,28 +56,28 @@ class Connection {
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
-  /// How many of them could be sent without waiting.
+  /// How many of `bytes` could be sent without waiting.
   [[nodiscard]] std::size_t send_at_once(std::string_view bytes) const {
     return static_cast<std::size_t>(
         std::max<ssize_t>(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0));
   }
-  /// Whether the other end has reset it.
+  /// Whether the other end has reset the connection.
   [[nodiscard]] bool ended() const {
     pollfd socket{socket_.get(), 0, 0};
     return ::poll(&socket, 1, 0) == 1;
   }
-  /// Whether the other end has closed it, and nothing that it sent before is left.
+  /// Whether the other end has closed the connection, and everything that it sent before was received.
   [[nodiscard]] bool closed() const {
     char next = 0;
     return ::recv(socket_.get(), &next, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
   }
-  /// Whether all that was sent is in the other end's socket.
+  /// Whether the other end's socket has everything that was sent.
   [[nodiscard]] bool arrived() const {
     int left = 0;
     return ::ioctl(socket_.get(), SIOCOUTQ, &left) == 0 && left == 0;
   }
   void shut_down() const { EXPECT_EQ(::shutdown(socket_.get(), SHUT_WR), 0); }
-  /// So many bytes; fewer if the connection ends before.
+  /// Receives `size` bytes; fewer if the connection ends before.
   [[nodiscard]] std::string receive(std::size_t size) const {
     std::string bytes;
     while (bytes.size() < size) {
@@ -117,7 +117,7 @@ class TcpTest : public testing::TestWithParam<EngineKind> {
   void TearDown() override {
     if (client_) client_->inside([&] { session_ = {}; });
   }
-  /// A server at kPort with so many threads, and an `Above` of these arguments above its TCP.
+  /// Starts a server at kPort with this many threads and, above its TCP, an `Above` with these arguments.
   template <class Above, class... Arguments>
   Above& serve_above(TcpOptions options, unsigned threads, Arguments... arguments) {
     server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
@@ -131,7 +131,7 @@ class TcpTest : public testing::TestWithParam<EngineKind> {
     server_->start(threads);
     return *above;
   }
-  /// An echo at kPort.
+  /// Starts an echo server at kPort.
   void serve(const TcpOptions& options = {}) { echo_ = &serve_above<Talker>(options, 2, true); }
   void open() {
     client_->inside([&] {
@@ -151,7 +151,7 @@ class TcpTest : public testing::TestWithParam<EngineKind> {
     });
     return outcome;
   }
-  /// What has come back, in messages and bytes.
+  /// Waits until exactly this many messages and bytes have come back.
   bool receives(std::uint64_t messages, std::uint64_t bytes) {
     return client_->wait([&] { return talker_->received == messages && talker_->bytes == bytes; });
   }

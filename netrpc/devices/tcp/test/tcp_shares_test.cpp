@@ -1,4 +1,4 @@
-// What the programs of one host take of a TCP is no other host's loss.
+// Programs of one host must not take other hosts' shares of TCP.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
-/// Answers a request of so many bytes with as many messages that wait to be sent, each in a buffer, after what the
-/// kernel takes.
+/// Answers a request of n bytes until n of its messages wait in buffers, besides what the kernel takes.
 class Answerer final : public Protocol {
  public:
   explicit Answerer(Host& host) : Protocol(host, "answerer") {}
@@ -32,7 +31,7 @@ class Answerer final : public Protocol {
 class TcpShares : public TcpTest {
  protected:
   static HostAddress host(std::uint32_t number) { return {kLoopback.value + number}; }
-  /// Whether a program of this host is served, perhaps once others that have gone are known to have.
+  /// Whether a program of this host is served, perhaps only after the ends of other connections were noticed.
   static bool gets_in(HostAddress from) {
     return testing_lrpc::eventually([&] {
       const Connection program(0, from);
@@ -40,7 +39,7 @@ class TcpShares : public TcpTest {
       return program.receive(6) == record("in");
     });
   }
-  /// Sessions of the server with as many peers, which are not there. Inside.
+  /// Opens server sessions to `count` peers that do not exist. The caller is inside the monitor.
   std::vector<SessionRef> open_many(std::uint16_t count) {
     std::vector<SessionRef> opened;
     for (std::uint16_t port = 1; port <= count; ++port) {
@@ -97,7 +96,7 @@ TEST_P(TcpShares, a_newcomer_costs_a_look_at_some_sessions_however_many_there_ar
   EXPECT_GE(statistics().sessions, 1024U - 2 * 256U);
 }
 
-/// 256 are looked at for one that is opened: first for those without a connection.
+/// To open a session, TCP examines 256 idle candidates: first those without a connection.
 TEST_P(TcpShares, sessions_with_a_connection_that_nobody_uses_any_more_make_room_before_others_that_are_used) {
   constexpr std::uint16_t kHalf = 256;
   serve({.port = {}, .address = {}, .peers = 2 * kHalf});
@@ -133,7 +132,7 @@ TEST_P(TcpShares, sessions_with_a_connection_that_nobody_uses_any_more_make_room
   });
 }
 
-/// Of 819 buffers that may wait for all together. They are clients that ask and do not read.
+/// Of the 819 buffers that may wait for all hosts together. The clients send requests and do not read the answers.
 TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_next) {
   constexpr std::uint32_t kGreedy = 3;
   constexpr int kConnections = 3;
@@ -162,7 +161,7 @@ TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_n
     EXPECT_GT(refused, 0);
     ask(kGreedy, 100);
     server_->inside([&] { EXPECT_EQ(answerer->refused, refused); });
-    all.clear();  // then nothing waits any more
+    all.clear();  // now no message waits any more
     EXPECT_TRUE(testing_lrpc::eventually([&] { return statistics().sessions == 0; }));
     ask(0, 150);
     server_->inside([&] { EXPECT_EQ(answerer->refused, refused); });

@@ -1,4 +1,4 @@
-// What a TCP does with the connections of programs, and for them.
+// What TCP does with the connections that programs make, and with those that it makes itself.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -66,7 +66,7 @@ TEST_P(TcpTest, who_sends_no_records_is_disconnected_and_nobody_else_is) {
 
 TEST_P(TcpTest, a_session_connects_again_with_the_next_message) {
   EXPECT_NO_FATAL_FAILURE(open());
-  EXPECT_EQ(push(1), Errc::ok);  // nobody is there; who waits for an answer asks again
+  EXPECT_EQ(push(1), Errc::ok);  // there is no server: a caller that waits for a reply retransmits
   EXPECT_TRUE(eventually([&] { return client_->asked<control::Statistics>(*calls_).failed == 1; }));
   for (int lives = 1; lives <= 2; ++lives) {
     serve();
@@ -81,7 +81,7 @@ TEST_P(TcpTest, a_session_connects_again_with_the_next_message) {
   }
 }
 
-/// As behind a router that has forgotten it: nobody says that it has ended.
+/// As when a router has forgotten the connection: no packet reports its end.
 TEST_P(TcpTest, a_connection_whose_packets_get_lost_ends_though_more_is_sent_over_it) {
   if (const auto why = why_no_nftables()) GTEST_SKIP() << *why;
   serve();
@@ -95,7 +95,7 @@ TEST_P(TcpTest, a_connection_whose_packets_get_lost_ends_though_more_is_sent_ove
     client_->inside([&] { received = talker_->received; });
     return received > before;
   };
-  EXPECT_TRUE(eventually(answered));  // a connection on which nothing moves for so short a time may end meanwhile
+  EXPECT_TRUE(eventually(answered));  // with so short a limit, an idle connection may end in between
   client_->inside([&] { before = talker_->received; });
   std::string port;
   server_->inside([&] { port = std::to_string(echo_->announced.back().remote.port); });
@@ -133,13 +133,13 @@ TEST_P(TcpTest, who_does_not_read_is_not_listened_to_and_ends) {
   serve({.port = {}, .address = {}, .idle = std::chrono::milliseconds(300)});
   const auto buffers = [&] { return (*server_)->pool().in_use(); };
   where_->run([&] {
-    std::optional<Connection> program(8192);  // soon full
-    // As much as the sockets and this host take; a message of some bytes has a buffer of 512.
+    std::optional<Connection> program(8192);  // a small buffer, soon full
+    // Send until the sockets and this host take no more; each short message takes a buffer of 512 bytes.
     std::uint64_t most = 0;
     std::string rest;
     bool heard = false;
     EXPECT_TRUE(eventually([&] {
-      if (!heard && program->ended()) {  // on a busy machine it may be idle for too long before it is heard
+      if (!heard && program->ended()) {  // on a busy machine it may exceed the idle limit before it is heard
         program.emplace(8192);
         rest.clear();
       }
@@ -156,7 +156,7 @@ TEST_P(TcpTest, who_does_not_read_is_not_listened_to_and_ends) {
     }));
     EXPECT_LT(most, 4 * 131'072 / 512 + 100);
     EXPECT_EQ(echo_->failed, 0U);
-    // A connection may be idle for too long on a busy machine: then the next one is heard.
+    // On a busy machine a connection may exceed the idle limit: then try the next one.
     EXPECT_TRUE(eventually([&] {
       const Connection other;
       other.send(record("well"));
@@ -234,7 +234,7 @@ TEST_P(TcpTest, who_sends_no_more_still_gets_what_it_waits_for) {
       program.send(all);
       program.shut_down();
     });
-    EXPECT_EQ(program.receive(all.size() + 1), all);  // and then its end
+    EXPECT_EQ(program.receive(all.size() + 1), all);  // the whole reply, and then the end of the stream
     sends.join();
   });
   EXPECT_TRUE(eventually([&] { return statistics().sessions == 0; }));

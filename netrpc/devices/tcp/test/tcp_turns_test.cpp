@@ -1,4 +1,4 @@
-// Who connects to a TCP, who is connected, and timers take turns.
+// Accepted connections, readable connections and timers take turns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing_lrpc::eventually;
 
-/// Takes so long to hear of a connection.
+/// Takes this long to handle each new connection.
 class Accepter final : public Protocol {
  public:
   Accepter(Host& host, Duration takes) : Protocol(host, "accepter"), takes_(takes) {}
@@ -34,7 +34,7 @@ class Accepter final : public Protocol {
     if (on_heard) on_heard();
   }
   std::int64_t accepted = 0;
-  std::string heard;  ///< A letter for each message: its host's, from 'a' on.
+  std::string heard;  ///< One letter per message: 'a' for the first host, 'b' for the next one, and so on.
   std::function<void()> on_heard;
 
  private:
@@ -43,12 +43,12 @@ class Accepter final : public Protocol {
 
 class TcpTurns : public TcpTest {
  protected:
-  /// A server, and an Accepter above it.
+  /// Starts a server with an Accepter above its TCP.
   Accepter& serve_accepter(const TcpOptions& options, Duration takes = {}) {
     return serve_above<Accepter>(options, 1, takes);
   }
-  /// By how much `value` grows at most between two turns of a timer, from `begin`, which holds the monitor, until it is
-  /// `last`.
+  /// Runs `begin` inside the monitor and then a timer again and again, until `value` is `last`. Returns by how much
+  /// `value` grew at most between two turns of the timer.
   std::int64_t largest_step(const std::function<void()>& begin, const std::function<std::int64_t()>& value,
                             std::int64_t last) {
     std::int64_t seen = 0;
@@ -69,8 +69,8 @@ class TcpTurns : public TcpTest {
   void connect(int connections) {
     for (int i = 0; i < connections; ++i) connections_.push_back(std::make_unique<Connection>());
   }
-  /// How many connections are accepted at most before a timer has its turn, of so many that come together after a time
-  /// in which nobody came. After the first turn others take so long.
+  /// How many of `connections` that come together, after a pause, are accepted at most before a timer has its turn. The
+  /// timer takes `others` after the first 16.
   std::int64_t most_accepted_at_once(int connections, Duration takes, Duration others) {
     const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024}, takes);
     std::this_thread::sleep_for(60ms);
@@ -83,7 +83,7 @@ class TcpTurns : public TcpTest {
     server_.reset();
     return most;
   }
-  /// Connections of the hosts of these letters, which have been accepted.
+  /// Makes a connection from the host of each letter, and waits until all are accepted.
   void connect_hosts(const Accepter& accepter, const std::string& letters) {
     where_->run([&] {
       for (const char letter : letters) {
@@ -101,19 +101,19 @@ class TcpTurns : public TcpTest {
     });
   }
   std::vector<std::unique_ptr<Connection>> connections_;
-  static constexpr std::int64_t kAccepted = 16;  ///< In one turn, at least.
+  static constexpr std::int64_t kAccepted = 16;  ///< The least number that is accepted in one turn.
 };
 
 TEST_P(TcpTurns, newcomers_have_as_much_time_as_others_have_taken) {
   std::int64_t most = 0;
-  for (int tries = 0; tries < 5 && most <= kAccepted; ++tries)  // the machine may be busy just then
+  for (int tries = 0; tries < 5 && most <= kAccepted; ++tries)  // the machine may be busy
     most = most_accepted_at_once(100, Duration(0), 60ms);
   EXPECT_GT(most, kAccepted);
 }
 
 TEST_P(TcpTurns, newcomers_have_no_time_in_which_nobody_came) {
   std::int64_t most = kAccepted + 1;
-  for (int tries = 0; tries < 5 && most > kAccepted; ++tries)  // the machine may stand still for others just then
+  for (int tries = 0; tries < 5 && most > kAccepted; ++tries)  // the pause of other work may have been longer
     most = most_accepted_at_once(40, 2ms, Duration(0));
   EXPECT_EQ(most, kAccepted);
 }
@@ -130,9 +130,9 @@ TEST_P(TcpTurns, many_connections_that_end_together_do_not_keep_others_waiting_f
   EXPECT_LE(largest_step([&] { connect(100); }, ended, 100), 32);
 }
 
-/// They are looked at in turn, and not all of them each time.
+/// Each turn checks only some of the connections, in order.
 TEST_P(TcpTurns, idle_connections_end_in_the_order_in_which_they_came) {
-  // All are accepted long before the first one is idle for so long.
+  // All are accepted long before the first one reaches the idle limit.
   const Accepter& accepter = serve_accepter({.port = {}, .address = {}, .peers = 1024, .idle = 1s});
   std::int64_t checked = 0;
   bool in_order = true;
@@ -169,7 +169,7 @@ TEST_P(TcpTurns, come_for_hosts_that_come_late) {
     for (std::size_t i = 0; i + 1 < connections_.size(); ++i) connections_[i]->send(record("x"));
   });
   EXPECT_TRUE(holds_inside([&] { return accepter.heard.size() == connections_.size(); }));
-  EXPECT_LE(accepter.heard.find('b'), 50U) << accepter.heard;  // the loopback may take its time too
+  EXPECT_LE(accepter.heard.find('b'), 50U) << accepter.heard;  // the loopback may be slow, too
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TcpTurns, testing::Values(EngineKind::uring, EngineKind::epoll),

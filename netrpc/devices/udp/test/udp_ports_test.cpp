@@ -1,4 +1,4 @@
-// Who a peer of UDP is, in the simulation and in graphs: a host, or a host and a port.
+// What identifies a peer of UDP, in the simulation and in graphs: a host, or a host and a port.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class SimUdpPortsTest : public testing::Test {
     net[host].own(made);
     return *made;
   }
-  /// One that echoes what comes from any port.
+  /// Makes host 1 echo what comes from any port.
   SinkProtocol& echo(SimUdp& device) {
     auto& sink = net[1].add<SinkProtocol>();
     sink.echo = true;
@@ -126,7 +126,8 @@ TEST_F(SimUdpPortsTest, a_datagram_with_flipped_bits_is_dropped) {
   for (int i = 0; i < 200; ++i) push(session, "as it was sent");
   net.world.run_for(1ms);
   EXPECT_GE(net.world.counters().corrupted, 200U);
-  for (const std::string& text : served.received) EXPECT_EQ(text, "as it was sent");  // one bit was flipped twice
+  // In these, the same bit was flipped twice.
+  for (const std::string& text : served.received) EXPECT_EQ(text, "as it was sent");
   EXPECT_GE(statistics(server).malformed, 180U);
 }
 
@@ -141,7 +142,7 @@ TEST(UdpGraphTest, what_does_not_tell_ports_apart_cannot_stand_on_peers_at_any_p
         graph_errors_of("udp = UDP(peer_ports = any);\ntop = " + std::string(kind) + " over udp;");
     EXPECT_TRUE(errors.starts_with("2: 'udp' has peers at any port, and " + std::string(kind))) << errors;
   }
-  // Layers without a header hide nothing.
+  // A layer without a header does not change this.
   const std::string errors = graph_errors_of("udp = UDP(peer_ports = any); t = TRACE over udp;\ntop = CHANNEL over t;");
   EXPECT_TRUE(errors.starts_with("2: 't' has peers at any port")) << errors;
 }
@@ -151,7 +152,7 @@ TEST(UdpGraphTest, whatever_stands_on_udp_stands_on_ports_that_are_the_same_ever
   EXPECT_EQ(graph_errors_of("udp = UDP(peer_ports = fixed, local_ports = 0); f = FRAGMENT over udp;"), "");
 }
 
-/// Also the port that the peer has: the session would be found by its host alone.
+/// Not even to the peer's own port: the session is found by its host alone.
 TEST(UdpGraphTest, who_does_not_tell_ports_apart_opens_to_none) {
   for (const auto& [number, text] : std::vector<std::pair<ProtocolNumber, std::string>>{
            {protocol_numbers::kFragment, "FRAGMENT over udp;"},

@@ -1,4 +1,4 @@
-// UDP over the loopback of a namespace: programs of one host at ports of their own.
+// UDP over the loopback of a namespace: programs of one host, each at its own port.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -58,7 +58,7 @@ class Program {
   const int fd_;
 };
 
-/// Keeps every session that a peer has made.
+/// Keeps every session of a peer.
 class Keeper final : public Protocol {
  public:
   explicit Keeper(Host& host) : Protocol(host, "keeper") {}
@@ -139,7 +139,7 @@ TEST_F(UdpTest, two_hosts_that_only_call_have_the_same_address_and_get_their_own
       udp = &caller.keep(make_udp(*caller, "udp", {.ports = {.here = 0}, .address = "127.0.0.1"}));
       talker = &caller.keep(std::make_unique<Talker>(*caller, false));
     });
-    // At the same time as another one, which has the same numbers: no port is taken twice.
+    // Beside another UDP with the same numbers: both get different ports.
     RealHost beside(*where_, EngineKind::epoll, "beside");
     beside.inside([&] {
       Protocol& its_udp = beside.keep(make_udp(*beside, "udp", {.ports = {.here = 0}, .address = "127.0.0.1"}));
@@ -173,7 +173,7 @@ TEST_F(UdpTest, strangers_leave_sessions_to_those_that_this_host_opens) {
   });
 }
 
-/// FRAGMENT has a session for each, as the layer that authenticates stands above it.
+/// A layer above FRAGMENT authenticates, so FRAGMENT makes a session for each stranger.
 TEST_F(UdpTest, strangers_who_have_the_sessions_of_fragment_keep_no_other_host_out) {
   constexpr ProtocolNumber kFragment = protocol_numbers::kFragment;
   const auto port = static_cast<std::uint16_t>(UdpPorts{}.peers + kFragment);
@@ -192,7 +192,7 @@ TEST_F(UdpTest, strangers_who_have_the_sessions_of_fragment_keep_no_other_host_o
       std::string packet(fragment::Header::kSize + 1, 'x');
       header.encode(reinterpret_cast<std::byte*>(packet.data()));
       const Program program(stranger, port);
-      EXPECT_TRUE(eventually([&] {  // room is looked for now and then only
+      EXPECT_TRUE(eventually([&] {  // idle sessions are evicted only at intervals
         program.send(packet, kFragment);
         bool heard = false;
         server_->inside([&] { heard = !served.announced.empty() && served.announced.back().remote.host == stranger; });
