@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"option namespace = \"a::std\";", "'std' cannot be the name of a namespace"},
         Mistake{"option namespace = 5;", "takes a text"}));
 
-/// `levels` records, each in the next one; the innermost first, or last.
+/// `levels` records, each containing the previous one; the innermost is declared first or last.
 std::string records_within_records(std::uint64_t levels, bool innermost_first) {
   std::string text;
   for (std::uint64_t i = 0; i < levels; ++i) {
@@ -147,7 +147,7 @@ TEST(Checker, the_order_of_declarations_does_not_matter) {
   EXPECT_EQ(order, "ESR");
 }
 
-/// The generated code gets out of the way of every name that a file can have.
+/// The generated code renames its own declarations when an interface declares the same name.
 TEST(Checker, the_words_of_the_generated_code_are_free) {
   for (const std::string name :
        {"impl",        "context",    "image",           "call",   "status",    "get_bool", "Entry",

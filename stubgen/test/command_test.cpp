@@ -1,4 +1,4 @@
-// The command line: exit statuses and what goes where.
+// The command line: exit statuses, and which output goes where.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,7 +129,7 @@ TEST_F(Command, exits_2_if_it_cannot_print) {
   const std::string wrong = write("wrong.idl", "");
   for (const std::string& arguments : {golden("files.lrpc") + " --print-pdl", golden("files.lrpc") + " --list-outputs",
                                        wrong + " --check", std::string("--help")}) {
-    EXPECT_EQ(run(arguments + " >/dev/full").status, 2) << arguments;  // the standard error, too: see run()
+    EXPECT_EQ(run(arguments + " >/dev/full").status, 2) << arguments;  // including the standard error: see run()
   }
 }
 

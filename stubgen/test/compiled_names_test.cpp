@@ -1,5 +1,5 @@
-// What the generator accepts compiles, whatever its names are: macros, words of the generated code; and in programs
-// without exceptions.
+// Whatever the generator accepts compiles, with any names (macros, words of the generated code), also without
+// exceptions.
 #include <gtest/gtest.h>
 
 #include "compiler.h"
@@ -24,7 +24,7 @@ TEST_P(CompiledName, that_stands_in_the_generated_code_is_free_and_compiles) {
   for (const char* name : {"impl", "image", "Code", "lrpc", "std", "kPdl", "get_bool"})
     EXPECT_TRUE(all.contains(name)) << name;
   all.insert({"final", "override", "import", "module"});            // words of C++ in some places only
-  all.insert({"Entry", "Impl", "Starter", "kStubs", "signature"});  // with a '_' behind them its own
+  all.insert({"Entry", "Impl", "Starter", "kStubs", "signature"});  // names of the generated code if a '_' follows
   expect_refused_or_compiled(GetParam(), all, true);
 }
 
@@ -78,7 +78,7 @@ std::vector<Place> namespaces() {
   return found;
 }
 
-/// Of those beside which the generated code has its own names.
+/// The places whose names share a scope with names of the generated code.
 std::vector<Place> side_by_side() {
   std::vector<Place> found;
   for (const Place& place : places()) {
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Place, CompiledNamespace, testing::ValuesIn(namespaces(
 INSTANTIATE_TEST_SUITE_P(Place, CompiledName, testing::ValuesIn(places()),
                          [](const auto& place) { return std::string(place.param.what); });
 
-/// Else a call would be made whose arguments nobody has checked.
+/// If the type hid the variable, a stub could make a call without checking its arguments.
 TEST(CompiledStub, compiles_without_a_warning_where_a_type_is_called_like_one_of_its_variables) {
   Compiler compiler;
   std::string code;

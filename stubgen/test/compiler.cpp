@@ -67,7 +67,7 @@ std::string Compiler::output(std::string_view options, const std::vector<std::st
 }
 
 std::vector<std::string> all_of(std::string_view stem) {
-  // The fuzzer last: it includes the server header.
+  // The fuzzer is last, because it includes the server header.
   return {fmt::format("{}.client.h", stem), fmt::format("{}.server.h", stem), fmt::format("{}_fuzzer.cpp", stem)};
 }
 

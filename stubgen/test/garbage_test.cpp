@@ -1,4 +1,4 @@
-// Hostile input: whatever the bytes are, the generator ends, with diagnostics or with headers.
+// Hostile input: whatever the bytes are, the generator terminates with diagnostics or with headers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ std::vector<std::string> interface_files() {
   return texts;
 }
 
-/// Compiles, and generates if it compiles; the two must agree on what is an error.
+/// Compiles the text and generates code if that succeeds. The compiler and the generator must agree about errors.
 void survive(const std::string& text) {
   const auto compiled = test::compile_text(text);
   EXPECT_EQ(compiled.interface.has_value(), compiled.errors == 0);

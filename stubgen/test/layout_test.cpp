@@ -180,7 +180,7 @@ TEST(Layout, what_is_accepted_has_a_region_that_holds_it) {
                        static_cast<std::uint16_t>(one.count)});
   }
   EXPECT_TRUE(shim::RegionLayout::of(classes, 4096));
-  // A tail begins on a page of its own.
+  // Each tail starts on a new page: 64 bytes more in one tail exceed the limit of the region.
   classes.back().tail_size += 64;
   EXPECT_FALSE(shim::RegionLayout::of(classes, 4096));
   EXPECT_FALSE(compile_body("option astacks = 1024; procedure A(in a: bytes<1044481>);").interface);

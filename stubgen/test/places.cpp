@@ -1,4 +1,4 @@
-// The places in which a name can stand, and every name put into each of them.
+// The places in which a name can stand in an interface, and a test that puts every name into each of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ std::string declaring(const std::string& declarations) {
   return "interface Alone version 1.0 { " + declarations + " procedure Last(); }";
 }
 
-/// Declarations that the places below refer to, then `body`.
+/// An interface with the declarations that the places below refer to, followed by `body`.
 std::string with_base(const std::string& body) {
   return "interface Together version 1.0 {\nenum E0 : uint8 { A0 = 1, B0 }\nrecord R0 { a0: E0; b0: string<4>; }\n"
          "error X0 { a0: E0; }\nhandle H0;\n" +
@@ -50,7 +50,7 @@ std::string fields(const List& names) {
   return with_base(body);
 }
 
-/// The kinds of parameters and results in turn; sixty names a procedure.
+/// Parameters and results of all kinds in turn, sixty names per procedure.
 std::string parameters(const List& names) {
   const char* const kinds[] = {"{}: bytes<10>",
                                "inout {}: bytes<9>",
@@ -76,8 +76,8 @@ std::string parameters(const List& names) {
   return with_base(body + (names.empty() ? "procedure P0(" : "") + ") raises (X0);\n");
 }
 
-/// `declare` makes a type of a name. Records hold it, procedures pass it each way, callbacks too; eight
-/// names a procedure.
+/// `declare` declares a type with a given name. Records contain these types; procedures and callbacks pass them in each
+/// direction; eight names per procedure.
 template <class Declare>
 std::string values(const List& names, const Declare& declare) {
   std::string body;
@@ -103,8 +103,8 @@ std::string values(const List& names, const Declare& declare) {
   return with_base(body + "procedure Last0();\ncallback {\n" + callback + "procedure Last0();\n}\n");
 }
 
-/// For types that no record can hold: `declare` and `use` each of them; eight names a procedure, which begins with
-/// `head` and ends with `tail`.
+/// The same for types that no record can contain: `declare` declares one and `use` passes it; eight names per
+/// procedure, whose text begins with `head` and ends with `tail`.
 std::string others(const List& names, std::string_view declare, std::string_view use, std::string_view head,
                    std::string_view tail) {
   std::string body;
@@ -151,8 +151,8 @@ std::string callback_procedures(const List& names) {
   return with_base(body + "procedure Last1();\n}\n");
 }
 
-/// Whether it is C++ or the language that refuses the name, and not for what is generated. The two namespaces that the
-/// generated code uses cannot have a type's or another namespace's name.
+/// Whether C++ or the language itself forbids the name, rather than a conflict with generated code. Types and
+/// namespaces cannot be called `std` or `lrpc`, the two namespaces that generated code uses.
 bool refused_by_the_language(const Compiled& compiled, const std::string& name) {
   if (name == "std" || name == "lrpc") return compiled.says("'" + name + "' cannot be the name of a ");
   return std::ranges::any_of(
@@ -163,8 +163,8 @@ bool refused_by_the_language(const Compiled& compiled, const std::string& name) 
       });
 }
 
-/// Those of `names` that are accepted alone. Each of the others must be refused with a note, and for what is generated
-/// none if they are to be `free`.
+/// The names that are accepted when they stand alone. Each other name must be refused with a note; if `free`, only C++
+/// or the language may refuse it.
 List accepted(const Place& place, const Names& names, bool free) {
   List fine;
   for (const std::string& name : names) {
@@ -179,7 +179,7 @@ List accepted(const Place& place, const Names& names, bool free) {
   return fine;
 }
 
-/// The errors and warnings alone, without the lines of code around them.
+/// Only the lines with errors and warnings, without quoted code.
 std::string shortened(const std::string& said) {
   std::istringstream lines(said);
   std::string kept;
@@ -197,14 +197,14 @@ void each_alone(Compiler& compiler, const Place& place, const List& names) {
     compiler.generate_types(stem, place.alone(name));
     includes.push_back(stem + ".types.h");
   }
-  // The libraries first: what they declare is what an interface's name may not be.
+  // The libraries come first: an interface must not have the name of one of their declarations.
   compiler.generate("first", "interface First0 version 1.0 { procedure P(); callback { procedure Q(); } }");
   List all = all_of("first");
   all.insert(all.end(), includes.begin(), includes.end());
   EXPECT_EQ(shortened(compiler.compile(all)), "") << place.what;
 }
 
-/// Names that the base has itself are left out.
+/// Leaves out the names that with_base() declares itself.
 void all_together(Compiler& compiler, const Place& place, List names) {
   while (!names.empty()) {
     const auto compiled = compile_text(place.together(names));
@@ -278,7 +278,7 @@ Names expect_free_one_by_one(const Place& place, const Names& names) {
     text.insert(text.find(" version"), stem);
     const auto compiled = compile_text(text);
     if (!compiled.interface) continue;
-    // The head of each file lists what has moved.
+    // The head of each generated file lists the renamed declarations.
     const std::string types = generate(*compiled.interface, stem)[0].text;
     if (types.substr(0, types.find("#pragma once")).find(name + "_") == std::string::npos) continue;
     moved.insert(name);

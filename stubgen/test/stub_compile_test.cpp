@@ -1,4 +1,4 @@
-// That headers compile is the test; which ones, and in any order and twice, is this file.
+// Many generated headers compile in one source, where a types header comes twice; stubs work whatever the names are.
 #include <gtest/gtest.h>
 
 #include <type_traits>
@@ -18,7 +18,7 @@
 
 namespace {
 
-/// Uses every stub of Names, whose parameters are called what a stub would like to call its own variables.
+/// Uses every stub of Names, whose parameters have names that stubs use for their own variables.
 struct NamesServer {
   struct option {};
   lrpc::Result<Names::LocalsResults, Names::error> Locals(lrpc::CallContext& /*context*/, std::int32_t image,

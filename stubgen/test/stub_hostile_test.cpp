@@ -1,5 +1,5 @@
-// Hostile peers: random bytes on the A-stack go through every entry stub and every client stub. Whatever gets through
-// conforms to its declaration; TypesServer and the checks below say so. Run under sanitizers, nothing leaves its
+// Hostile peers: random bytes on the A-stack go through every entry stub and every client stub. TypesServer and the
+// checks below verify that accepted values conform to their declarations. Sanitizers verify that no access leaves its
 // bounds.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using lrpc::Errc;
 
-/// Fills an A-stack with bytes of which many are small: small numbers get further than large ones.
+/// Fills an A-stack with random bytes. Many are small, because small numbers pass more checks than large ones.
 class Noise {
  public:
   explicit Noise(std::uint64_t seed) : random_(static_cast<std::uint32_t>(seed)) {}
@@ -81,7 +81,7 @@ TEST_F(Hostile, bools_enums_and_ranges_are_refused_at_the_door) {
   EXPECT_EQ(binding().enter(4), lrpc::server::failed(Errc::argument_out_of_range));
 }
 
-/// Calls every client stub once against a server that answers with noise; results that come through are checked.
+/// Calls every client stub once against a server that answers with noise, and checks the results that are accepted.
 void call_everything(T::Client& client, Noise& noise) {
   (void)client.Integers(1, 2, 3, 4, 5, 6, 7, 8);
   bool flag = true;
@@ -176,7 +176,7 @@ TEST_F(Hostile, results_outside_their_declaration_are_bad_results) {
   T::Sparse sparse = T::Sparse::None;
   T::Month month = 3;
   lrpc::String<5000> text("text");
-  answer_with(std::byte{0xee});  // no bool, no number of an enum, over each range, and a length over each bound
+  answer_with(std::byte{0xee});  // an invalid bool and enum value, above each range, and a length above each bound
   EXPECT_EQ(client().Bits(true, flag, std::byte{1}).code(), Errc::bad_result);
   EXPECT_EQ(client().Enums(T::Small::One, sparse, T::Wide::First).code(), Errc::bad_result);
   EXPECT_EQ(client().Ranges(1, month, -1, 0, 1).code(), Errc::bad_result);

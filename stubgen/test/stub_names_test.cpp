@@ -1,4 +1,4 @@
-// Interfaces that declare the names of the generated code, and those that it uses: calls go there and back.
+// Interfaces that declare names which the generated code has or uses: calls and replies work.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -154,7 +154,7 @@ TEST_F(Stubs, carry_records_of_everything) {
 }
 
 TEST_F(Stubs, write_no_stale_byte_into_padding_or_behind_short_strings) {
-  // A record's image is fully determined by its value: stale bytes of an earlier call would travel over a network.
+  // A record's image depends on its value only: otherwise stale bytes of earlier calls would travel over the network.
   std::vector<std::byte> first(sizeof(T::Outer) * 2, std::byte{0xaa});
   std::vector<std::byte> second(sizeof(T::Outer) * 2, std::byte{0x55});
   T::layout::put_Outer<lrpc::CopyCode::A>(first.data(), sample(3));

@@ -1,4 +1,4 @@
-// What the unit tests of the generator share.
+// Helpers for the unit tests of the generator.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace lrpc::stubgen::test {
 
-/// The outcome of compiling a text: an interface or diagnostics, whose lines begin with "t:".
+/// The outcome of compiling a text: an interface, or diagnostics whose lines begin with "t:".
 struct Compiled {
   std::optional<Interface> interface;
   std::string diagnostics;

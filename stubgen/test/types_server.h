@@ -1,5 +1,4 @@
-// An implementation of types.lrpc that hands back what it gets, and checks that whatever reaches it
-// conforms.
+// An implementation of types.lrpc that returns its arguments, and checks that each of them conforms to its declaration.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +15,8 @@ namespace lrpc_test {
 
 namespace T = conformance::Types;
 
-/// True if every value in it is one of its type: bools by their bytes, since a bad bool lies about itself.
+/// True if each value in it is valid for its type. Checks the bytes of a bool, because reading an invalid bool is
+/// undefined.
 inline bool good(const bool& value) {
   unsigned char byte = 0;
   std::memcpy(&byte, &value, 1);
@@ -159,7 +159,7 @@ class TypesServer {
   std::array<std::byte, 10> elsewhere{};
 
  private:
-  /// True if no byte of it lies on the A-stack.
+  /// True if none of `bytes` is on the A-stack.
   static bool private_memory(lrpc::CallContext& context, std::span<const std::byte> bytes) {
     const auto outside = [&](std::span<const std::byte> shared) {
       return bytes.empty() || shared.empty() || bytes.data() >= shared.data() + shared.size() ||
@@ -170,7 +170,7 @@ class TypesServer {
 };
 static_assert(T::Implementation<TypesServer>);
 
-/// A server and a client that is bound to it.
+/// A server and a client bound to it.
 class Bound : public testing::Test {
  protected:
   void SetUp() override {

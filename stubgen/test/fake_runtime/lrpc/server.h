@@ -1,4 +1,4 @@
-// A stand-in for libserver: what generated entry stubs need and nothing more, in one thread and one address space.
+// A stand-in for libserver: only what generated entry stubs need, in one thread and one address space.
 #pragma once
 
 #include <any>
@@ -25,7 +25,7 @@ namespace lrpc {
 
 class Server;
 
-/// The way back to the caller: whatever server the test puts here.
+/// The path back to the caller. Leads to the server that the test sets.
 struct CallbackPort {
   Server* server = nullptr;
   template <class Stub, auto kImportOver, auto kBinding, class Options>
@@ -51,7 +51,7 @@ class CallContext {
   [[nodiscard]] std::span<std::byte> tail_bytes() noexcept { return tail_; }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
-    // Exactly as long as asked for, so that a sanitizer sees one byte too many.
+    // Exactly the requested size, so that a sanitizer detects an overrun by one byte.
     scratch_.push_back(std::make_unique<std::byte[]>(size));
     return {scratch_.back().get(), size};
   }
@@ -116,7 +116,7 @@ namespace server {
 [[nodiscard]] inline std::uint16_t failed(Errc code) {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
-/// The text goes along in the context: what lies on the A-stack is the runtime's affair.
+/// Stores the text in the context: the real runtime decides where it goes on the A-stack.
 [[nodiscard]] inline std::uint16_t failed(CallContext& context, Errc code, const std::string* text) {
   context.told = text != nullptr ? *text : "";
   return failed(code);
@@ -150,7 +150,7 @@ template <class ResultType, class Body>
 using ExportId = std::uint64_t;
 struct ExportOptions {};
 
-/// Holds one export: who binds "over the socket" or by name gets it.
+/// Holds one export. Every bind gets it, over the socket or by name.
 class Server {
  public:
   // NOLINTNEXTLINE(performance-unnecessary-value-param): as the real one

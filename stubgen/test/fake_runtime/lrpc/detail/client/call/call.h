@@ -1,6 +1,6 @@
-// A stand-in for libclient: what call stubs need and nothing more. The stubs themselves are the real ones
-// (lrpc/detail/client/call/stub.h), which includes this in the place of the headers of its name. A transfer calls the
-// server's entry stub directly; hooks let a test change what lies on the A-stack in between, as a hostile peer would.
+// A stand-in for libclient: only what call stubs need. The stubs are the real ones (lrpc/detail/client/call/stub.h);
+// they include this file instead of the real one of the same name. A transfer calls the server's entry stub directly.
+// Hooks let a test change the A-stack in between, as a hostile peer would.
 #pragma once
 
 #include <lrpc/server.h>
@@ -32,14 +32,14 @@ namespace client {
   return code == Errc::result_too_long ? refused(code, what) : code;
 }
 
-/// One A-stack for all classes, as large as the largest.
+/// One A-stack serves all classes; it is as large as the largest class.
 class BindingObject {
  public:
   BindingObject(Server& server, const Pdl& pdl) : server_(server), context_(largest(pdl).first, largest(pdl).second) {}
 
   [[nodiscard]] bool remote() const noexcept { return remote_bit; }
 
-  /// Calls the entry stub on the A-stack as it is. For tests that write the image themselves.
+  /// Calls the entry stub on the A-stack as it is, for tests that write the image themselves.
   std::uint16_t enter(std::uint16_t procedure) {
     ++calls;
     const std::uint16_t status = server_.stubs()[procedure](server_.impl(), context_);
@@ -52,8 +52,8 @@ class BindingObject {
   std::size_t remote_calls = 0;
   bool astacks_in_use = false;
   std::size_t calls = 0;
-  std::function<void(CallContext&)> before_call;                      ///< A hostile client.
-  std::function<std::uint16_t(CallContext&, std::uint16_t)> instead;  ///< A hostile server.
+  std::function<void(CallContext&)> before_call;                      ///< Acts as a hostile client.
+  std::function<std::uint16_t(CallContext&, std::uint16_t)> instead;  ///< Acts as a hostile server.
 
  private:
   static std::pair<std::size_t, std::size_t> largest(const Pdl& pdl) {
@@ -93,7 +93,7 @@ class Call {
   BindingObject& binding_;
 };
 
-/// A call over the network path: here it arrives like any other, and is counted.
+/// A call over the network path. This one works like a local call, and is counted.
 class RemoteCall : public Call {
  public:
   RemoteCall(BindingObject& binding, std::uint16_t astack_class) noexcept
@@ -111,7 +111,7 @@ class RemoteCall : public Call {
   BindingObject& object_;
 };
 
-/// The call is made when it is started; only its results wait on the A-stack.
+/// The call runs when it is started; only its results wait, on the A-stack.
 class PendingCall {
  public:
   PendingCall(BindingObject& binding, std::uint16_t /*astack_class*/) noexcept : binding_(&binding) {}

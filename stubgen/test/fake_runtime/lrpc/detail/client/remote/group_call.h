@@ -1,4 +1,4 @@
-// A stand-in for libclient's calls to a group: it has one member, which answers as any call.
+// A stand-in for libclient's calls to a group. The group has one member, which answers like a single server.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ namespace client {
 template <class T>
 using Place = std::conditional_t<std::is_same_v<T, std::vector<std::byte>>, Buffer, T>;
 
-/// What comes back by reference is not given, and for bytes there is no room.
+/// Results by reference are not copied to the caller, and there is no space for bytes.
 template <class P, class... Passed, class... A>
 Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object, const A&... arguments) noexcept {
   std::tuple<Place<Passed>...> places;
