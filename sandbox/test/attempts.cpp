@@ -37,7 +37,7 @@ int closed(long fd) {
   return 0;
 }
 
-/// A child, if there is one, ends at once.
+/// The child, if one was created, exits at once.
 int forked(long pid) {
   if (pid == 0) ::_exit(0);
   if (pid < 0) return errno;
@@ -77,8 +77,8 @@ int cloned3() {
   return forked(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-/// No address of the kernel's is read from a structure that is not there: what is tried fails with EFAULT or EINVAL at
-/// most, where it is not refused.
+/// The pointer arguments are null, so that the kernel reads no structure: a call that is not refused fails with EFAULT
+/// or EINVAL at most.
 long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
   return ::syscall(number, a, b, c, d, e);
 }
@@ -93,7 +93,7 @@ Attempt socket_of(const std::string& name, int domain, int type, int protocol) {
   return {"socket " + name, [=] { return closed(::socket(domain, type | SOCK_CLOEXEC, protocol)); }};
 }
 
-/// A pair of Unix sockets; of datagrams each end could send to any path.
+/// A pair of Unix sockets. An end of a datagram pair could send to any path.
 Attempt pair_of(const std::string& name, int type) {
   return {"socketpair " + name, [type] {
             int ends[2];
@@ -139,7 +139,7 @@ std::vector<Attempt> forbidden_to_all(int other) {
       socket_of("TCP over IPv6", AF_INET6, SOCK_STREAM),
       socket_of("raw IP", AF_INET, SOCK_RAW, 253),
       socket_of("Unix datagrams", AF_UNIX, SOCK_DGRAM),
-      socket_of("Unix raw", AF_UNIX, SOCK_RAW),  // datagrams, too
+      socket_of("Unix raw", AF_UNIX, SOCK_RAW),  // also makes datagram sockets
       pair_of("of datagrams", SOCK_DGRAM),
       pair_of("of datagrams that do not block", SOCK_DGRAM | SOCK_NONBLOCK),
       pair_of("raw", SOCK_RAW),
@@ -202,7 +202,7 @@ std::string in_a_child(const std::function<std::string()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    std::string text = body() + '\1';  // the mark of a body that came to its end
+    std::string text = body() + '\1';  // marks that the body has returned
     for (std::string_view rest = text; !rest.empty();) {
       const ssize_t written = ::write(ends[1], rest.data(), rest.size());
       if (written <= 0) ::_exit(1);
@@ -252,7 +252,7 @@ std::vector<int> RingIntruder::rings() {
 
 RingIntruder::RingIntruder(int ring, unsigned entries, unsigned completions, unsigned flags)
     : ring_(ring), entries_(entries) {
-  // Where things are in a ring's memory the kernel tells only who makes it; of another like it.
+  // The kernel tells the layout of a ring's memory only to its creator. So create a ring with the same parameters.
   io_uring_params like{};
   like.flags = flags | IORING_SETUP_CQSIZE;
   like.cq_entries = completions;
@@ -283,7 +283,7 @@ int RingIntruder::submit(int operation) {
   auto& entry = static_cast<io_uring_sqe*>(submissions_)[slot];
   entry = {};
   entry.opcode = static_cast<__u8>(operation);
-  entry.fd = -1;  // whatever is not refused fails by this, or does nothing
+  entry.fd = -1;  // an operation that is not refused fails on this descriptor, or does nothing
   entry.user_data = 0x1d;
   word(1)[slot] = slot;
   __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
@@ -300,7 +300,7 @@ std::string RingIntruder::not_refused(const std::vector<int>& expected, int last
   std::string names;
   for (int operation = 0; operation <= last; ++operation) {
     if (std::ranges::find(expected, operation) != expected.end()) continue;
-    // A restricted ring says EACCES; EINVAL is an operation that this kernel does not know.
+    // A restricted ring returns EACCES; EINVAL means that this kernel does not know the operation.
     const int err = submit(operation);
     if (err != EACCES && err != EINVAL)
       names += (names.empty() ? "" : ", ") + std::to_string(operation) + " (" + std::strerror(err) + ")";

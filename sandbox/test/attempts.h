@@ -1,5 +1,5 @@
-// What a process that has shut itself in tries, to show what it can no longer do. Shared by the tests of everything
-// that shuts itself in.
+// Attempts by a sandboxed process to show what it can no longer do. Shared by the tests of all programs that sandbox
+// themselves.
 #pragma once
 
 #include <functional>
@@ -8,21 +8,21 @@
 
 namespace lrpc::sandbox::test {
 
-/// One thing to try. Returns 0 if it could be done (which then does no harm), else the errno.
+/// One attempt. `act` returns 0 if it succeeded (which does no harm), else the errno.
 struct Attempt {
   std::string name;
   std::function<int()> act;
 };
 
-/// What none of the sandboxes of this project leaves: programs, processes, files, other processes, the kernel's
+/// Attempts that every sandbox of this project forbids: programs, processes, files, other processes, the kernel's
 /// configuration, network sockets, new rings, executable memory. `other`: a process of the same user.
 std::vector<Attempt> forbidden_to_all(int other);
 
-/// Runs `body` in a child process and returns what it returns. Anything that ends the child before comes back as
-/// "exit N" or "signal N", so that a program that could be executed is not mistaken for a body that found nothing.
+/// Runs `body` in a child process and returns its result. If the child ends before, returns "exit N" or "signal N", so
+/// that a program that was executed is not mistaken for a body that found nothing.
 std::string in_a_child(const std::function<std::string()>& body);
 
-/// A process that waits to be killed: the parent of one that tries things is too dear to be hit.
+/// A process that only waits to be killed, so that an attempt does not kill the parent of the process that makes it.
 class Victim {
  public:
   Victim();
@@ -35,8 +35,8 @@ class Victim {
   int pid_ = -1;
 };
 
-/// The names of the attempts that succeeded, or failed for another reason than that they are refused (EPERM, EACCES,
-/// ENOSYS); empty if all were refused.
+/// The names of the attempts that succeeded, or failed for a reason other than refusal (EPERM, EACCES, ENOSYS); empty
+/// if all were refused.
 std::string not_refused(const std::vector<Attempt>& attempts);
 
 /// An open(2) of `path`.
@@ -47,19 +47,19 @@ Attempt socket_of(const std::string& name, int domain, int type, int protocol = 
 /// A socketpair(2) of Unix sockets.
 Attempt pair_of(const std::string& name, int type);
 
-/// A ring of this process that somebody else's code has made, and asks it for one operation after another, by hand.
+/// Drives a ring that other code of this process has made: submits one operation after another, without a library.
 class RingIntruder {
  public:
-  /// The rings among this process's descriptors.
+  /// The descriptors of this process's rings.
   static std::vector<int> rings();
-  /// `entries`, `completions` and `flags`: as the ring was made. The thread that enabled it must be the one that calls.
+  /// `entries`, `completions` and `flags`: as when the ring was made. Call from the thread that enabled the ring.
   RingIntruder(int ring, unsigned entries, unsigned completions, unsigned flags);
   ~RingIntruder();
   RingIntruder(const RingIntruder&) = delete;
   RingIntruder& operator=(const RingIntruder&) = delete;
-  /// False: the ring is not as it was said to be.
+  /// False: the ring does not match these parameters.
   [[nodiscard]] bool mapped() const noexcept { return submissions_ != nullptr; }
-  /// Of every operation that io_uring has (up to `last`), the names of those that the ring does not refuse.
+  /// Of all operations of io_uring (up to `last`), the names of those that the ring does not refuse, except `expected`.
   std::string not_refused(const std::vector<int>& expected, int last);
 
  private:

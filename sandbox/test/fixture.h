@@ -1,4 +1,4 @@
-// What the tests of the sandbox have in common.
+// The fixture of the sandbox tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace lrpc::sandbox::test {
 
 using Directory = testing_lrpc::TemporaryDirectory;
 
-/// Everything below runs where all parts can be had, and says why not elsewhere.
+/// Skips each test, with the reason, where some part of the sandbox is unavailable.
 class Sandbox : public testing::Test {
  protected:
   void SetUp() override {
@@ -25,7 +25,7 @@ class Sandbox : public testing::Test {
     });
     if (!why.empty()) GTEST_SKIP() << why;
   }
-  /// The body in a child that has shut itself in.
+  /// Runs `body` in a child process that has entered the sandbox.
   static std::string shut_in(const Options& options, const std::function<std::string()>& body) {
     return in_a_child([&] {
       const auto entered = enter(options);

@@ -1,4 +1,5 @@
-// Kernels, and filters of containers, that refuse a part: the others hold, and the report says why that one does not.
+// Kernels, and filters of containers, that refuse a part of the sandbox: the other parts hold, and the report gives the
+// reason.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -18,7 +19,7 @@
 namespace lrpc::sandbox::test {
 namespace {
 
-/// From here on one system call of this process fails with `err`. False: that cannot be had.
+/// From here on one system call of this process fails with `err`. False: that could not be arranged.
 bool refuse(long number, int err) {
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -43,7 +44,7 @@ class RefusedKernel : public testing::Test {
     });
     if (!why.empty()) GTEST_SKIP() << why;
   }
-  /// Where `number` fails with `err`: what the report says, or the error.
+  /// The sandbox's report, or the error of entering it, where the system call `number` fails with `err`.
   static std::string report(long number, int err, const Options& options = {}) {
     return in_a_child([&]() -> std::string {
       if (!refuse(number, err)) return "no filter can be had";
@@ -61,7 +62,7 @@ TEST_F(RefusedKernel, without_landlock_the_filter_holds) {
   EXPECT_EQ(in_a_child([&]() -> std::string {
               if (!refuse(kLandlockCreateRuleset, ENOSYS)) return "no filter can be had";
               if (const auto entered = enter(); !entered) return entered.error().message();
-              // What can be read can be read; nothing more.
+              // Files may be read, because only Landlock forbids that; everything else is refused.
               if (opening("/etc/hostname", O_RDONLY).act() != 0) return "reading";
               std::vector<Attempt> attempts = forbidden_to_all(victim.pid());
               std::erase_if(attempts, [](const Attempt& one) {
@@ -113,7 +114,8 @@ TEST_F(RefusedKernel, what_is_required_and_cannot_be_had_is_an_error_that_says_w
   EXPECT_EQ(unwanted.find("not whole"), std::string::npos) << unwanted;
 }
 
-/// Neither /proc nor unshare(2) tells from here on how many threads this process has. False: that cannot be had.
+/// From here on neither /proc nor unshare(2) tells how many threads this process has. False: that could not be
+/// arranged.
 bool hide_threads() {
 #ifdef SYS_stat
   if (!refuse(SYS_stat, ENOENT)) return false;

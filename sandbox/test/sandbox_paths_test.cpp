@@ -1,4 +1,4 @@
-// What the sandbox leaves of files, sockets and ports.
+// Which files, sockets and ports the sandbox leaves usable.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST_F(Sandbox, leaves_the_way_to_a_unix_socket_that_is_made_anew) {
   const sockaddr_un address = address_of(path);
   int go[2];
   ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
-  // The socket appears after the sandbox was entered, as that of an lrpcd that is started again.
+  // The socket is created after the sandbox was entered, as when an lrpcd restarts.
   std::thread nameserver([&] {
     char ready = 0;
     if (::read(go[0], &ready, 1) != 1) return;
@@ -91,7 +91,8 @@ TEST_F(Sandbox, opens_what_is_read_only_for_reading_and_what_is_read_write_for_b
                      opening(directory / "other/file", O_RDONLY),
                      opening(directory / "other/new", O_RDWR | O_CREAT),
                      opening("/etc/hostname", O_RDONLY),
-                     // Not of any file, for which Landlock has no rules; nor by opening it for nothing.
+                     // Changes of metadata, which Landlock does not check, are refused for every file. So is
+                     // truncation by open(2) with access mode 3 (O_ACCMODE), which neither reads nor writes.
                      {"chmod", [&] { return ::chmod((directory / "other/file").c_str(), 0666) == 0 ? 0 : errno; }},
                      {"chown", [&] { return ::chown((directory / "other/file").c_str(), -1U, -1U) == 0 ? 0 : errno; }},
                      {"utimensat",
@@ -185,7 +186,7 @@ TEST_F(Sandbox, connects_and_binds_tcp_to_named_ports_only) {
                      : errno;
         }};
   };
-  // Ways to connect that Landlock does not look at.
+  // Ways to connect that Landlock does not check.
   const Attempt sending{"sendto that connects", [&address] {
                           const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
                           return ::sendto(socket.get(), "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL,

@@ -1,4 +1,5 @@
-// lrpc::sandbox from outside: what is left, what is not, and what is said about it. Each test shuts a child process in.
+// lrpc::sandbox from outside: what it allows, what it forbids, and what it reports. Each test sandboxes a child
+// process.
 #include "lrpc/sandbox.h"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ namespace {
 
 TEST_F(Sandbox, what_it_forbids_can_be_done_outside) {
   const Victim victim;
-  // So that a refusal inside is the sandbox's: where everything is refused anyway the tests below would show nothing.
+  // Shows that a refusal inside comes from the sandbox: what is refused outside as well would prove nothing.
   std::vector<Attempt> harmless = forbidden_to_all(victim.pid());
   std::erase_if(harmless, [](const Attempt& one) {
     static const std::vector<std::string> kNames = {"open /etc/hostname",
@@ -162,14 +163,15 @@ TEST_F(Sandbox, refuses_a_process_that_has_threads_already_unless_landlock_is_no
               step = 1;
               step.notify_all();
               other.join();
-              // The filter is on the thread that was there before.
+              // The filter applies to the thread that existed before.
               if (wrong.empty() && outcome != EPERM) wrong = "the other thread could make a socket";
               return wrong;
             }),
             "");
 }
 
-/// A process that has an empty root directory, so no /proc, and another thread or not, enters. What is wrong.
+/// A process with an empty root directory, so without /proc, enters the sandbox; `another`: it has a second thread.
+/// Returns what is wrong.
 std::string enter_without_proc(const std::string& root, bool another) {
   std::atomic<bool> ended{false};
   std::thread other;
@@ -179,7 +181,7 @@ std::string enter_without_proc(const std::string& root, bool another) {
   const Errc code = wrong.empty() ? enter().code() : Errc::ok;
   const bool untouched = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
   if (wrong.empty() && another && (code == Errc::ok || !untouched)) wrong = "the other thread stayed outside";
-  // A container's filter may refuse unshare(2); then nothing tells that there is one thread.
+  // A container's filter may refuse unshare(2). Then a process cannot prove that it has only one thread.
   if (wrong.empty() && !another && code != Errc::ok && code != Errc::not_supported) wrong = describe(code);
   ended = true;
   ended.notify_all();
@@ -202,7 +204,7 @@ TEST_F(Sandbox, gives_capabilities_up_but_for_those_to_keep) {
   Options options;
   options.keep_capabilities = 1;  // CAP_CHOWN
   EXPECT_EQ(in_a_child([&]() -> std::string {
-              // Opened before: the sandbox lets nobody look later.
+              // Opened before, because the sandbox forbids opening it later.
               std::ifstream status("/proc/self/status");
               if (const auto entered = enter(options); !entered) return entered.error().message();
               for (std::string line; std::getline(status, line);)
@@ -212,7 +214,7 @@ TEST_F(Sandbox, gives_capabilities_up_but_for_those_to_keep) {
             "");
 }
 
-/// The capabilities of another thread would stay what they are.
+/// The other threads would keep their capabilities.
 TEST_F(Sandbox, refuses_to_give_capabilities_up_in_a_process_that_has_threads_already) {
   Options options;
   options.landlock = false;

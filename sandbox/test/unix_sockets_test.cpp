@@ -1,4 +1,5 @@
-// Which kinds of Unix sockets a sandbox leaves. Neither mechanism tells paths apart, so kinds are all that there is.
+// Which kinds of Unix sockets a sandbox allows. It filters kinds, because seccomp and Landlock do not check socket
+// paths.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@
 namespace lrpc::sandbox::test {
 namespace {
 
-/// What `body` says inside a sandbox of `groups`; a test skips where there is none.
+/// What `body` returns inside a sandbox of `groups`. "no sandbox: ..." where none can be had; the test then skips.
 std::string inside(const std::vector<Group>& groups, const std::function<std::string()>& body) {
   return in_a_child([&]() -> std::string {
     const auto entered = enter({.groups = groups});

@@ -1,4 +1,4 @@
-// What a sealed program is told of its launcher's environment.
+// Which environment variables a sealed program gets from its launcher.
 #include "environment.h"
 
 #include <gtest/gtest.h>

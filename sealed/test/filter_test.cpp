@@ -1,4 +1,4 @@
-// What the kernel lets a sealed process do.
+// What the filter lets a sealed process do.
 #include "filter.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ class FilterOfASealedDomain : public testing::Test {
     const int status = status_of_child(*filter, [] { return 0; });
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNotInstalled) GTEST_SKIP() << "no filter can be installed here";
   }
-  /// The wait status of a child that is under the filter and then ends with what `act` returns.
+  /// Forks a child that installs the filter and exits with what `act` returns. Returns its wait status.
   static int status_of_child(const std::vector<sock_filter>& filter, const std::function<int()>& act) {
     const pid_t child = fork();
     if (child == 0) {
@@ -75,7 +75,7 @@ TEST_F(FilterOfASealedDomain, lets_it_compute_and_refuses_the_rest) {
   EXPECT_EQ(status, 0) << "its streams and memory it has";
 }
 
-/// Otherwise a file that is open could be read and written through memory.
+/// Otherwise a process could read and write an open file through memory.
 TEST_F(FilterOfASealedDomain, maps_no_file_that_is_still_open) {
   const UniqueFd file(memfd_create("test", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(file.get(), 4096), 0);
@@ -96,14 +96,14 @@ TEST_F(FilterOfASealedDomain, maps_no_file_that_is_still_open) {
   }
 }
 
-/// The binding's, in a program that is started sealed: there the descriptors 3 and 4 are nothing else.
+/// The two files of the binding. A program that starts sealed has nothing else at the descriptors 3 and 4.
 TEST_F(FilterOfASealedDomain, maps_the_bindings_two_files_where_they_have_their_numbers) {
   for (const Refuse refuse : {Refuse::error, Refuse::trace}) {
     const auto filter = make_filter(refuse, {});
     ASSERT_TRUE(filter) << filter.error().message();
     for (const long fd : {3, 4}) {
       const int status = status_of_child(*filter, [fd] {
-        // At an offset that no page has: nothing is mapped.
+        // An offset that is not page-aligned: nothing is mapped.
         return outcome(syscall(SYS_mmap, nullptr, 4096L, long{PROT_READ}, long{MAP_SHARED}, fd, 1L));
       });
       const int expected = refuse == Refuse::trace ? EINVAL : EPERM;
@@ -126,7 +126,7 @@ TEST_F(FilterOfASealedDomain, ends_the_process_where_it_is_to_kill) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << status;
 }
 
-/// glibc does, at the first use of a stream: printf would kill.
+/// glibc makes this call when a stream is first used: a kill would end each program that calls printf.
 TEST_F(FilterOfASealedDomain, refuses_without_killing_to_tell_the_kind_of_a_descriptor) {
   const auto filter = make_filter(Refuse::kill, {});
   ASSERT_TRUE(filter) << filter.error().message();

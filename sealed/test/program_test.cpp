@@ -1,4 +1,4 @@
-// Which programs can run sealed, and what is known to be wrong before one is started.
+// Which programs can run sealed, and which errors are found before a program is started.
 #include "program.h"
 
 #include <elf.h>
@@ -32,14 +32,14 @@ namespace {
 
 using testing_lrpc::TemporaryDirectory;
 
-/// A file with these bytes.
+/// Writes a file with these bytes, and returns its path.
 std::string write(const std::string& path, const std::string& bytes, mode_t mode = 0700) {
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_EQ(::chmod(path.c_str(), mode), 0);
   return path;
 }
 
-/// The head of an executable without any segments: it needs no interpreter.
+/// The header of an executable without segments: it needs no interpreter.
 std::string static_program() {
   ElfW(Ehdr) header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -60,7 +60,7 @@ class Programs : public testing::Test {
     path_ = path != nullptr ? path : "";
   }
   void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
-  /// Why it cannot run sealed.
+  /// Why the program cannot run sealed.
   static std::string why_not(const std::string& name) {
     const auto opened = open_program(name);
     if (opened) return "it can";
@@ -104,7 +104,7 @@ TEST_F(Programs, what_cannot_be_executed_is_refused_and_a_fifo_not_waited_for) {
 
 TEST_F(Programs, a_name_without_a_slash_is_the_first_executable_in_the_path) {
   for (const char* directory : {"a", "b", "c"}) std::filesystem::create_directory(here_ / directory);
-  write(here_ / "a/program", static_program(), 0600);  // cannot be executed
+  write(here_ / "a/program", static_program(), 0600);  // not executable
   const std::string first = write(here_ / "b/program", static_program());
   write(here_ / "c/program", static_program());
   ASSERT_EQ(::setenv("PATH", ((here_ / "a") + ":" + (here_ / "b") + ":" + (here_ / "c")).c_str(), 1), 0);
@@ -116,7 +116,7 @@ TEST_F(Programs, a_name_without_a_slash_is_the_first_executable_in_the_path) {
 
 constexpr Pdl kPdl{.interface = {.name = "Test", .major = 1}, .classes = {}, .procedures = {}, .text = {}};
 
-/// What a launcher says of these options before it starts anything.
+/// The result of the launcher's checks of these options, before it starts anything.
 Status prepared(std::vector<std::string> arguments, SealedOptions options) {
   return Launcher(std::move(arguments), std::move(options)).prepare();
 }
@@ -145,7 +145,7 @@ TEST_F(Programs, a_launcher_with_a_private_binding_wants_to_know_the_interface) 
   }
 }
 
-/// A nameserver that takes no connection: there is one already, and its queue has no room for another.
+/// A nameserver whose queue is full: one connection waits in it, and no other is accepted.
 class BusyNameserver {
  public:
   BusyNameserver() {
@@ -157,7 +157,7 @@ class BusyNameserver {
     EXPECT_EQ(::connect(first_.get(), where, sizeof address), 0);
   }
   [[nodiscard]] std::string path() const { return directory_ / "s"; }
-  /// There is room for the next one.
+  /// Accepts the waiting connection, so that the queue has room for the next one.
   void take_the_first() { taken_.reset(::accept(listener_.get(), nullptr, nullptr)); }
 
  private:
@@ -181,9 +181,9 @@ TEST_F(Programs, a_launcher_gives_a_nameserver_up_that_takes_no_connection) {
   EXPECT_EQ(status.code(), Errc::no_nameserver) << status.error().message();
 }
 
-/// The copy keeps the child's end of the socket open, so that nothing is read from the launcher's.
+/// The copy keeps the child's end of the socket open, so the launcher reads no end of file.
 TEST_F(Programs, a_launcher_sees_that_its_child_was_killed_although_a_fork_child_has_a_copy_of_its_socket) {
-  const BusyNameserver nameserver;  // the launcher's child waits for it, and has told nothing yet
+  const BusyNameserver nameserver;  // the launcher's child waits for it, and has reported nothing yet
   Launcher launcher({write(here_ / "static", static_program())},
                     {.name = "host", .nameserver = nameserver.path(), .pdl = &kPdl});
   ASSERT_TRUE(launcher.prepare());
@@ -200,7 +200,7 @@ TEST_F(Programs, a_launcher_sees_that_its_child_was_killed_although_a_fork_child
   const std::string children = "/proc/self/task/" + std::to_string(thread.get_future().get()) + "/children";
   pid_t child = 0;
   while (child == 0 && started.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
-    std::ifstream(children) >> child;  // stays 0 where the kernel does not list them
+    std::ifstream(children) >> child;  // stays 0 if the kernel does not list children
   if (child != 0) ::kill(child, SIGKILL);
   const bool returned = started.wait_for(testing_lrpc::kPatience) == std::future_status::ready;
   ::kill(holder, SIGKILL);

@@ -1,4 +1,4 @@
-// What the supervisor of a sealed program does about system calls that the filter does not allow.
+// How the supervisor of a sealed program treats system calls that the filter does not allow.
 #include "supervisor.h"
 
 #include <fcntl.h>
@@ -22,10 +22,10 @@
 namespace lrpc::sealed {
 namespace {
 
-/// A child under the filter, watched over by this thread.
+/// A child under the filter, supervised by this thread.
 class SupervisorOfAChild : public testing::Test {
  protected:
-  /// The wait status of a child that ends with what `act` returns; its refusals are in `told`.
+  /// Forks a child that exits with what `act` returns. Returns its wait status; records its refused calls in `told`.
   int status_of_child(const std::function<int()>& act, bool kill_on_refusal = false) {
     const auto filter = make_filter(Refuse::trace, {});
     EXPECT_TRUE(filter) << filter.error().message();
@@ -49,7 +49,7 @@ class SupervisorOfAChild : public testing::Test {
     if (supervisor.seize()) {
       EXPECT_EQ(::write(writing.get(), "", 1), 1);
     } else {
-      writing.reset();  // it may not be traced here
+      writing.reset();  // this process may not trace here
     }
     const int status = supervisor.wait_for_end();
     EXPECT_EQ(supervisor.status(), status);

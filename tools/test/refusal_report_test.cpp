@@ -1,4 +1,4 @@
-// What `lrpc run` prints of a program that tries this and that, and of one that makes up system calls.
+// What `lrpc run` prints about refused system calls of a program, also if there are very many different ones.
 #include "refusal_report.h"
 
 #include <gtest/gtest.h>
