@@ -257,7 +257,7 @@ TEST(CallPolicies, atomic_asks_the_server_above_a_selection_layer) {
   EXPECT_EQ(calls[2].outcome, Errc::call_aborted);
 }
 
-/// Each is executed from the event loop, not nested in the previous one.
+/// Each is executed in its own turn, not nested in the previous one.
 TEST(CallPolicies, many_that_wait_are_executed_one_after_the_other) {
   for (const auto kind : {atomic_kind, avoid_interference_kind}) {
     const int many = testing_lrpc::long_tests() ? 5000 : 2000;

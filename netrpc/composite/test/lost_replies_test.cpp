@@ -116,7 +116,7 @@ TEST(LostReplies, of_all_who_have_failed_are_why_the_call_fails) {
   }
 }
 
-/// The LOST notice takes the number of the reply that it replaces, in whatever order the handlers run.
+/// The notice of a lost reply takes the number of that reply, in whatever order the handlers run.
 TEST(LostReplies, hold_no_reply_up_that_comes_after_them) {
   for (const std::size_t threads : {0U, 2U}) {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {

@@ -228,8 +228,7 @@ TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
   }
 }
 
-/// Unacknowledged replies of one host: a share of 32 is 14, because it leaves as many free and an eighth of all
-/// besides.
+/// Replies that one host does not acknowledge. Its share of 32 is 14: it leaves as many free, and an eighth besides.
 TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_four_times_the_memory) {
   const std::string text(1'000, 'x');
   BufferPool pool;

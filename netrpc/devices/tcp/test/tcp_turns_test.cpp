@@ -113,7 +113,7 @@ TEST_P(TcpTurns, newcomers_have_as_much_time_as_others_have_taken) {
 
 TEST_P(TcpTurns, newcomers_have_no_time_in_which_nobody_came) {
   std::int64_t most = kAccepted + 1;
-  for (int tries = 0; tries < 5 && most > kAccepted; ++tries)  // the pause of other work may have been longer
+  for (int tries = 0; tries < 5 && most > kAccepted; ++tries)  // a stall of the machine may count as others' time
     most = most_accepted_at_once(40, 2ms, Duration(0));
   EXPECT_EQ(most, kAccepted);
 }

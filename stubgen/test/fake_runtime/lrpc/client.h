@@ -1,4 +1,4 @@
-// A stand-in for libclient: see client/call.h.
+// A stand-in for libclient: see detail/client/call/call.h.
 #pragma once
 
 #include <memory>
