@@ -204,7 +204,7 @@ TEST_F(SunRpcServers, that_refuse_or_garble_fail_the_call_with_a_text_and_the_ne
 TEST_F(SunRpcServers, that_say_nothing_are_waited_for_until_the_deadline_or_the_cancellation) {
   const Process server = start_shop();
   share_key();
-  // Two calls at a time, each with a retry time beyond this test: others proceed only if cancelled calls end.
+  // Two calls at a time. Each may last longer than this test: others proceed only if cancelled and expired calls end.
   const std::string import = "shop@10.7.0.2:20490=0x20000097";
   here->start_changed("--keys " + here->file("keys") + " --sun-import " + import,
                       {{"REQUEST_REPLY over sun_udp", "REQUEST_REPLY(give_up = 3600s) over sun_udp"},

@@ -221,8 +221,8 @@ TEST_P(AuthBy, a_flood_of_sealed_packets_keeps_a_rebooted_host_apart_for_seconds
   std::string forged = arrived(1, Type::data).back();
   (*net)[1].crash();
   (*net)[1].boot();
-  // Forged packets of unknown associations precede each packet: so many that the host's notices of them are
-  // rate-limited.
+  // Forged packets of unknown associations precede each packet. They use up the rate limit of the host's nudges, which
+  // say that an association is unknown.
   std::uint32_t made_up = 0;
   stacks[1].tap->on_arrival = [&](std::string& packet) {
     for (int i = 0; type_of(packet) == Type::data && i < 40; ++i) {

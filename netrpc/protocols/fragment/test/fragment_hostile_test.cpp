@@ -216,7 +216,7 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
   }
   EXPECT_LE(most, 500U + 256U);
   EXPECT_LE(net[1].pool().in_use(), 256U * 16U);
-  // One host in sixteen finds the table full of peers that were not yet passed over once, and must send again.
+  // One host in sixteen finds the table full: the tries to evict meet only recently used peers. It must send again.
   EXPECT_GE(sink.received.size() * 10, real * 9);
   net.world.run_for(200s);
   const auto counted = test::asked<control::Statistics>(fragment);
