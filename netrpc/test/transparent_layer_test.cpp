@@ -109,8 +109,8 @@ TEST(NullLayer, control_requests_pass_down_and_up) {
 
 /// A control request that no header of lrpc declares.
 struct DepthBelow {
-  int layers = 0;  ///< Set by the asker,
-  int metres = 0;  ///< and added to the answer.
+  int layers = 0;  ///< Set by the asker, and added to the answer.
+  int metres = 0;  ///< The answer.
 };
 class Sounder final : public Protocol {
  public:

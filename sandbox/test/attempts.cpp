@@ -77,8 +77,8 @@ int cloned3() {
   return forked(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-/// The pointer arguments are null, so that the kernel reads no structure: a call that is not refused fails with EFAULT
-/// or EINVAL at most.
+/// An argument that is left out is 0. So the kernel finds no structure there: a call that is not refused fails with
+/// EFAULT or EINVAL at most.
 long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
   return ::syscall(number, a, b, c, d, e);
 }

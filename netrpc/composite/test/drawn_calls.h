@@ -61,7 +61,8 @@ struct Drawn {
   [[nodiscard]] bool bounded() const { return limit != Duration(); }
   /// Whether each call ends without a timeout of its caller, as long as servers do not work for ever.
   [[nodiscard]] bool ends() const { return bounded() || still_working; }
-  /// Of FIFO. Longer than a server keeps a request: after that time FIFO delivers out of order.
+  /// Of FIFO. Longer than a server keeps a request: after that time FIFO delivers the requests that it holds, without
+  /// waiting for those before them.
   [[nodiscard]] Duration patience() const {
     return std::chrono::seconds(ack || partitions == Partitions::of_seconds ? 30 : 3);
   }

@@ -1,5 +1,6 @@
 // The micro-protocols for datagrams in every legal composition, drawn at random, on wires that lose, duplicate and
-// reorder, between two hosts that partition, crash and reboot: each micro-protocol keeps its promise.
+// reorder, between two hosts that are partitioned, crash and reboot: each micro-protocol keeps its promise, whatever
+// other ones are there.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -72,7 +72,7 @@ TEST(Composite, a_protocol_above_that_blocks_does_not_hold_up_the_messages_that_
   session = {};
 }
 
-/// Still holds an item when it is destroyed, and then deletes that item.
+/// Still holds an item when it is destroyed, as does one of its handlers, and then deletes that item.
 class Hoards final : public MicroProtocol {
  public:
   explicit Hoards(MicroParts& parts) : parts_(parts) {

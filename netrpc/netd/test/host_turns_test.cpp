@@ -1,4 +1,4 @@
-// Which hosts' commands are served, and in which order, when more hosts wait than there are threads.
+// Which hosts' commands are served, and in which order, when there are more commands than threads.
 #include "host_turns.h"
 
 #include <gtest/gtest.h>

@@ -57,7 +57,7 @@ TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp
   const Victim victim;
   EXPECT_EQ(shut_in([&] { return not_refused(sandbox::test::forbidden_to_all(victim.pid())); }), "");
   EXPECT_EQ(shut_in([&]() -> std::string {
-              // These are left, to ask for routes and to make the kernel resolve a neighbour.
+              // UDP is left, to ask for routes and to make the kernel resolve a neighbour.
               if (const int err = socket_of("UDP", AF_INET, SOCK_DGRAM).act(); err != 0) return std::strerror(err);
               const int err = socket_of("Unix", AF_UNIX, SOCK_SEQPACKET).act();
               return err != 0 ? std::strerror(err) : "";

@@ -50,7 +50,7 @@ class OneThread final : public netrpc::Engine {
   netrpc::test::ManualClock& clock_;
 };
 
-/// All clients' share of the buffers is four requests of the fake calls; one user's share is two.
+/// All clients' share of the buffers is four requests of the fake calls; the share of a user that is alone is two.
 class SunClients : public ::testing::Test {
  protected:
   SunClients() {
@@ -115,7 +115,7 @@ TEST_F(SunClients, of_one_user_have_half_of_the_share_of_buffers_and_leave_the_r
         outcomes[3] = call(*others);
       },
       [&] {
-        outcomes[4] = call(*others);  // its user's share is free beside the first user's
+        outcomes[4] = call(*others);  // refused: beside the first user, this user's share is one
         outcomes[5] = call(*third);
       },
   };

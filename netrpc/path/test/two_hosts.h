@@ -33,7 +33,7 @@ class Network {
     std::lock_guard lock(mutex_);
     services_[host] = service;
   }
-  /// Detaches the host's service, after the commands that it is serving have ended.
+  /// Detaches the host's service. Returns when the commands that it is serving have ended.
   void cut(HostAddress host) {
     std::unique_lock lock(mutex_);
     services_[host] = nullptr;
@@ -101,7 +101,7 @@ class Network {
   void choke() { set(State::choked); }
   std::atomic<int> missed_pings{0};
   std::atomic<int> unsent_pings{0};
-  std::atomic<int> waiting{0};  ///< Or failed to send.
+  std::atomic<int> waiting{0};  ///< Calls that have waited, or have found no host to reach.
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
@@ -113,7 +113,7 @@ class Network {
   /// Replies to keepalives still arrive: losing them would end the binding before the call that is to notice the loss.
   std::atomic<bool> lose_replies_to_calls{false};
   std::atomic<bool> lose_replies_to_binds{false};
-  std::atomic<bool> replies_too_long{false};        ///< Replies to all commands: the senders are told so.
+  std::atomic<bool> replies_too_long{false};        ///< Replies to all commands: the callers get call_lost.
   std::atomic<HostAddress> replies_too_long_of{0};  ///< The same for the replies of one host.
 
  private:

@@ -1,4 +1,4 @@
-// How many silent hosts a user may ask: the policy, with a clock that the test passes.
+// How many silent hosts a user may ask: the policy, with times that the test passes in.
 #include "vain_hosts.h"
 
 #include <gtest/gtest.h>

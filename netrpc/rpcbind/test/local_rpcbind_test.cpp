@@ -108,7 +108,7 @@ struct Listing {
   std::vector<std::uint32_t> procedures_;
 
  public:
-  FakeRpcbind rpcbind;  ///< Declared last: it uses the other members
+  FakeRpcbind rpcbind;  ///< Declared last: it uses the other members.
 };
 
 constexpr const char* kOurs = "0.0.0.0.94.147";

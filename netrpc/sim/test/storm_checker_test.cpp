@@ -86,7 +86,7 @@ TEST(StormCheckerTest, finds_a_protocol_that_gives_up_before_its_time) {
   for (const double loss : {0.1, 0.2}) {
     StormOptions options = small_storm();
     options.link.loss = loss;
-    options.largest = 1000;  // larger messages lose more fragments than any number of tries makes up for
+    options.largest = 1000;  // of larger messages, more are lost than any number of tries explains
     const StormReport excused = run(options, Flaw::sends_five_times);
     EXPECT_EQ(excused.violation_count, 0U) << all_of(excused);
     options.tries = tries_of("select-channel-ip", options.timeout);
@@ -133,7 +133,7 @@ TEST(StormBoundTest, lets_no_call_fail_on_a_quiet_network_and_more_with_each_fau
   EXPECT_LT(with([](auto& o) { o.link.loss = 0.3; }), 0.6);
   EXPECT_LT(with([](auto& o) { o.link.duplicate = o.link.reorder = 0.5; }), 1.0 / 1000);
   EXPECT_LT(with([](auto& o) { o.faults.partition_every = std::chrono::milliseconds(300); }), 0.01);
-  // A crash fails the 32 calls that one calling host has under way to the crashed one.
+  // A crash fails the calls that other hosts have under way to the crashed one: 32 on average.
   EXPECT_NEAR(storm::most_failing(options, 100), 100 * 32.0 / static_cast<double>(options.calls), 0.01);
 }
 

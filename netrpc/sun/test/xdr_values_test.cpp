@@ -167,7 +167,7 @@ TEST(XdrValues, strings_and_bytes_have_their_lengths_in_front) {
   EXPECT_TRUE(text.refuses_results(bytes({2, 0, 0, 0, 'a'})));
   EXPECT_TRUE(text.refuses_results(bytes({1, 0, 0, 0, 'a', 'b'})));
   EXPECT_TRUE(text.refuses_results(bytes({1, 0, 0})));
-  Echo large("bytes<4000>");  // is too long for its A-stack of 1,500 bytes: all of it goes into the tail
+  Echo large("bytes<4000>");  // may exceed its A-stack of 1,500 bytes: even a short value goes into the tail
   large.returns(XdrWriter().opaque(bytes({1, 2, 3})));
   EXPECT_EQ(large.packed(), bytes({3, 0, 0, 0x80, 1, 2, 3}));
 }
@@ -240,7 +240,7 @@ TEST(XdrValues, the_most_that_arguments_take_is_counted_by_their_types) {
             4U + 4U + 4U + 8U + 8U + 2U * (4U + 4U + 8U) + (4U + 8U) + 8U);
 }
 
-/// Each record holds two of the one before, down to 2^13 integers; many procedures take the largest.
+/// Each record holds two of the previous one. The largest has 2^13 integers, and many procedures take it.
 TEST(XdrValues, the_most_that_arguments_take_is_found_by_looking_at_each_part_of_the_declaration_once) {
   constexpr std::size_t kDepth = 13;
   constexpr std::size_t kProcedures = 500;

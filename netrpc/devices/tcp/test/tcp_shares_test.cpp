@@ -96,7 +96,8 @@ TEST_P(TcpShares, a_newcomer_costs_a_look_at_some_sessions_however_many_there_ar
   EXPECT_GE(statistics().sessions, 1024U - 2 * 256U);
 }
 
-/// To open a session, TCP examines 256 idle candidates: first those without a connection.
+/// To make room for a session that this host opens, TCP examines 256 of those that it has opened: it first drops unused
+/// ones without a connection, and if that does not help, unused ones with a connection.
 TEST_P(TcpShares, sessions_with_a_connection_that_nobody_uses_any_more_make_room_before_others_that_are_used) {
   constexpr std::uint16_t kHalf = 256;
   serve({.port = {}, .address = {}, .peers = 2 * kHalf});
@@ -132,7 +133,7 @@ TEST_P(TcpShares, sessions_with_a_connection_that_nobody_uses_any_more_make_room
   });
 }
 
-/// Of the 819 buffers that may wait for all hosts together. The clients send requests and do not read the answers.
+/// At most 819 buffers may wait for all hosts together. The clients send requests and do not read the answers.
 TEST_P(TcpShares, hosts_that_do_not_read_their_answers_leave_some_room_for_the_next) {
   constexpr std::uint32_t kGreedy = 3;
   constexpr int kConnections = 3;

@@ -58,7 +58,7 @@ class Program {
   const int fd_;
 };
 
-/// Keeps every session of a peer.
+/// Keeps every session that a peer's message has made.
 class Keeper final : public Protocol {
  public:
   explicit Keeper(Host& host) : Protocol(host, "keeper") {}

@@ -154,7 +154,7 @@ class AuthElsewhere : public ::testing::Test {
   }
   std::string take_from_inside() { return take(0); }
   void lose(std::size_t from) { parties[from].wire->sent.clear(); }
-  /// Each of the two carries one packet to where the other host is.
+  /// These two carry one packet of a host to where the other host is.
   void carry_from_inside() { parties[1].wire->arrive(seen_at, take(0)); }
   void carry_from_outside() { parties[0].wire->arrive({net.address(1)}, take(1)); }
   /// Makes the host forget its sessions, peers and associations.

@@ -62,7 +62,8 @@ TEST(ChannelWaysTest, a_client_that_comes_from_an_address_that_nobody_knew_is_se
     make(over_ip, "over IP");
     EXPECT_EQ(over_ip.outcome, Errc::ok);
     EXPECT_EQ(over_ip.completions, 1);
-    // The kernel's notifications about neighbours were lost at the server, which asks the kernel for all of them again.
+    // As when the kernel's notifications about neighbours were lost at the server, which has asked the kernel for all
+    // neighbours again: before the answer it does not know which host has the client's Ethernet address.
     server.ethernet.hide_hosts = true;
     client.ethernet.resolves = true;
     {

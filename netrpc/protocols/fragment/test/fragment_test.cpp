@@ -175,9 +175,9 @@ TEST_F(Fragment, what_is_lost_is_asked_for_as_soon_as_something_that_was_sent_la
   const Case cases[] = {
       {{2}, 30us},           // a gap
       {{5}, 50us},           // the last one: asked for once it is a round trip late
-      {{1, 3, 6}, 50us},     // and half of an answer: asked for when the other half arrives
-      {{1, 2, 5, 6}, 50us},  // the last one, too: the answer was sent after it
-      {{1, 5, 6}, 70us},     // and a whole answer: asked for after two round trips
+      {{1, 3, 6}, 50us},     // gaps, and the first half of an answer: asked for when the other half arrives
+      {{1, 2, 5, 6}, 50us},  // the last one is asked for then, too: the answer was sent after it
+      {{1, 5, 6}, 70us},     // a whole answer: asked for after two round trips
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(testing::PrintToString(one.lost));

@@ -82,7 +82,7 @@ TEST_F(Shares, calls_that_are_more_than_the_replies_that_are_kept_wait_and_none_
   EXPECT_EQ(pair.executions("x"), 20U);
 }
 
-/// PAIRED predicts the length of a host's replies from its earlier replies.
+/// PAIRED predicts the size of the next reply to a host from its earlier replies to that host.
 TEST_F(Shares, long_replies_that_are_made_together_are_kept_after_the_first_one) {
   std::vector<SessionRef> sessions;
   for (int i = 0; i < 20; ++i) sessions.push_back(pair.open(kHonest));
@@ -108,7 +108,7 @@ TEST_F(Shares, long_replies_that_are_made_together_are_kept_after_the_first_one)
   EXPECT_EQ(most_at_a_time(20, "short"), 18U) << "as before the long ones";
 }
 
-/// More channels than there is room for call again and again.
+/// More channels call again and again than there is room for.
 TEST(SharesOfMemory, are_for_all_channels_of_a_host_in_turn) {
   constexpr std::size_t kCalls = 30;
   PairedPair pair({.memory = 12 * BufferPool::kSizes[1]});

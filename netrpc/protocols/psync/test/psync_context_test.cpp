@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The context of `message`, or of the next message to be pushed, by the host's own session or by a member's.
+/// Asks a session for the context of `message`; without one, of the last message delivered or pushed through the
+/// session. The session is the host's own one, or that to another member.
 control::Context context_of(Session& session, const control::MessageName& message = {}) {
   control::Context asked;
   asked.message = message;

@@ -84,7 +84,7 @@ class Talker final : public Protocol {
     EXPECT_GT(known_[life], before) << host().name() << " is given a message of host " << from
                                     << " after one that follows it";
   }
-  std::map<Life, int> known_;  ///< Per life, the last message that precedes any received one.
+  std::map<Life, int> known_;  ///< Per life, the last message that was pushed or received here, or precedes one.
 };
 
 /// A member whose packets the test makes up, all of them sent to one other member.
