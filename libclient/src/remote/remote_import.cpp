@@ -101,7 +101,7 @@ class NetworkedPath final : public RemotePath {
     Slot& slot = slot_of(linkage);
     slot.results = Buffer(results_of(linkage));
     auto started = inner_.start().Call(path_, procedure, limit_ms(), *image, slot.results);
-    if (const auto& call = detail::StubAccess::call(started); !call.taken()) return call.error();
+    if (const auto& call = detail::StubAccess::call(started); !call.taken()) return for_caller(call.error());
     slot.procedure = procedure;
     slot.started.emplace(std::move(started));
     return Errc::ok;

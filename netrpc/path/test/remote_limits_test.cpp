@@ -3,8 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "chatty.client.h"
 #include "chatty.server.h"
@@ -89,6 +91,32 @@ TEST_F(TwoHosts, send_one_way_calls_and_say_that_there_are_no_callbacks) {
   Answers answers;
   lrpc::Server own({.nameserver = here_->socket()});
   EXPECT_EQ(client->serve_callbacks(own, answers).code(), Errc::not_supported);
+}
+
+/// Nothing but its calls can tell such a binding.
+TEST_F(TwoHosts, revoke_a_binding_without_a_watcher_by_any_call_after_the_end_of_the_network_domain) {
+  ChattyService chatty;
+  lrpc::Server server({.nameserver = there_->socket()});
+  ASSERT_TRUE(Chatty::export_to(server, "chatty", chatty));
+  auto options = import_options();
+  options.watcher = false;
+  using Call = Errc (*)(Chatty::Client&);
+  const std::array<Call, 3> calls{[](Chatty::Client& client) { return client.Noted().code(); },
+                                  [](Chatty::Client& client) { return client.Note("nobody").code(); },
+                                  [](Chatty::Client& client) { return client.start().Noted().finish().code(); }};
+  std::vector<Chatty::Client> clients;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    auto client = Chatty::Client::import("chatty@10.0.0.2", options);
+    ASSERT_TRUE(client) << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  here_->stop_broker();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Errc end = Errc::ok;  // one-way calls go on until there is no A-stack left
+    for (int sent = 0; sent < 100 && end == Errc::ok; ++sent) end = calls[i](clients[i]);
+    EXPECT_TRUE(end == Errc::call_failed || end == Errc::binding_revoked) << i << ": " << lrpc::describe(end);
+    EXPECT_TRUE(clients[i].binding().revoked()) << i;
+  }
 }
 
 TEST_F(TwoHosts, show_procedures_the_host_and_never_the_network_domain) {
