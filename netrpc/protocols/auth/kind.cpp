@@ -56,8 +56,9 @@ ProtocolKind auth_kind() {
     options.peers = parts.options.number("peers", options.peers);
     options.sessions = parts.options.number("sessions", options.sessions);
     options.idle = parts.options.duration("idle", options.idle);
-    if (options.peers == 0 || options.sessions == 0 || options.settings.rekey_messages == 0)
-      return Error{Errc::invalid_argument, "peers, sessions and rekey_messages must be at least 1"};
+    if (options.peers == 0 || options.sessions == 0 || options.settings.pending == 0 ||
+        options.settings.rekey_messages == 0)
+      return Error{Errc::invalid_argument, "peers, sessions, pending and rekey_messages must be at least 1"};
     if (options.idle <= Duration::zero() || options.settings.rekey_after <= Duration::zero())
       return Error{Errc::invalid_argument, "idle and rekey_after must be more than nothing"};
     const auto ciphers = ciphers_of(parts.options);

@@ -263,12 +263,11 @@ ProtocolKind reliable_datagram_kind() {
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     ReliableDatagramOptions options;
-    options.channels = parts.options.number("channels", options.channels);
-    options.queue = parts.options.number("queue", options.queue);
-    options.idle = parts.options.duration("idle", options.idle);
-    if (options.channels < 1 || options.channels > 1024)
-      return Error{Errc::invalid_argument, "channels must be from 1 to 1024"};
-    if (options.idle < std::chrono::milliseconds(1)) return Error{Errc::invalid_argument, "idle must be at least 1ms"};
+    const auto pools = channel_pool_options(parts.options, {options.channels, options.queue, options.idle});
+    if (!pools) return pools.error();
+    options.channels = pools->channels;
+    options.queue = pools->queue;
+    options.idle = pools->idle;
     return make_reliable_datagram(parts.host, parts.name, *parts.below.front(), options);
   };
   return kind;

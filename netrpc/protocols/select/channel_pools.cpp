@@ -57,8 +57,7 @@ std::vector<OptionDescription> channel_pool_options() {
   };
 }
 
-Result<ChannelPoolOptions> channel_pool_options(const Options& given) {
-  ChannelPoolOptions options;
+Result<ChannelPoolOptions> channel_pool_options(const Options& given, ChannelPoolOptions options) {
   options.channels = given.number("channels", options.channels);
   options.queue = given.number("queue", options.queue);
   options.idle = given.duration("idle", options.idle);

@@ -48,8 +48,9 @@ class ChannelPools {
 using MakeOverPools = std::unique_ptr<Protocol> (*)(Host&, std::string name, Protocol& below,
                                                     const ChannelPoolOptions&);
 [[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make);
-/// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them. Errors: invalid_argument.
+/// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them, else `options`. Errors:
+/// invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> channel_pool_options();
-[[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given);
+[[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given, ChannelPoolOptions options = {});
 
 }  // namespace lrpc::netrpc

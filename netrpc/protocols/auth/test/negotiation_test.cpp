@@ -253,5 +253,19 @@ TEST_F(Negotiation, a_cipher_that_nobody_knows_is_an_error_that_names_those_ther
   });
 }
 
+TEST_F(Negotiation, a_host_needs_room_for_the_messages_that_wait_for_it) {
+  SimHosts hosts(1, 1, {});
+  KeyFile file("* " + generate_key());
+  hosts[0].on_boot([&](SimHost& machine) {
+    Options options;
+    options.set("keys", file.path());
+    Tap& tap = machine.add<Tap>(machine.ethernet());
+    for (const char* const pending : {"1", "0"}) {
+      options.set("pending", pending);
+      EXPECT_EQ(auth_kind().make({machine.host(), "auth", {&tap}, options}).has_value(), *pending == '1') << pending;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc::auth

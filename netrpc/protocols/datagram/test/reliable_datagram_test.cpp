@@ -5,6 +5,7 @@
 #include <set>
 
 #include "netrpc/protocols/channel/channel.h"
+#include "netrpc/protocols/channel/test/packet_wire.h"
 #include "netrpc/sim/test_hosts.h"
 #include "netrpc/test_support/asked.h"
 
@@ -171,5 +172,14 @@ TEST(ReliableDatagramTest, hosts_whose_addresses_are_not_known_do_not_share_a_se
   EXPECT_TRUE(net.sinks[1]->sessions.empty());
   EXPECT_EQ(DatagramHosts::statistics(*net.datagrams[1]).refused, 1U);
 }
+
+TEST(ReliableDatagramTest, its_kind_refuses_a_queue_that_takes_no_message) {
+  PacketWire wire(1);
+  InstanceParts parts{wire[0].host, "datagram", {&wire[0].end}, {}};
+  EXPECT_TRUE(reliable_datagram_kind().make(parts));
+  parts.options.set("queue", "0");
+  EXPECT_EQ(reliable_datagram_kind().make(parts).code(), Errc::invalid_argument);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
