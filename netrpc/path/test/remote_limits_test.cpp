@@ -307,8 +307,8 @@ TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_doma
   auto network = Client::import("lrpc.network", import_options());
   auto other = Client::import("lrpc.network", import_options());
   ASSERT_TRUE(network && other);
-  const auto& id = Conformance::kPdl.interface;
-  const auto bind = [&](Client& client, std::string_view name = "files") {
+  constexpr const auto& id = Conformance::kPdl.interface;
+  const auto bind = [](Client& client, std::string_view name = "files") {
     return client.Bind(name, "10.0.0.2", id.name, id.major, id.minor, id.hash, 0, 1, "small", 1, "small");
   };
   const auto bound = bind(*network);
