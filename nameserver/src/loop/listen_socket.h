@@ -17,8 +17,8 @@ class ListenSocket {
   /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. Replaces a socket
   /// that nobody listens on. name_taken: somebody listens; the text says who. Blocks while another nameserver starts
   /// there, and while one there is dying or does not answer: two seconds at most for each. Meanwhile the file
-  /// `path`.lock exists. timed_out: another starting nameserver has kept that lock. call_cancelled: `stop_fd` (-1: none)
-  /// was readable while it blocked.
+  /// `path`.lock exists. timed_out: another starting nameserver has kept that lock. call_cancelled: `stop_fd` (-1:
+  /// none) was readable while it blocked.
   static Result<ListenSocket> open(std::string path, mode_t mode, int stop_fd = -1);
 
   ListenSocket(ListenSocket&& other) noexcept = default;
