@@ -1,6 +1,6 @@
 // A composite protocol: to the graph a protocol like any other; inside, micro-protocols in a framework of events and a
-// bag of messages (Bhatti and Schlichting §3.4). It carries messages, independently of each other; or, if a part sets a
-// CallStyle, requests and their replies.
+// bag of messages (Bhatti and Schlichting §3.4). It carries messages, independently of each other; or, if a part sets
+// a CallStyle, requests and their replies.
 #pragma once
 
 #include <map>

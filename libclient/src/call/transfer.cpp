@@ -205,8 +205,8 @@ bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, C
   return shim::poll_rung(linkage, binding.poll_limits(), word);
 }
 
-/// 4 and 5 · by a guest, a poller that runs on this processor while we sleep. H13: either the guest has the call, or we
-/// see that it has gone.
+/// 4 and 5 · by a guest, a poller that runs on this processor while we sleep. H13: either the guest has the call, or
+/// we see that it has gone.
 std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = true;  // as for an exchange

@@ -296,8 +296,8 @@ bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
   return true;
 }
 
-/// c, T13 · associates an E-stack with each A-stack that has a call and no E-stack. Counts the calls that get none: one
-/// search for E-stacks that may leave their A-stacks is enough for all of them.
+/// c, T13 · associates an E-stack with each A-stack that has a call and no E-stack. Counts the calls that get none:
+/// one search for E-stacks that may leave their A-stacks is enough for all of them.
 void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks,
                                  std::size_t& waiting) {
   for (ServedAStack& astack : astacks) {

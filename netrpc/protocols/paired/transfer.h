@@ -106,7 +106,7 @@ class Receiving {
   bool complete_ = false;
 };
 
-/// Finds out whether the peer is still there when nothing else shows it (§2.6). A probe is due after an interval, which
+/// Finds out whether the peer is still there when nothing else shows it (§2.6). A probe is due after an interval. It
 /// doubles with each acknowledged probe. Ours: the acknowledgement may take as long as the first interval.
 class Probing {
  public:

@@ -11,7 +11,7 @@ namespace lrpc::stubgen {
 /// Why a procedure is not in the program that --xdr describes; empty: it is.
 [[nodiscard]] std::string_view why_not_in_xdr(const Procedure& procedure);
 
-/// The Sun RPC number of the procedure at this index. Number 0 is the null procedure of every program (RFC 5531 §12.1).
+/// The Sun RPC number of the procedure at this index. 0 is the null procedure of every program (RFC 5531 §12.1).
 [[nodiscard]] constexpr std::uint32_t xdr_number(std::size_t index) { return static_cast<std::uint32_t>(index + 1); }
 
 /// An array of bytes, which is fixed-length opaque data (RFC 4506 §4.9).

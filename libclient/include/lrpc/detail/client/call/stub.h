@@ -1,5 +1,5 @@
-// The part of the call stubs (LRPC §3.3) that all procedures share: the client's steps of a call, in the order in which
-// they run, numbered as in docs/ARCHITECTURE.md. The rest is generated: a class P for each procedure, with the members
+// The part of the call stubs (LRPC §3.3) that all procedures share: the client's steps of a call, in their order,
+// numbered as in docs/ARCHITECTURE.md. The rest is generated: a class P for each procedure, with the members
 //   Result_                          what the stub returns
 //   kProcedure_                      a CallSite
 //   check_(arguments...) -> Refusal  only where an argument may be refused
