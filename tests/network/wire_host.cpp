@@ -154,6 +154,12 @@ void WireHost::open(HostAddress server, std::uint16_t port) {
 }
 
 Answer WireHost::call(HostAddress server, std::size_t size, std::uint64_t number) {
+  Answer answer;
+  where_.run([&] { answer = call_inside(server, size, number); });  // TCP makes its sockets in the thread that calls
+  return answer;
+}
+
+Answer WireHost::call_inside(HostAddress server, std::size_t size, std::uint64_t number) {
   const Shepherd inside(host_->monitor());
   SessionRef session;
   for (const Open& one : open_)

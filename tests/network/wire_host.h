@@ -101,6 +101,8 @@ class WireHost {
     HostAddress server;
     lrpc::netrpc::SessionRef session;
   };
+  Answer call_inside(HostAddress server, std::size_t size, std::uint64_t number);
+
   const Namespace& where_;
   lrpc::netrpc::MonotonicClock clock_;
   std::unique_ptr<lrpc::netrpc::UringEngine> engine_;

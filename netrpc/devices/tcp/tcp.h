@@ -1,5 +1,7 @@
 // TCP: messages as records in TCP's streams (RFC 5531 §11), for Sun RPC. A session is with a host and a port, as UDP's
 // with `peer_ports = any`, and has one connection at a time.
+// A connection belongs to the network namespace of the thread that connects: the one that pushes the message, which may
+// be any thread that waits in the host's engine.
 #pragma once
 
 #include <cstdint>
