@@ -15,8 +15,9 @@ struct AllocationFaults {
   std::atomic<std::int64_t> live;     ///< Allocated and not freed.
   char thread[16];                    ///< If not empty, only allocations of threads with this name count and fail.
   // For a process that repeats its work by itself (its lives).
-  std::atomic<std::uint64_t> lives;  ///< Lives so far.
-  std::atomic<std::uint64_t> good;   ///< Lives in which everything succeeded.
+  std::atomic<std::uint64_t> wanted;  ///< Lives that the test wants by now; only restless_client.cpp waits for them.
+  std::atomic<std::uint64_t> lives;   ///< Lives so far.
+  std::atomic<std::uint64_t> good;    ///< Lives in which everything succeeded.
 };
 
 }  // namespace testing_lrpc

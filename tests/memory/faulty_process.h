@@ -56,7 +56,11 @@ class FaultyProcess {
   [[nodiscard]] std::uint64_t count() const { return faults_->count.load(); }
   void count_anew() { faults_->count.store(0); }
   [[nodiscard]] std::int64_t live() const { return faults_->live.load(); }
-  [[nodiscard]] std::uint64_t lives() const { return faults_->lives.load(); }
+  /// Has a restless client live once, and waits until it has.
+  void live_once() {
+    const std::uint64_t wanted = faults_->wanted.fetch_add(1) + 1;
+    EXPECT_TRUE(eventually([&] { return faults_->lives.load() >= wanted || !alive(); })) << "it hangs";
+  }
   [[nodiscard]] std::uint64_t good() const { return faults_->good.load(); }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
   [[nodiscard]] bool alive() const { return !has_ended(pid()); }
@@ -94,12 +98,16 @@ void fail_each_allocation(FaultyProcess& process, Life&& life, Well&& well, std:
       SCOPED_TRACE("allocation " + std::to_string(first) + " of " + std::to_string(all) +
                    (alone ? "" : " and all that follow"));
       process.fail(first, alone ? first : UINT64_MAX);
-      std::thread memory([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        process.recover();
-      });
+      std::thread memory;
+      if (!alone) {
+        memory = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          process.recover();
+        });
+      }
       life();
-      memory.join();
+      if (memory.joinable()) memory.join();
+      process.recover();
       ASSERT_TRUE(process.alive());
       ASSERT_TRUE(well());
     }

@@ -1,5 +1,5 @@
-// A client that does all that a client can do, again and again: lrpc-restless-client NAMESERVER. Or one that starts a
-// sealed program again and again: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
+// A client that does all that a client can do, whenever the test wants it: lrpc-restless-client NAMESERVER. Or one that
+// starts a sealed program: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
 // std::bad_alloc. It counts its lives where the test reads them (allocation_faults.h).
 #include <sys/prctl.h>
 
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allocation_faults.h"
@@ -114,6 +115,7 @@ int main(int argc, char** argv) {
   std::puts("ready");
   std::fflush(stdout);
   for (;;) {
+    while (faults->lives.load() >= faults->wanted.load()) std::this_thread::sleep_for(100us);
     all_well = true;
     argc == 2 ? live(nameserver) : seal(nameserver, argv[2]);
     if (all_well) faults->good.fetch_add(1);
