@@ -13,7 +13,7 @@ ProtocolKind channel_kind() {
        "without a sign of life from the peer a call has failed; at most half of packet_life; default 5s"},
       {"packet_life", OptionType::duration, "the longest that a packet can be under way; default 60s"},
       {"reply_life", OptionType::duration, "how long a reply that nobody acknowledges is kept; default 15s"},
-      {"initial_timeout", OptionType::duration, "before the round trip has been measured; default 50ms"},
+      {"initial_timeout", OptionType::duration, "before the round trip has been measured; default 50ms", false, "1us"},
       {"minimum_timeout", OptionType::duration,
        "however short the round trip is, while packets are lost; default 30us"},
       {"channels_per_peer", OptionType::number, "at the server: more are refused; default 1024"},

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lrpc/netrpc/session_cache.h"
-#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::channel {
@@ -213,7 +212,10 @@ void ChannelProtocol::forget_calls_to(const ChannelPeer& peer) noexcept {
 bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
   if (peer.boot_id == boot_id) return true;
   if (!may_begin(peer, boot_id)) return false;
-  if (peer.boot_id == 0) return believe(peer, boot_id), true;
+  if (peer.boot_id == 0) {  // through this session; another session or another protocol may know the host's life
+    const BootId known = peer.host.known() ? host().peers().boot_id(peer.host) : 0;
+    if (known == 0 || known == boot_id) return believe(peer, boot_id), true;
+  }
   // One packet with an address that may be forged must not end a life: the host at that address is asked.
   ++counted.refused;
   question(peer);
@@ -284,84 +286,6 @@ void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
   ++learning_;
   for (ChannelPeer* const peer : concerned) learn(*peer, now);
   --learning_;
-}
-
-void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {
-  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
-  if (at != nullptr && *at == &peer) recorded_.unbind({life, hash_seed_});
-}
-
-void ChannelProtocol::list(ServerChannel& channel) noexcept {
-  channel.epoch_ = epoch_;
-  channel.listed_ = true;
-  channel.newer_ = nullptr;
-  channel.older_ = newest_;
-  (newest_ == nullptr ? oldest_ : newest_->newer_) = &channel;
-  newest_ = &channel;
-}
-
-void ChannelProtocol::unlist(ServerChannel& channel) noexcept {
-  if (!channel.listed_) return;
-  channel.listed_ = false;
-  (channel.older_ == nullptr ? oldest_ : channel.older_->newer_) = channel.newer_;
-  (channel.newer_ == nullptr ? newest_ : channel.newer_->older_) = channel.older_;
-}
-
-void ChannelProtocol::drop(ServerChannel& channel) noexcept {
-  const ChannelKey gone = channel.key();
-  const ChannelPeer& peer = *channel.peer_;
-  std::vector<ServerChannel*>& all = channel.peer_->servers;
-  all.back()->place = channel.place;
-  all[channel.place] = all.back();
-  all.pop_back();
-  if (all.empty()) forget_life(peer, peer.boot_id);  // the present life only: ended ones stay
-  unlist(channel);
-  channel.vanish();
-  servers_.unbind(gone);
-}
-
-void ChannelProtocol::sweep() noexcept {
-  ++epoch_;
-  while (oldest_ != nullptr && epoch_ - oldest_->epoch_ > packet_epochs_) drop(*oldest_);
-  for (ServerChannel* channel = oldest_; channel != nullptr && epoch_ - channel->epoch_ > reply_epochs_;
-       channel = channel->newer_) {
-    if (channel->state_ != ServerChannel::State::answered) continue;
-    channel->let_go_of_reply();
-    channel->state_ = ServerChannel::State::forgotten;
-  }
-  drop_unused_peers(false);
-  if (!peers_.empty()) host().events().schedule(sweep_, sweep_period_);
-}
-
-void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
-  if (learning_ != 0) return;
-  const Time now = host().now();
-  std::vector<HostAddress> gone;
-  peers_.unbind_if([&](const Session*, std::unique_ptr<ChannelPeer>& peer) {
-    std::erase_if(peer->ended, [&](const ChannelPeer::EndedLife& life) {
-      const bool over = at_once || life.until <= now;
-      if (over) forget_life(*peer, life.boot_id);
-      return over;
-    });
-    if (peer->servers.empty()) peer->other_way = {};
-    const bool called = peer->called != 0 && epoch_ - peer->called <= packet_epochs_ && !at_once;
-    const bool served = !peer->servers.empty() || *peer->abandoned != 0;
-    const bool used = !peer->clients.empty() || served || !peer->ended.empty() || called;
-    const bool unused_before = std::exchange(peer->unused_before, !used);
-    const bool over = !used && (unused_before || at_once);
-    if (!over) return false;
-    forget_calls_to(*peer);
-    attempt([&] {  // if memory is short, the host is remembered for longer
-      gone.push_back(peer->host);
-      gone.insert(gone.end(), peer->called_as.begin(), peer->called_as.end());
-    });
-    return true;
-  });
-  if (gone.empty()) return;
-  // Keep the hosts to which other sessions lead.
-  peers_.for_each([&](const Session*, std::unique_ptr<ChannelPeer>& peer) { std::erase(gone, peer->host); });
-  for (const HostAddress host : gone)
-    if (called_.resolve({hash_seed_, host}) == nullptr) this->host().peers().forget(host);
 }
 
 Errc ChannelProtocol::control(control::Request& request) noexcept {

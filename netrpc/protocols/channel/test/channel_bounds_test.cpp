@@ -169,11 +169,14 @@ TEST(ChannelBoundsTest, a_word_that_a_reply_is_lost_ends_no_call_but_its_own) {
   EXPECT_EQ(next.outcome, Errc::call_lost);
 }
 
-/// Delivers packets of the client through another lower session, whose host the layers below do not know.
+/// Delivers packets of the client through another lower session. `host`: whose session it is; by default the layers
+/// below do not know.
 class OtherWay {
  public:
-  explicit OtherWay(ChannelPair& pair) : pair_(pair), end_(pair.wire[1].host) {
-    session_ = SessionRef(new End(end_, *pair.server_channel, {}));
+  explicit OtherWay(ChannelPair& pair, HostAddress host = {}) : pair_(pair), end_(pair.wire[1].host) {
+    ParticipantSet participants;
+    participants.remote.host = host;
+    session_ = SessionRef(new End(end_, *pair.server_channel, participants));
   }
   void deliver(const PacketWire::Packet& packet) {
     Host& host = pair_.wire[1].host;
@@ -274,6 +277,23 @@ TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_c
   EXPECT_EQ(call.reply, "going on");
   pair.server->at_once = true;
   pair.expect_ok("and on");
+}
+
+TEST(ChannelBoundsTest, one_packet_through_a_new_lower_session_does_not_cut_a_client_off) {
+  ChannelPair pair;
+  OtherWay other(pair, PacketWire::address(0));
+  pair.expect_ok("warm");
+  pair.server->at_once = false;
+  TestCall call;
+  pair.call(call, "going on");
+  PacketWire::Packet forged = pair.wire.packets.at(0);
+  pair.wire.deliver_all();
+  forged.bytes[17] = static_cast<char>(forged.bytes[17] + 1);  // the client's boot identifier
+  other.deliver(forged);
+  EXPECT_EQ(pair.executions("going on"), 1U);
+  pair.server->answer_next();
+  pair.wire.deliver_all();
+  EXPECT_EQ(call.reply, "going on");
 }
 
 TEST(ChannelBoundsTest, one_packet_that_says_that_the_server_has_rebooted_does_not_fail_a_call) {
