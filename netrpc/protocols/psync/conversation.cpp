@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/psync/protocol.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::psync {
 
@@ -153,6 +155,15 @@ Header Conversation::header_of(Type type) const noexcept {
   return header;
 }
 
+/// Whether a packet of `size` bytes cannot reach some member.
+bool Conversation::too_long(std::size_t size) const noexcept {
+  if (size <= kSurelyCarried) return false;
+  return std::ranges::any_of(members_, [size](const Member& one) {
+    control::MaximumMessage longest;
+    return one.lower && control::ask(*one.lower, longest) == Errc::ok && size > longest.size;
+  });
+}
+
 Errc Conversation::push(Message message) noexcept {
   Member& self = members_[self_];
   if (self.delivered - self.stable >= options_.window) return Errc::limit_reached;
@@ -160,6 +171,7 @@ Errc Conversation::push(Message message) noexcept {
   header.id.sequence = self.delivered + 1;
   for (const Member& one : members_)
     if (one.leaf) header.add({one.host, one.life, one.delivered});
+  if (too_long(header.size() + message.size())) return Errc::message_too_long;  // or all would wait for it for ever
   if (message.pool() == nullptr) message = Message(psync_.host().pool());
   std::byte* const to = message.push(header.size());
   if (to == nullptr) return Errc::limit_reached;

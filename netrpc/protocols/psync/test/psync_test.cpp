@@ -216,6 +216,15 @@ TEST(Psync, stands_on_fragment_in_a_graph) {
   }
   net.world.run_for(1s);
   EXPECT_EQ(sinks[1]->received, std::vector<std::string>{large});
+  {
+    const Shepherd inside(net[0].monitor());
+    const std::string too_large(30'000, 'x');
+    EXPECT_EQ(sessions[0]->push(Message::copy_of_long(net[0].pool(), std::as_bytes(std::span(too_large)))),
+              Errc::message_too_long);
+    EXPECT_EQ(sessions[0]->push(net.message(0, "and on")), Errc::ok);
+  }
+  net.world.run_for(1s);
+  EXPECT_EQ(sinks[1]->received, (std::vector<std::string>{large, "and on"}));
   for (SessionRef& one : sessions) one = {};
   graphs.clear();
 }
