@@ -123,13 +123,14 @@ void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
 
 void Peer::send_pending() noexcept {
   const Time now = self_.host().now();
-  // By index: sending may make messages arrive, whose receivers may push more.
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
+  while (!pending_.empty()) {  // sending may make messages arrive, whose receivers may push more, or call this
     Association* const association = sending();
-    if (association == nullptr) break;
-    (void)seal_and_send(*association, std::move(pending_[i]), now);
+    if (association == nullptr) break;  // its key is spent: the rest waits for the next one
+    Message next = std::move(pending_.front());
+    pending_.erase(pending_.begin());
+    (void)seal_and_send(*association, std::move(next), now);
   }
-  pending_.clear();
+  if (!pending_.empty() && !running_) begin_handshake();
 }
 
 void Peer::drop_pending() noexcept {

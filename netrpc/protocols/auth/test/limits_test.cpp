@@ -132,6 +132,29 @@ TEST_F(Limited, no_more_is_sealed_with_a_key_that_is_spent_though_no_other_can_b
   EXPECT_FALSE(received(1).empty());
 }
 
+TEST_F(Limited, a_message_that_waits_for_the_next_key_is_not_lost_when_the_peer_is_heard) {
+  limits = KeyLimits{.blocks = 200, .forgeries = 1000};
+  start();
+  const SessionRef session = open(0, 1);
+  const SessionRef back = open(1, 0);
+  ASSERT_EQ(push(0, session, "first"), Errc::ok);
+  run();
+  stacks[1].tap->on_arrival = [](std::string& packet) { return type_of(packet) != Type::hello; };
+  while (statistics(0).sent < 1000 && received(1).size() < 1000) {
+    const std::size_t before = received(1).size();
+    ASSERT_EQ(push(0, session, "more"), Errc::ok);
+    run(1ms);
+    if (received(1).size() == before) break;  // it waits: the key is spent
+  }
+  ASSERT_EQ(push(1, back, "heard"), Errc::ok);
+  run(1ms);
+  EXPECT_EQ(received(0), Texts{"heard"});
+  const std::size_t before = received(1).size();
+  stacks[1].tap->on_arrival = nullptr;
+  run(10s);
+  EXPECT_EQ(received(1).size(), before + 1);
+}
+
 TEST_F(Limited, an_association_that_was_guessed_at_too_often_is_replaced) {
   limits = KeyLimits{.blocks = 1 << 20, .forgeries = 100};
   start();
