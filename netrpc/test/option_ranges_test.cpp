@@ -44,5 +44,25 @@ TEST(OptionRanges, those_of_devices_are_checked_with_the_text) {
     EXPECT_NE(error_of(wrong).find("is out of range for the option"), std::string::npos) << wrong << error_of(wrong);
 }
 
+/// A timer of no length would leave the host no time for anything else.
+TEST(OptionRanges, those_of_protocols_leave_time_between_two_runs_of_a_timer_and_room_for_one_message) {
+  const ProtocolKinds kinds = simulated_kinds();
+  const auto error_of = [&](const std::string& instance) {
+    const Result<GraphDescription> parsed =
+        GraphDescription::parse("a = ETH; b = IP; c = CHANNEL over a; d = " + instance + ";", kinds);
+    return parsed ? "" : parsed.error().text;
+  };
+  for (const std::string fine : {"CHANNEL(initial_timeout = 1us) over a", "M_RPC(give_up = 1ms) over a",
+                                 "FRAGMENT(idle = 1ms, incomplete_bytes = 36864) over a", "VIP(idle = 1ms) over a, b",
+                                 "VIPSIZE(idle = 1ms) over a, b", "AUTH(keys = k, idle = 1ms) over a"})
+    EXPECT_EQ(error_of(fine), "");
+  for (const std::string wrong :
+       {"CHANNEL(initial_timeout = 0ns) over a", "M_RPC(give_up = 1ns) over a", "FRAGMENT(idle = 1ns) over a",
+        "FRAGMENT(incomplete_bytes = 0) over a", "VIP(idle = 1ns) over a, b", "VIPSIZE(idle = 1ns) over a, b",
+        "AUTH(keys = k, idle = 1ns) over a"})
+    EXPECT_NE(error_of(wrong).find("is out of range for the option"), std::string::npos) << wrong << error_of(wrong);
+  EXPECT_NE(error_of("FORWARDING_SELECT(number = 245) over c").find("has no option 'number'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc

@@ -44,7 +44,8 @@ ProtocolKind auth_kind() {
       {"pending", OptionType::number, "messages to one host that wait for its first handshake (16)"},
       {"peers", OptionType::number, "hosts that state is kept for (4096)"},
       {"sessions", OptionType::number, "sessions at once (4096)"},
-      {"idle", OptionType::duration, "after which the state of a host that nobody talks to is dropped (300s)"},
+      {"idle", OptionType::duration, "after which the state of a host that nobody talks to is dropped (300s)", false,
+       "1ms"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     auth::AuthOptions options;

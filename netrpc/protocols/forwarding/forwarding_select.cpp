@@ -98,9 +98,8 @@ Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string
 }
 
 ProtocolKind forwarding_select_kind() {
-  ProtocolKind kind = select_kind();
-  kind.name = "FORWARDING_SELECT";
-  kind.summary = "SELECT that passes requests on to the host that serves them";
+  ProtocolKind kind =
+      channel_pool_kind("FORWARDING_SELECT", "SELECT that passes requests on to the host that serves them", nullptr);
   kind.options.push_back(
       {"routes", OptionType::text, "which hosts serve what is not served here: \"7=10.0.0.3, 8=10.0.0.4\""});
   kind.options.push_back({"hops", OptionType::number, "hosts that may forward one request, 1 to 255; default 4"});

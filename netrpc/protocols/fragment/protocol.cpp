@@ -185,11 +185,11 @@ ProtocolKind fragment_kind() {
       {"saved_bytes", OptionType::number, "bytes of buffers kept by all sessions together (8388608)"},
       {"reassemblies", OptionType::number, "incomplete messages from one peer (16)"},
       {"all_reassemblies", OptionType::number, "incomplete messages from all peers (256)"},
-      {"incomplete_bytes", OptionType::number, "bytes of buffers of all incomplete messages (8388608)"},
+      {"incomplete_bytes", OptionType::number, "bytes of buffers of all incomplete messages (8388608)", false, "36864"},
       {"requests", OptionType::number, "requests in vain for missing fragments of one message (20)", false, "0",
        "4294967295"},
       {"sessions", OptionType::number, "sessions at once (4096)"},
-      {"idle", OptionType::duration, "after which an unused session is dropped (60s)"},
+      {"idle", OptionType::duration, "after which an unused session is dropped (60s)", false, "1ms"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     FragmentOptions options;

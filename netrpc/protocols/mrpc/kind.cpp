@@ -36,7 +36,7 @@ ProtocolKind mrpc_kind() {
   kind.options = {
       {"channels", OptionType::number, "calls under way to each peer, 1 to 64; default 8", false},
       {"queue", OptionType::number, "calls to one peer that wait for one of those; default 4096", false},
-      {"give_up", OptionType::duration, "a peer not heard for so long is gone; default 5s", false},
+      {"give_up", OptionType::duration, "a peer not heard for so long is gone; default 5s", false, "1ms"},
       {"packet_life", OptionType::duration, "how long a packet may be under way; default 60s", false},
       {"clients", OptionType::number, "hosts that the server keeps records of; default 1024", false},
       {"memory", OptionType::number, "bytes of partial requests and saved replies; default 33554432", false},

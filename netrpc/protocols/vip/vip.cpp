@@ -173,7 +173,7 @@ ProtocolKind vip_kind() {
   kind.last_below_optional = true;
   kind.options = {
       {"sessions", OptionType::number, "sessions at once (4096)"},
-      {"idle", OptionType::duration, "after which an unused session is dropped (60s)"},
+      {"idle", OptionType::duration, "after which an unused session is dropped (60s)", false, "1ms"},
       {"avoid", OptionType::duration, "how long IP is used after the Ethernet has failed (10s)"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {

@@ -198,7 +198,7 @@ ProtocolKind vipsize_kind() {
                 {"the protocol for large messages", Service::datagram}};
   kind.options = {
       {"sessions", OptionType::number, "sessions at once (4096)"},
-      {"idle", OptionType::duration, "after which an unused session is dropped (60s)"},
+      {"idle", OptionType::duration, "after which an unused session is dropped (60s)", false, "1ms"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     VipSizeOptions options;
