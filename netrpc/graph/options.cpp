@@ -7,6 +7,7 @@
 #include <limits>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace lrpc::netrpc {
 
@@ -92,6 +93,41 @@ std::string describe_range(const OptionDescription& option) {
   const std::string_view most = most_of(option);
   if (most.empty()) return option.least.empty() ? "" : fmt::format("at least {}", option.least);
   return option.least.empty() ? fmt::format("at most {}", most) : fmt::format("{} to {}", option.least, most);
+}
+
+namespace {
+
+std::string_view name_of(OptionType type) noexcept {
+  switch (type) {
+    case OptionType::text: return "text";
+    case OptionType::number: return "number";
+    case OptionType::rate: return "rate";
+    case OptionType::duration: return "duration";
+    case OptionType::list: return "list";
+  }
+  return "";
+}
+
+std::string describe(const std::vector<OptionDescription>& options, std::string_view indent) {
+  std::string text;
+  for (const OptionDescription& option : options) {
+    const bool ranged = !option.least.empty() || !option.most.empty();
+    text += fmt::format("{}{} ({}{}{}{}): {}\n", indent, option.name, name_of(option.type), ranged ? ", " : "",
+                        ranged ? describe_range(option) : "", option.required ? ", required" : "", option.summary);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const ProtocolKinds& kinds) {
+  std::string text;
+  for (const ProtocolKind& kind : kinds.all()) {
+    text += fmt::format("{}: {}\n{}", kind.name, kind.summary, describe(kind.options, "  "));
+    for (const ProtocolKind::Micro& micro : kind.inside)
+      text += fmt::format("  {{ {} }}\n{}", micro.name, describe(micro.options, "    "));
+  }
+  return text;
 }
 
 void Options::set_list(const std::string& name, std::vector<std::string> items) {

@@ -1,4 +1,4 @@
-// Parses the values of options, and describes what is expected where one is invalid.
+// Parses the values of options, and describes what is expected where one is invalid, and what there is.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,8 @@ namespace lrpc::netrpc {
 [[nodiscard]] bool in_range(const OptionDescription& option, std::string_view value) noexcept;
 /// "1ms to 3600s", "at least 2" or "at most 64"; empty: there is no range.
 [[nodiscard]] std::string describe_range(const OptionDescription& option);
+
+/// A line for each kind, followed by a line for each of its options and micro-protocols.
+[[nodiscard]] std::string describe(const ProtocolKinds& kinds);
 
 }  // namespace lrpc::netrpc

@@ -30,6 +30,7 @@
 #include "lrpc/reserve.h"
 #include "netrpc/devices/device/interface.h"
 #include "netrpc/graph/check.h"
+#include "netrpc/graph/options.h"
 #include "netrpc/protocols/auth/auth.h"
 #include "netrpc/protocols/auth/keys.h"
 
@@ -54,6 +55,7 @@ struct CommandLine {
   std::string keys;
   std::vector<std::string> users;
   std::vector<std::string> groups;
+  bool protocols = false;
   bool generate_key = false;
   bool insecure = false;
   bool udp = false;
@@ -117,6 +119,8 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .help_text("auto|io_uring|epoll");
   program.flag("--check", line.check, "Check the graph and the keys, and exit");
   program.option("--picture", line.picture, "Draw the graph and exit").one_of({"text", "svg"}).help_text("text|svg");
+  program.flag("--protocols", line.protocols,
+               "Print the protocols that a graph can name, with their options, and exit");
   program.flag("--generate-key", line.generate_key, "Print a new key and exit");
   program
       .option("--state", line.daemon.state_file, "The file into which SIGUSR1 writes the statistics (default: the log)")
@@ -377,6 +381,10 @@ int main(int argc, char** argv) {
       const std::string key = netrpc::auth::generate_key();
       if (key.empty()) return complain("no key could be made: libsodium cannot be initialised");
       std::printf("%s\n", key.c_str());
+      return program.printed(0);
+    }
+    if (line.protocols) {
+      std::cout << netrpc::describe(lrpc::netd::daemon_kinds());
       return program.printed(0);
     }
     if (line.check || !line.picture.empty()) return program.printed(check(line));

@@ -44,6 +44,16 @@ TEST(NetdCommandLine, checks_and_draws_graphs) {
   EXPECT_NE(bad.output.find(file + ":2: "), std::string::npos) << bad.output;
 }
 
+TEST(NetdCommandLine, lists_what_a_graph_can_name) {
+  const Ran listed = run(kNetd + " --protocols");
+  EXPECT_EQ(listed.status, 0);
+  for (const std::string line : {"CHANNEL: request and reply, at most once\n",
+                                 "  packet_life (duration): the longest that a packet can be under way; default 60s\n",
+                                 "  peers (number, 1 to 65536): sessions at one time; default 256\n",
+                                 "  keys (text, required): ", "  { FIFO }\n"})
+    EXPECT_NE(listed.output.find("\n" + line), std::string::npos) << line << listed.output;
+}
+
 TEST(NetdCommandLine, names_the_option_of_an_interface_that_is_not_there) {
   EXPECT_EQ(run(kNetd + " --insecure --interface nope").output, "lrpc-netd: --interface: there is no interface nope\n");
 }
