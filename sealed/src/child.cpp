@@ -44,7 +44,7 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
     }
     std::memcpy(address.sun_path, path.data(), path.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) give_up(plan, Step::connecting, errno);
+    if (fd < 0) give_up(plan, Step::asking, errno);  // no sign that the nameserver is away
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
     do {  // signals are blocked, but stopping and continuing the process interrupts connect(2) all the same
       err = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
@@ -81,7 +81,7 @@ Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   const std::array<int, 4> wanted{fds[0], fds[1], fds[2], plan.program};
   for (std::size_t i = 0; i < moved.size(); ++i) {
     moved[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, kOutOfTheWay);
-    if (moved[i] < 0) give_up(plan, Step::arranging, errno);
+    if (moved[i] < 0) give_up(plan, Step::arranging, wanted[i] < 0 ? EMFILE : errno);  // no number for what was sent
   }
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) give_up(plan, Step::arranging, errno);
   // The control socket may itself have one of the two numbers.

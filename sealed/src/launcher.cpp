@@ -66,6 +66,9 @@ Status Launcher::prepare() {
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
   if (Status sound = shim::check_wait("SealedOptions::timeout", options_.timeout); !sound) return sound;
+  const int on = 1;
+  if (socket_ && setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    return system_error("SealedOptions::socket: SO_PASSCRED", errno);
   auto variables = environment_of_program(environ, options_.environment);
   if (!variables) return variables.error();
   variables_ = *std::move(variables);
@@ -212,7 +215,10 @@ Status Launcher::introduce() {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
   const UniqueFd socket(connection[0]);  // a private server's is a copy of socket_, so not the last
-  if (report.step != Step::asked || !socket) {
+  if (report.step == Step::asked && !socket)
+    return Error{Errc::limit_reached,
+                 "this process is out of file descriptors: it got no copy of the child's connection"};
+  if (report.step != Step::asked) {
     if (report.step == Step::connecting) {
       nameserver_lost_ = nameserver_seen_;
       // For a text that explains more than an errno. No waiting: the child has already waited for a full queue.
@@ -280,6 +286,10 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   auto* bound = std::get_if<shim::Bound>(&message.body);
   if (bound == nullptr || fds.size() != (socket_ ? 2U : 3U)) {
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
+  }
+  if (socket_) {  // what a private server says about itself does not count, but what the kernel says
+    if (!message.sender) return Error{Errc::bad_message, "the private server's credentials are missing"};
+    bound->server = *message.sender;
   }
   return std::move(*bound);
 }

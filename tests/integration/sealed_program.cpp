@@ -67,6 +67,8 @@ void arguments_and_results(Conformance::Client& client) {
   EXPECT(client.NapFor(30));
   const auto caller = client.Caller();
   EXPECT(caller.has_value() && caller->pid == getpid() && caller->uid == getuid());
+  const auto server = client.binding().server();
+  EXPECT(server.pid > 0 && server.uid == getuid());
 }
 
 /// So little that it can be repeated often.
@@ -224,7 +226,8 @@ int main(int argc, char** argv) {
   if (what == "another-name") {
     const auto other = Conformance::Client::import(argv[2]);
     std::fprintf(stderr, "%s\n", other.error().message().c_str());
-    return other.code() == Errc::name_unknown ? 0 : 1;
+    if (other.code() != Errc::name_unknown || argc < 4) return 1;
+    return import_or_exit(argv[3]).Null() ? 0 : 1;
   }
   if (what == "grow") growth(argv[2]);
   auto client = import_or_exit(argv[2]);

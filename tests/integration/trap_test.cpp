@@ -185,7 +185,7 @@ TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
       << "what the garbage opened is closed with its binding";
 }
 
-TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }
+TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere", "host"}), 0); }
 
 TEST_F(Trap, denies_a_sealed_program_more_astacks_and_serves_it_with_what_it_has) {
   EXPECT_EQ(run({"grow", "host"}), 0);

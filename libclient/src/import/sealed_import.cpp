@@ -1,8 +1,9 @@
 #include "sealed_import.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,17 +28,31 @@ Status check(std::string_view name, const Pdl& pdl, const ImportOptions& options
   return {};
 }
 
+/// The domain's one binding, if it fits what is imported. Only then is it taken.
+Result<shim::SealedBinding> take_binding(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  static std::mutex mutex;
+  static std::optional<shim::SealedBinding> unused;
+  static bool taken = false;
+  const std::lock_guard lock(mutex);
+  if (taken) return Error{Errc::limit_reached, "a sealed domain has one binding, and imports it once"};
+  if (!unused) {
+    auto found = shim::read_sealed_binding(::secure_getenv(shim::kSealedVariable));
+    if (!found) return found.error();
+    unused = *std::move(found);
+  }
+  if (Status fits = check(name, pdl, options, *unused); !fits) return fits.error();
+  taken = true;
+  return *std::exchange(unused, std::nullopt);
+}
+
 }  // namespace
 
 bool in_sealed_domain() noexcept { return ::secure_getenv(shim::kSealedVariable) != nullptr; }
 
 Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   if (Status sound = check_options(options, true); !sound) return sound.error();
-  static std::atomic<bool> taken{false};
-  if (taken.exchange(true)) return Error{Errc::limit_reached, "a sealed domain has one binding, and imports it once"};
-  auto found = shim::read_sealed_binding(::secure_getenv(shim::kSealedVariable));
+  auto found = take_binding(name, pdl, options);
   if (!found) return found.error();
-  if (Status fits = check(name, pdl, options, *found); !fits) return fits.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
   auto region = shim::Region::map(std::move(found->region), *std::move(layout));

@@ -95,9 +95,9 @@ struct SealOptions {
 };
 
 /// Seals the calling process permanently: from now on it can reach others only through `binding`. The binding must have
-/// been imported with Gate::trap, and the process must have one thread (so no earlier import may have started a
-/// watcher). If the listener cannot be offered to the server (peer_gone; timed_out if the bell is full), the process is
-/// sealed all the same.
+/// been imported by a name with Gate::trap (a private import starts a thread), and the process must have one thread (so
+/// no earlier import may have started a watcher). If the listener cannot be offered to the server (peer_gone; timed_out
+/// if the bell is full), the process is sealed all the same.
 /// Errors: invalid_argument, not_supported, system_error, peer_gone, timed_out.
 Status seal(Binding& binding, const SealOptions& options = {});
 
