@@ -92,6 +92,20 @@ TEST_F(TrapOfAChild, lets_a_process_seal_itself) {
   expect_nothing_left();
 }
 
+TEST_F(TrapOfAChild, ends_its_binding_although_a_refusal_would_kill_it) {
+  if (kSanitized) GTEST_SKIP() << "what a sanitizer's runtime calls by itself would kill";
+  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
+              {
+                auto client = import_by_trap(nameserver);
+                if (!client || !lrpc::seal(client->binding(), {.kill_on_refusal = true})) return 2;
+                if (!client->Null()) return 3;
+              }
+              _exit(0);
+            }),
+            0);
+  expect_nothing_left();
+}
+
 constexpr int kNoChroot = 78;
 
 TEST_F(TrapOfAChild, seals_no_process_that_has_another_thread_even_where_there_is_no_proc_to_count_them) {

@@ -95,6 +95,9 @@ void BindingObject::end_watching() noexcept {
   Library& library = Library::get();
   library.watcher.unwatch(pidfd_watch_);
   library.watcher.unwatch(bell_watch_);
+  // A sealed process may call close(2), but not shutdown(2) or what else hang_up() and reset() need. Nothing lies in
+  // this end, which takes nothing: it was imported by a name, or the process could not have been sealed.
+  if (parts_.gate == shim::Gate::trap && sealed()) return parts_.bell.release().reset();
   parts_.bell.hang_up();  // a forked child may hold it, too; the server must see the end now
 }
 
@@ -279,7 +282,8 @@ bool BindingObject::trim_idle_tails() {
     lists_[i].take_idle(idle);
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
     lists_[i].put_idle(idle);
-    all_idle &= idle.size() >= classes[i].declared.count;
+    const std::size_t grown = secondary_ != nullptr ? secondary_->count(static_cast<std::uint16_t>(i)) : 0;
+    all_idle &= idle.size() >= classes[i].declared.count + grown;
   }
   trim_phase_.fetch_add(1, std::memory_order_release);
   return all_idle;

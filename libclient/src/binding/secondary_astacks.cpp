@@ -236,6 +236,13 @@ std::size_t SecondaryAStacks::count() const {
   return all;
 }
 
+std::size_t SecondaryAStacks::count(std::uint16_t astack_class) const {
+  const std::lock_guard lock(mutex_);
+  std::size_t all = 0;
+  for (const Secondary& one : places_) all += one.astack_class == astack_class ? one.count : 0;
+  return all;
+}
+
 bool SecondaryAStacks::return_unused() {
   if (binding_.revoked()) return false;  // the regions end with the binding, as the primary one does
   {

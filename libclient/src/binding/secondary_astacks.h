@@ -51,8 +51,9 @@ class SecondaryAStacks {
   /// Returns to the server the regions that nobody has used since the previous call of this. True: a region or a
   /// request is left, so call it again later. Runs on the watcher's thread, under the library's lock.
   [[nodiscard]] bool return_unused();
-  /// The number of A-stacks in all secondary regions.
+  /// The number of A-stacks in all secondary regions; of one class.
   [[nodiscard]] std::size_t count() const;
+  [[nodiscard]] std::size_t count(std::uint16_t astack_class) const;
 
  private:
   using Clock = std::chrono::steady_clock;
