@@ -263,12 +263,14 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
   return {};
 }
 
-/// Makes a local binding to the network domain. Only one remote binding uses it.
-Result<wire::Client> import_network(const ImportOptions& options, const HangUp& end) {
+/// Makes a local binding to the network domain. Only one remote binding uses it, with `astacks` A-stacks of its own.
+Result<wire::Client> import_network(const ImportOptions& options, const HangUp& end, std::size_t astacks) {
   ImportOptions inner;
   inner.nameserver = options.nameserver;
   inner.watcher = options.watcher;
-  inner.supply = options.supply;
+  // Each call of a remote A-stack takes one of Call()'s until it is finished: no call may wait here for another one.
+  const std::size_t most = std::ranges::max(wire::kPdl.classes, {}, &AStackClass::count).count;
+  inner.supply = astacks <= most ? options.supply : AStackSupply::grow;
   inner.gate = options.gate;
   if (options.watcher) inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
   auto client = wire::Client::import(shim::kNetworkName, inner);
@@ -354,7 +356,9 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   };
   const auto record = std::make_shared<const End>(std::move(ends->second));
   std::shared_ptr<const UniqueFd> end(record, &record->fd);
-  auto inner = import_network(options, end);
+  std::size_t astacks = 0;
+  for (const AStackClass& one : pdl.classes) astacks += one.count;
+  auto inner = import_network(options, end, astacks);
   if (!inner) return inner.error();
   auto bound = bind_path(*inner, name, host, pdl, options, call, result);
   if (!bound) return bound.error();

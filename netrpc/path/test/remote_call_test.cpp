@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
 
+#include "crowd.client.h"
+#include "crowd.server.h"
 #include "remote_fixture.h"
 #include "world.h"
 
@@ -35,6 +38,20 @@ TEST_F(TwoHosts, serve_a_call_by_a_caller_that_may_hand_its_processor_over) {
   ASSERT_TRUE(client) << client.error().message();
   // Not for each call: a caller that yields in vain stops yielding for a while, and a caller that polls need not yield.
   EXPECT_TRUE(eventually([&] { return client->Null().has_value() && service.handed_over; }));
+}
+
+struct Adder {
+  std::int32_t Add(lrpc::CallContext& /*context*/, std::int32_t a, std::int32_t b) { return a + b; }
+};
+
+TEST_F(TwoHosts, start_as_many_calls_as_the_interface_has_astacks) {
+  Adder adder;
+  ASSERT_TRUE(Crowd::export_to(*server_, "crowd", adder));
+  auto client = Crowd::Client::import("crowd@10.0.0.2", import_options());
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<decltype(client->start().Add(1, 1))> sums;
+  for (int i = 0; i < 80; ++i) sums.push_back(client->start().Add(i, 1));
+  for (int i = 0; i < 80; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + 1);
 }
 
 /// Returns the error with which the libraries report that a call could not be made.
