@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -147,6 +148,18 @@ class WatcherTurns : public testing::Test {
     EXPECT_TRUE(watched);
     return watched ? *watched : 0;
   }
+  /// The same, with a socket that has a message and whose other end is closed.
+  void add_ending(uid_t user, char letter) {
+    auto ends = make_socket_pair();
+    ASSERT_TRUE(ends);
+    ASSERT_EQ(::send(ends->second.get(), "m", 1, 0), 1);
+    const UniqueFd& end = events_.emplace_back(std::move(ends->first));
+    const auto ended = [this, letter](Watcher::Event event) {
+      heard_ += letter;
+      watcher_.unwatch(event.id);
+    };
+    EXPECT_TRUE(watcher_.watch(end.get(), ended, user, Watcher::For::messages));
+  }
   /// Blocks the watcher until hear().
   void SetUp() override {
     ASSERT_TRUE(watcher_.post(Watcher::Task([this] {
@@ -184,6 +197,13 @@ TEST_F(WatcherTurns, are_taken_by_users_however_many_descriptors_of_one_have_new
   for (int i = 0; i < 3; ++i) add(3, 'c');
   expected_ = 44;
   EXPECT_EQ(hear(), "abcacac" + std::string(37, 'a'));
+}
+
+TEST_F(WatcherTurns, are_taken_by_sockets_with_messages_although_they_have_ended) {
+  for (int i = 0; i < 20; ++i) add_ending(1, 'a');
+  add(2, 'b');
+  expected_ = 21;
+  EXPECT_EQ(hear(), "ab" + std::string(19, 'a'));
 }
 
 TEST_F(WatcherTurns, do_not_come_for_who_is_unwatched_in_line) {

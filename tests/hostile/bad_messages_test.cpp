@@ -117,6 +117,22 @@ TEST_F(BadMessages, that_only_a_binder_sends_are_refused) {
   }
 }
 
+/// The kernel gives them the user and group that stand for an unknown one.
+TEST_F(BadMessages, without_credentials_because_they_came_before_the_socket_was_served_are_refused) {
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(send_packet(ends->second.get(), encoded(import_request(""))));
+  ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
+  const auto said = answer(ends->second.get());
+  ASSERT_TRUE(said);
+  const auto* failed = std::get_if<shim::Failed>(&said->body);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->code, Errc::bad_message);
+  ASSERT_TRUE(send_packet(ends->second.get(), encoded(import_request(""))));
+  const auto again = answer(ends->second.get());
+  EXPECT_TRUE(again && std::holds_alternative<shim::Bound>(again->body)) << "the kernel knows who has sent this one";
+}
+
 TEST_F(BadMessages, with_unexpected_descriptors_do_not_keep_them_open) {
   const std::vector<int> one(1, STDERR_FILENO);
   const std::vector<int> three(3, STDERR_FILENO);

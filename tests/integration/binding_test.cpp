@@ -265,6 +265,8 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
 TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who_made_the_pair) {
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
+  const int on = 1;  // as the library does: then the message has credentials even if it comes before it is served
+  ASSERT_EQ(::setsockopt(ends->second.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
   int told[2];
   ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
   const auto request = import_request();
@@ -284,9 +286,8 @@ TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who
       if (!Conformance::serve_over(serving, std::move(ends->first), service, options)) ::_exit(1);
       for (;;) ::pause();
     }
-    int status = 0;
     ::close(told[1]);
-    ::waitpid(first, &status, 0);
+    ::waitpid(first, nullptr, 0);
     ::_exit(1);
   }
   ::close(told[1]);

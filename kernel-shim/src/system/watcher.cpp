@@ -62,6 +62,7 @@ struct Watcher::Impl {
     Callback callback;
     Id id = 0;
     std::uint32_t news = 0;  ///< The events with which it waits for its turn.
+    bool ends_in_turn = false;
   };
   using Turns = shim::Turns<User, std::shared_ptr<Watch>>;
   using Watches = std::map<Id, Turns::Place>;
@@ -170,8 +171,8 @@ std::shared_ptr<Watcher::Impl::Watch> Watcher::Impl::remove_locked(Watches::iter
   return turns_.leave(place);
 }
 
-/// Ends come first: a peer may end one thing in order to have room for the next, and the kernel reports them in any
-/// order.
+/// Ends come first (but for For::messages): a peer may end one thing in order to have room for the next, and the kernel
+/// reports them in any order.
 void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const epoll_event> events) {
   for (const epoll_event& event : events) {
     if (stop_) return;
@@ -182,7 +183,7 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
     }
     const auto found = watches_.find(id);
     if (found == watches_.end()) continue;  // unwatched after epoll_wait had returned it
-    if (is_end(event.events)) {
+    if (is_end(event.events) && !found->second->member->ends_in_turn) {
       dispatch(lock, found->second, event.events);
       (void)run_due_work(lock);  // not only after all ends: there may be many
     } else {
@@ -264,12 +265,13 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback, User user, For wha
   if (Status started = impl_->start_locked(); !started) return started.error();
   const Id id = impl_->next_id_++;
   made->id = id;
+  made->ends_in_turn = what == For::messages;
   drop_in_fork_children(fd);
   int err = ENOMEM;
   try {
     impl_->add_locked(made, user);
     epoll_event event{};
-    event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
+    event.events = what == For::end ? 0 : EPOLLIN | EPOLLRDHUP;  // EPOLLHUP in any case
     event.data.u64 = id;
     err = epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
   } catch (const std::bad_alloc&) {

@@ -1,10 +1,13 @@
 #include "private_sockets.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -28,6 +31,17 @@ shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender)
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 
+/// The user and the group of a message of whose sender the kernel has no credentials (overflowuid), with pid 0.
+constexpr uid_t kUnknown = 65534;
+
+/// Whether the next message may have been sent before the kernel was asked for credentials. `left`: the bytes that may.
+bool next_is_early(int socket, int& left) noexcept {
+  if (left == 0) return false;
+  const ssize_t size = recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  left -= static_cast<int>(std::clamp<ssize_t>(size, 0, left));
+  return true;
+}
+
 }  // namespace
 
 void PrivateSockets::close() {
@@ -46,18 +60,20 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("serve_over: SO_PASSCRED", errno);
   }
+  int early = 0;
+  if (ioctl(socket.get(), FIONREAD, &early) != 0) early = std::numeric_limits<int>::max();
   // The process may have inherited the socket by dup2(2), without the flag: programs that it executes would get it,
   // too.
   (void)fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   const auto peer = shim::peer_credentials(socket.get());
   const auto user = peer ? shim::Watcher::User(peer->uid) : std::nullopt;
-  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
+  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface), early});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;
   try {
     const auto on_news = [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); };
-    auto watched = watcher_.watch(shared->fd.get(), on_news, user);
+    auto watched = watcher_.watch(shared->fd.get(), on_news, user, shim::Watcher::For::messages);
     if (watched) {
       shared->watch = *watched;
       return {};
@@ -71,6 +87,7 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
 }
 
 void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept try {
+  const bool early = next_is_early(socket->fd.get(), socket->early);
   auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
     // Garbage or the end: either way there is nothing to answer. Bindings made over the socket live on.
@@ -81,7 +98,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
     return;
   }
   if (!received->has_value()) return;
-  auto answer = bind(*socket, **received);
+  auto answer = bind(*socket, **received, early);
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
   const Status sent = shim::send_message(socket->fd.get(), message, kDoNotWait);
   const auto* bound = std::get_if<shim::Bound>(&message.body);
@@ -95,10 +112,13 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   hang_up(socket, watch);  // this is the answer: no bindings are made over it any more
 }
 
-Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message) {
+Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message,
+                                                 bool early) {
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
-  if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
+  const auto& sender = message.sender;
+  if (!sender || (early && sender->pid == 0 && sender->uid == kUnknown && sender->gid == kUnknown))
+    return Error{Errc::bad_message, "the client's credentials are missing"};
   if (wanted->gate == shim::Gate::trap && message.sender->pid == 0) {
     return Error{Errc::not_supported, "Gate::trap: the client is of another process namespace than its server"};
   }

@@ -31,10 +31,11 @@ class PrivateSockets {
     shim::PeerSocket fd;
     shim::Watcher::Id watch = 0;  ///< Under the lock.
     std::shared_ptr<ServedInterface> interface;
+    int early = 0;  ///< Bytes that may have been sent before the kernel was asked for credentials.
   };
 
   void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept;
-  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message);
+  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message, bool early);
   void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
 
   Bindings& bindings_;

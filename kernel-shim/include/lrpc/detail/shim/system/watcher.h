@@ -33,8 +33,9 @@ class Watcher {
     bool hung_up = false;
   };
   using Callback = std::function<void(Event)>;
-  /// What to wait for. `news`: anything to read, or the end. `end`: only that the other end of a socket is closed.
-  enum class For : std::uint8_t { news, end };
+  /// What to wait for. `news`: anything to read, or the end, which is told out of turn. `messages`: the same, but the
+  /// end waits for its turn, too: unread messages come with it. `end`: only that the other end of a socket is closed.
+  enum class For : std::uint8_t { news, messages, end };
   /// For whom something is watched, by turns. None: the process itself, as one more user.
   using User = std::optional<uid_t>;
 
