@@ -153,5 +153,17 @@ TEST_F(NameWithdrawnWhileItComesBack, is_never_taken_by_oneself_however_nameserv
   program.join();
 }
 
+/// Trying again would not help.
+TEST(FirstExport, of_a_declaration_that_no_message_can_carry_is_refused_for_that) {
+  const World world;
+  ConformanceService service;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  const std::string text(200'000, ' ');
+  lrpc::Pdl pdl = Conformance::kPdl;
+  pdl.text = text;
+  const auto stubs = Conformance::Entry_<ConformanceService>::kStubs_;
+  EXPECT_EQ(server.export_interface("long", pdl, stubs, &service).code(), Errc::limit_reached);
+}
+
 }  // namespace
 }  // namespace testing_lrpc

@@ -115,6 +115,7 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
   auto link = linked();
   if (!link) return link.error();
   shim::BinderMessage request = export_request(0, name, *interface->pdl);
+  if (auto fits = shim::encode(request); !fits) return fits.error();
   ExportedName exported(std::move(name), std::move(interface));
   std::unique_lock lock(mutex_);
   const std::uint64_t id = ++last_export_;
@@ -140,31 +141,27 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
 Status Clerk::withdraw(ExportId id) {
   if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::shared_ptr<NameserverLink> link;
-  shim::BinderMessage request;
   decltype(exports_)::node_type withdrawn;  // the program's callbacks in it are destroyed without the lock
-  {
-    std::lock_guard lock(mutex_);
+  Answer answer = Errc::limit_reached;
+  try {
+    std::unique_lock lock(mutex_);
     const auto found = exports_.find(static_cast<std::uint64_t>(id));
     if (found == exports_.end() || !found->second.established())
       return Error{Errc::invalid_argument, "there is no such export"};
-    request.body = shim::WithdrawRequest{found->second.registered()};
+    withdrawn = exports_.extract(found);  // first, and without memory: it is not exported again, whatever fails now
+    const ExportedName& name = withdrawn.mapped();
+    const std::uint64_t registered = name.registered();
     // A name that no nameserver has is not exported again. If a request for it is under way, on_answer() finds no
     // export and withdraws the name.
-    if (found->second.registered() != 0) link = link_;
-    for (auto& [number, asked] : asked_) {
-      if (asked.export_id == found->first) asked.leaving = found->second.name();
-    }
-    const bool soon = link != nullptr && watcher_.on_watcher_thread();
-    if (soon) withdraw_soon_locked(link, found->second.registered(), found->second.name());
-    withdrawn = exports_.extract(found);
-    if (soon) return {};
-  }
-  if (link == nullptr) return {};
-  Answer answer = Errc::limit_reached;
-  try {
-    answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
+    if (registered != 0) link = link_;
+    for (auto& [number, asked] : asked_)
+      if (asked.export_id == withdrawn.key()) asked.leaving = name.name();
+    if (link == nullptr) return {};
+    if (watcher_.on_watcher_thread()) return withdraw_soon_locked(link, registered, name.name()), Status();
+    lock.unlock();
+    answer = ask(*link, withdrawn.key(), {0, shim::WithdrawRequest{registered}, {}, {}});
   } catch (const std::bad_alloc&) {
-    link->break_off();  // as below
+    if (link != nullptr) link->break_off();  // as below
     throw;
   }
   if (answer) {
