@@ -1,9 +1,10 @@
 #include "lrpc/detail/sandbox/filter.h"
 
+#include <fcntl.h>
 #include <seccomp.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -46,6 +47,8 @@ Status add_all(const Context& context, const FilterOptions& options) {
     (void)seccomp_syscall_priority(context.get(), static_cast<int>(*options.notifies_first), 255);
   }
   for (const Rule& rule : options.rules) {
+    // Of two rules for one call, libseccomp keeps the first if that has no conditions.
+    if (std::ranges::find(options.allow, rule.name) != options.allow.end()) continue;
     const int number = seccomp_syscall_resolve_name(rule.name.c_str());
     if (number < 0) continue;  // not on this architecture
     const std::uint32_t action =
@@ -60,6 +63,29 @@ Status add_all(const Context& context, const FilterOptions& options) {
   return {};
 }
 
+/// By a pipe: a file, even of memory, is subject to the limit of file sizes, and libseccomp takes a filter that was cut
+/// short for a whole one.
+Result<std::vector<sock_filter>> exported(const Context& context) {
+  constexpr int kMost = BPF_MAXINSNS * sizeof(sock_filter);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return system_error("pipe2", errno);
+  const UniqueFd out(ends[0]);
+  const UniqueFd in(ends[1]);
+  int room = fcntl(in.get(), F_GETPIPE_SZ);
+  if (room < kMost) room = std::max(room, fcntl(in.get(), F_SETPIPE_SZ, kMost));  // refused to a user of many pipes
+  if (const int err = seccomp_export_bpf(context.get(), in.get()); err != 0)
+    return system_error("seccomp_export_bpf", -err);
+  std::vector<sock_filter> filter(BPF_MAXINSNS + 1);
+  const ssize_t size = read(out.get(), filter.data(), filter.size() * sizeof(sock_filter));
+  if (size < 0) return system_error("reading the seccomp filter", errno);
+  if (size > kMost || (room < kMost && size >= room))
+    return Error{Errc::system_error, "the seccomp filter is too long for the kernel, or for a pipe of this user"};
+  if (size == 0 || static_cast<std::size_t>(size) % sizeof(sock_filter) != 0)
+    return Error{Errc::system_error, "seccomp_export_bpf wrote something else than a filter"};
+  filter.resize(static_cast<std::size_t>(size) / sizeof(sock_filter));
+  return filter;
+}
+
 }  // namespace
 
 Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
@@ -71,17 +97,7 @@ Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
   if (!options.notifies_first) (void)seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (Status added = add_all(context, options); !added) return added.error();
 
-  const UniqueFd file(memfd_create("lrpc-filter", MFD_CLOEXEC));
-  if (!file) return system_error("memfd_create", errno);
-  if (const int err = seccomp_export_bpf(context.get(), file.get()); err != 0)
-    return system_error("seccomp_export_bpf", -err);
-  const off_t size = lseek(file.get(), 0, SEEK_END);
-  if (size <= 0 || static_cast<std::size_t>(size) % sizeof(sock_filter) != 0)
-    return Error{Errc::system_error, "seccomp_export_bpf wrote something else than a filter"};
-  std::vector<sock_filter> filter(static_cast<std::size_t>(size) / sizeof(sock_filter));
-  if (pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size)
-    return system_error("reading the filter", errno);
-  return filter;
+  return exported(context);
 }
 
 std::string name_of_system_call(long number) {

@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/openat2.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,6 +28,7 @@
 
 #include "attempts.h"
 #include "fixture.h"
+#include "lrpc/detail/sandbox/filter.h"
 #include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::sandbox::test {
@@ -130,6 +133,34 @@ TEST_F(Sandbox, allows_more_system_calls_by_name) {
                       return child > 0 ? "" : std::strerror(errno);
                     }),
             "");
+}
+
+TEST_F(Sandbox, allows_by_name_what_its_own_rules_refuse_with_an_errno) {
+  Options options;
+  options.allow = {"openat2"};
+  EXPECT_EQ(shut_in(options,
+                    []() -> std::string {
+                      open_how how{};
+                      how.flags = O_PATH;
+                      const long opened = ::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how);
+                      return opened >= 0 || errno == EACCES ? "" : std::strerror(errno);
+                    }),
+            "");
+}
+
+TEST_F(Sandbox, has_its_whole_filter_whatever_the_limit_of_file_sizes) {
+  const auto whole = make_filter({.rules = computing_rules()});
+  ASSERT_TRUE(whole) << whole.error().message();
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{64}}) {
+    EXPECT_EQ(in_a_child([&]() -> std::string {
+                const rlimit both{limit, limit};
+                if (::setrlimit(RLIMIT_FSIZE, &both) != 0) return "setrlimit";
+                const auto filter = make_filter({.rules = computing_rules()});
+                if (!filter) return filter.error().message();
+                return filter->size() == whole->size() ? "" : "it is cut short";
+              }),
+              "");
+  }
 }
 
 TEST_F(Sandbox, does_nothing_if_a_system_call_is_unknown) {

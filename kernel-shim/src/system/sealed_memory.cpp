@@ -1,15 +1,15 @@
 #include "sealed_memory.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
+
+#include "lrpc/detail/shim/system/size_limit.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // since Linux 6.3; refused with EINVAL before
@@ -37,21 +37,9 @@ Status check_page_size(int fd, const struct stat& status, const std::string& wha
   return {};
 }
 
-/// Returns the errno, or 0. Blocks SIGXFSZ, which the kernel sends beyond the limit of file sizes (RLIMIT_FSIZE): it
-/// would end a program that contains a nameserver.
+/// Returns the errno, or 0.
 int set_size(int fd, std::uint64_t size) noexcept {
-  sigset_t beyond;
-  sigemptyset(&beyond);
-  sigaddset(&beyond, SIGXFSZ);
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &beyond, &before);
-  const int err = ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  if (err == EFBIG && sigismember(&before, SIGXFSZ) == 0) {
-    const timespec now{};
-    (void)sigtimedwait(&beyond, nullptr, &now);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return err;
+  return without_size_signal([&] { return ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno; });
 }
 
 }  // namespace

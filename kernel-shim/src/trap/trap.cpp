@@ -11,6 +11,8 @@
 #include <memory>
 #include <span>
 
+#include "lrpc/detail/shim/system/size_limit.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -56,9 +58,11 @@ Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, 
   if (!description.memory) return system_error("memfd_create", errno);
   const int fd = description.memory.get();
   for (const auto* part : {&*request, &*answer}) {
-    if (write(fd, part->data(), part->size()) != static_cast<ssize_t>(part->size())) {
-      return system_error("writing a binding's description", errno);
-    }
+    const int err = without_size_signal([&] {
+      const ssize_t written = write(fd, part->data(), part->size());
+      return written < 0 ? errno : written == static_cast<ssize_t>(part->size()) ? 0 : EFBIG;
+    });
+    if (err != 0) return system_error("writing a binding's description", err);
   }
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     return system_error("sealing a binding's description", errno);
