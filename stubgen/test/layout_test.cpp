@@ -184,6 +184,10 @@ TEST(Layout, what_is_accepted_has_a_region_that_holds_it) {
   classes.back().tail_size += 64;
   EXPECT_FALSE(shim::RegionLayout::of(classes, 4096));
   EXPECT_FALSE(compile_body("option astacks = 1024; procedure A(in a: bytes<1044481>);").interface);
+  // Slots are rounded up to 128 bytes, too.
+  EXPECT_FALSE(test::compile_text("interface T version 1.0 { option astacks = 1000; option astack_size = 4664;"
+                                  "procedure A(in a: bytes<1069056>); }")
+                   .interface);
 }
 
 TEST(Layout, astack_size_changes_where_the_tail_begins_and_warns_where_it_cannot) {

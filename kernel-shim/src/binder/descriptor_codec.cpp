@@ -17,8 +17,8 @@ constexpr std::uint8_t kMayBlock = 1;
 constexpr std::uint8_t kHandles = 2;
 constexpr std::uint8_t kIn = 1;
 constexpr std::uint8_t kOut = 2;
-constexpr std::size_t kMostRows = 1024;  ///< In each list of one procedure.
-constexpr std::size_t kRangeSize = 8;    ///< Bytes of an encoded range.
+constexpr std::size_t kMostRows = 256;  ///< In each list of one procedure: more than stubgen allows.
+constexpr std::size_t kRangeSize = 8;   ///< Bytes of an encoded range.
 constexpr std::size_t kVariableSize = 21;
 
 void put_ranges(std::string& to, std::span<const ImageRange> ranges) {

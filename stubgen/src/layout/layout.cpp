@@ -11,9 +11,10 @@ namespace {
 constexpr std::uint64_t kWindowAlignment = 8;
 constexpr std::uint64_t kTailAlignment = 64;
 constexpr std::uint64_t kSlotAlignment = 64;
-/// As in a region (lrpc/detail/shim/call/region.h): the bytes of a call's limit behind the image, and the smallest page
-/// size, to which tails are rounded up. If pages are larger, an export may still be refused.
+/// As in a region (lrpc/detail/shim/call/region.h): the bytes of a call's limit behind the image, to what a slot is
+/// rounded up, and the smallest page size, to which tails are. If pages are larger, an export may still be refused.
 constexpr std::uint64_t kAStackLimit = 8;
+constexpr std::uint64_t kSlotStride = 128;
 constexpr std::uint64_t kSmallestPage = 4096;
 constexpr std::uint64_t kLengthWord = 4;
 /// Bytes of an entry stub's stack: without any copy, and in addition to each value.
@@ -215,7 +216,7 @@ void check_region(const Interface& interface, Diagnostics& diagnostics) {
   std::uint64_t tails = 0;
   for (const AStackClass& shared : interface.classes) {
     const std::uint64_t image_end = align_up(limits::kAStackHead + shared.image_size, kAStackLimit);
-    slots += shared.count * align_up(image_end + kAStackLimit, kSlotAlignment);
+    slots += shared.count * align_up(image_end + kAStackLimit, kSlotStride);
     tails += shared.count * align_up(shared.tail_size, kSmallestPage);
   }
   const std::uint64_t region = align_up(slots, kSmallestPage) + tails;
