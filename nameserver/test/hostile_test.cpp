@@ -34,6 +34,44 @@ TEST_P(Hostile, garbage_is_answered_and_only_its_sender_is_disconnected) {
   EXPECT_TRUE(waiting.next_as<shim::Bound>());
 }
 
+/// Processor time of this process, and so of its nameserver.
+milliseconds processor_time() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::duration_cast<milliseconds>(std::chrono::seconds(used.tv_sec) +
+                                                  std::chrono::nanoseconds(used.tv_nsec));
+}
+
+/// Its import cannot be answered, which ends it while it takes over the name of a server that has hung up.
+TEST_P(Hostile, a_peer_that_ends_while_it_takes_a_name_over_keeps_nothing_busy) {
+  options_.limits.max_binds_per_server = 1;
+  HeldUp held(options_);
+  START_NAMESERVER();
+  TestPeer holder(path());
+  holder.export_name("x");
+  TestPeer client(path());
+  client.import("x", kWaits);
+  ASSERT_TRUE(holder.next_as<shim::BindRequest>()) << "it does not answer: its limit is used up";
+  TestPeer hostile(path());
+  hostile.import("x", 1);
+  ASSERT_TRUE(hostile.is_served());
+  std::this_thread::sleep_for(milliseconds(5));
+  TestPeer other(path());
+  held.hold(other);
+  ASSERT_EQ(::shutdown(hostile.fd(), SHUT_RD), 0);
+  hostile.ask(shim::ExportRequest{"x", kFiles, kClasses, ""});
+  holder.hang_up();
+  held.let_go();
+  ASSERT_TRUE(other.next_as<shim::Exported>());
+  EXPECT_TRUE(other.is_served());
+  hostile.hang_up();
+  EXPECT_TRUE(eventually([] {
+    const milliseconds before = processor_time();
+    std::this_thread::sleep_for(milliseconds(100));
+    return processor_time() - before < milliseconds(30);
+  }));
+}
+
 TEST_P(Hostile, the_answer_to_garbage_is_heard_although_more_was_sent) {
   START_NAMESERVER();
   TestPeer hostile(path());

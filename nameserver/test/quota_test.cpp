@@ -37,6 +37,22 @@ TEST_P(Quotas, names_are_counted_over_all_connections_of_a_user_and_come_back) {
   }));
 }
 
+TEST_P(Quotas, a_restarted_server_gets_its_name_before_its_hang_up_is_handled_although_its_user_has_no_other) {
+  options_.limits.user.names = 2;
+  HeldUp held(options_);
+  START_NAMESERVER();
+  TestPeer first(path());
+  first.export_name("a");
+  TestPeer second(path());
+  ASSERT_TRUE(second.is_served());
+  TestPeer other(path());
+  held.hold(other);
+  second.ask(shim::ExportRequest{"a", kFiles, kClasses, ""});
+  first.hang_up();
+  held.let_go();
+  EXPECT_TRUE(second.next_as<shim::Exported>());
+}
+
 /// Bytes that malloc(3) has given out. Not counted under AddressSanitizer and ThreadSanitizer.
 std::size_t bytes_in_use() {
   const auto counted = ::mallinfo2();

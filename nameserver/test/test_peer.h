@@ -193,6 +193,30 @@ inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
       Backends, suite, ::testing::Values(::lrpc::nameserver::Backend::epoll, ::lrpc::nameserver::Backend::io_uring), \
       ::lrpc::nameserver::test::backend_name)
 
+/// Holds up a nameserver from the export of "hold" on, until let_go(): by its log, which outlives it.
+class HeldUp {
+ public:
+  explicit HeldUp(NameserverOptions& options) {
+    options.log = [state = state_](LogLevel, std::string_view line) {
+      if (line.find("exports 'hold'") == std::string_view::npos) return;
+      state->held = true;
+      while (!state->let_go) std::this_thread::sleep_for(milliseconds(1));
+    };
+  }
+  void hold(TestPeer& peer) {
+    peer.ask(shim::ExportRequest{"hold", kFiles, kClasses, ""});
+    EXPECT_TRUE(eventually([&] { return state_->held.load(); }));
+  }
+  void let_go() { state_->let_go = true; }
+
+ private:
+  struct State {
+    std::atomic<bool> held{false};
+    std::atomic<bool> let_go{false};
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
 /// Starts the nameserver. Leaves the test if that was skipped or failed.
 #define START_NAMESERVER()              \
   do {                                  \

@@ -141,10 +141,10 @@ void Binder::serve_waiting_of(Connection& server) {
 
 /// For a server that has not read what it was sent, and owes no answer that would make us try again.
 void Binder::ask_again_soon(Connection& server) {
-  loop_.cancel(server.ask_again);
+  if (server.ask_again.serial != 0) return;  // nor later, for others wait for it
   server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
   const auto again = [this, serial = server.serial] {
-    if (Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
+    if (Connection* const found = peers_.find(serial)) found->ask_again = {}, serve_waiting_of(*found);
     peers_.reap();
   };
   if (!as_memory_allows([&] { server.ask_again = loop_.after(server.ask_again_pause, again); }))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <sstream>
 #include <utility>
 
@@ -64,13 +65,16 @@ bool DaemonPolicy::Reload::on_signal() {
   return true;
 }
 
-bool DaemonPolicy::Reload::on_answer() {
+bool DaemonPolicy::Reload::on_answer() try {
   // Take all answers that have come: those that take() has buffered do not make the socket readable.
   for (;;) {
     auto answer = reader->take();
     if (answer && !*answer) return true;
     if (!install(answer ? Result<PolicySource>(**std::move(answer)) : answer.error())) return false;
   }
+} catch (const std::bad_alloc&) {
+  log(LogLevel::warning, "the policy stays as it is: there is no memory for another; send SIGHUP again");
+  return true;
 }
 
 bool DaemonPolicy::Reload::install(Result<PolicySource> source) {

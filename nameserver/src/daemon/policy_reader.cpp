@@ -18,6 +18,7 @@ namespace {
 constexpr char kPolicy = 'P';
 constexpr char kError = 'E';
 constexpr std::size_t kLongestAnswer = 8U << 20;
+constexpr std::size_t kBuffer = 65536;
 constexpr int kSocket = 3;
 
 bool write_all(int fd, std::string_view bytes) noexcept {
@@ -71,7 +72,9 @@ Result<PolicyReader> PolicyReader::start(const std::string& path) {
   if (process < 0) return system_error("cannot start the reader of policies: fork", errno);
   if (process == 0) read_on_request(theirs.get(), path);
   if (::fcntl(ours.get(), F_SETFL, O_NONBLOCK) != 0) return system_error("O_NONBLOCK", errno);
-  return PolicyReader(std::move(ours));
+  PolicyReader made(std::move(ours));
+  made.received_.reserve(kLongestAnswer + kBuffer);  // so take() needs no memory to read; untouched until then
+  return made;
 }
 
 Status PolicyReader::ask() {
@@ -81,7 +84,7 @@ Status PolicyReader::ask() {
 }
 
 Result<std::optional<PolicySource>> PolicyReader::take() {
-  char buffer[65536];
+  char buffer[kBuffer];
   for (;;) {
     const ssize_t got = ::read(socket_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;

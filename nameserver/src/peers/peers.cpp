@@ -362,6 +362,7 @@ void Peers::reap() {
     Connection& peer = *doomed_.back();
     doomed_.pop_back();
     owner_.on_end(peer);
+    leave_alone(peer);  // what has been watched since doom()
     refresh_in_flight(peer);
     ended_.take(peer);
     connections_.erase(peer.serial);

@@ -49,14 +49,7 @@ Status Registry::room_for_export(const Connection& peer, const shim::ExportReque
 // B2
 void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest body) {
   if (auto allowed = may_export(peer, body); !allowed) return peers_.fail(peer, request, allowed.error());
-  if (auto room = room_for_export(peer, body); !room) return peers_.fail(peer, request, room.error());
-  auto layout = shim::RegionLayout::of(body.classes);
-  if (!layout) return peers_.fail(peer, request, layout.error());
-  if (layout->size() > limits_.max_region_bytes)
-    return peers_.fail(
-        peer, request,
-        {Errc::limit_reached, "a binding would take " + std::to_string(layout->size()) +
-                                  " bytes, this nameserver allows " + std::to_string(limits_.max_region_bytes)});
+  // Before the quotas, in which the last holder may still count.
   if (const auto held = exports_.find(body.name); held != exports_.end()) {
     Connection& holder = *held->second.server;
     // A restarted server must get its name although the hang-up of its old connection has not been handled yet.
@@ -65,7 +58,16 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
                          {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
     peers_.doom(holder);
     on_end(holder);
+    if (peer.closing) return;  // an import of its own has ended, and it could not be told
   }
+  if (auto room = room_for_export(peer, body); !room) return peers_.fail(peer, request, room.error());
+  auto layout = shim::RegionLayout::of(body.classes);
+  if (!layout) return peers_.fail(peer, request, layout.error());
+  if (layout->size() > limits_.max_region_bytes)
+    return peers_.fail(
+        peer, request,
+        {Errc::limit_reached, "a binding would take " + std::to_string(layout->size()) +
+                                  " bytes, this nameserver allows " + std::to_string(limits_.max_region_bytes)});
   if (auto watched = watch_process(peer); !watched) return peers_.fail(peer, request, watched.error());
 
   const ExportId id = ++last_export_;

@@ -73,6 +73,7 @@ Status prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Req
   curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
   const long timeout = static_cast<long>(std::max<std::chrono::milliseconds::rep>(request.timeout.count(), 1));
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, timeout);
+  curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);  // or a timeout would wait for getaddrinfo(3)
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, std::max(1'000L, timeout / 3)));
   if (!tls.ca.empty()) {
     curl_easy_setopt(handle, CURLOPT_CAINFO, tls.ca.c_str());
