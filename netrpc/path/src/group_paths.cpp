@@ -102,20 +102,21 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
   // The members of a group see each other's keys. One could give out another's key as its own, so that that member
   // executes a call in another client's binding.
   made->bound(*key);
-  if (!bound_as_member(made)) return Error{Errc::bad_message, at + " has the boot id of another one"};
+  if (!bound_as_member(made, members)) return Error{Errc::bad_message, at + " has the boot id of another one"};
   std::lock_guard lock(members.mutex);
   members.all[member].lost = false;
   members.all[member].path.swap(made);  // the old one ends after the lock
   return {};
 }
 
-/// As bound_at(), unless a path of some group leads to another host with the same boot id. The check and the listing
-/// are one step, because two members may answer at the same moment.
-bool PathService::bound_as_member(const std::shared_ptr<Path>& path) {
+/// As bound_at(), unless a path to another member has the same boot id. The check and the listing are one step, because
+/// two members may answer at the same moment.
+bool PathService::bound_as_member(const std::shared_ptr<Path>& path, const Members& members) {
   std::lock_guard lock(mutex_);
   const bool of_another = std::any_of(paths_.begin(), first_of(paths_, 1), [&](const auto& one) {
     const Path& other = *one.first.second;
-    return other.host != path->host && other.key().boot == path->key().boot;
+    return other.host != path->host && other.key().boot == path->key().boot &&
+           std::ranges::find(members.all, other.host, &Members::Member::host) != members.all.end();
   });
   if (!of_another) list_locked(path);
   return !of_another;

@@ -164,8 +164,8 @@ class PathService {
   /// Binds at all members that are there; an error if there is none.
   [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
                                     Group group, const Needed& needed, BindMessage message);
-  /// False: it is not bound, because another host has its boot id.
-  [[nodiscard]] bool bound_as_member(const std::shared_ptr<Path>& path);
+  /// False: it is not bound, because another member has its boot id.
+  [[nodiscard]] bool bound_as_member(const std::shared_ptr<Path>& path, const Members& members);
   /// Keeps the outcome in the member's `why`.
   [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
   [[nodiscard]] Status bind_member_at(Path& path, std::size_t member, HostAddress host, const std::string& at,

@@ -49,7 +49,7 @@ milliseconds astack_patience{5'000};
 
 class ServedHosts::Served {
  public:
-  Served(ServedHosts& hosts, const Principal& from) : hosts_(hosts) {
+  Served(ServedHosts& hosts, const Principal& from, Command command) : hosts_(hosts) {
     std::lock_guard lock(hosts_.mutex_);
     at_ = hosts_.hosts_.find(key_of(from));
     if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.try_emplace(HostKey(key_of(from))).first;
@@ -58,6 +58,8 @@ class ServedHosts::Served {
     const std::size_t all = hosts_.options_.max_commands;
     const std::size_t most = shim::most_of_one(commands.amount(), hosts_.commands_.amount(), all);
     share_ = {{&commands, 1, std::min(most, hosts_.options_.max_commands_per_host)}, {&hosts_.commands_, 1, all}};
+    // A PING that is not served says nothing of what the host knows: it drops none of its bindings.
+    if (!share_.granted() && command == Command::ping) host().names_all = false;
     if (!share_.granted() && unused()) hosts_.hosts_.erase(at_);
   }
   Served(const Served&) = delete;
@@ -98,7 +100,7 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
     if (!key) return refused(Errc::bad_message);
     return unbind(from, *key), std::uint16_t{0};
   }
-  const Served served(*this, from);
+  const Served served(*this, from, static_cast<Command>(command));
   if (!served.granted()) return refused(Errc::limit_reached);
   switch (static_cast<Command>(command)) {
     case Command::bind:

@@ -55,7 +55,7 @@ class ServedHosts {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
     Arrival since = 0;       ///< Commands that arrived before are of earlier lives, unless they say `boot`.
     Clock::time_point heard;
-    bool names_all = false;  ///< A PING of its present life has named all bindings that it has.
+    bool names_all = false;  ///< The last PING of its present life has named all bindings that it has.
     Holding commands;        ///< Being served.
     Holding binds;           ///< Of those, BINDs that may still succeed.
     Holding waiting;         ///< Of those, BINDs that may wait for their name.

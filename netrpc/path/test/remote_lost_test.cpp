@@ -63,5 +63,40 @@ TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bin
   }));
 }
 
+TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_its_calls_take_all_its_commands) {
+  using lrpc::netpath::Command;
+  BrokerOptions options = there_options();
+  options.nameserver = there_->socket();
+  options.forget = std::chrono::seconds(90);
+  auto now = std::chrono::steady_clock::now();
+  options.now = [&] { return now; };
+  lrpc::netpath::ServedHosts hosts(options, 1);
+  std::array<std::byte, 500> reply{};
+  const auto serve = [&](Command command, const std::string& message) {
+    std::size_t size = 0;
+    const auto status = hosts.serve({kHere, lrpc::shim::HostAuthentication::key, "lab"}, 1,
+                                    static_cast<std::uint16_t>(command), lrpc::netpath::bytes_of(message), reply, size);
+    return std::pair(static_cast<Errc>(status), std::span(reply).first(size));
+  };
+  const auto& id = Conformance::kPdl.interface;
+  const auto [outcome, answer] =
+      serve(Command::bind, lrpc::netpath::encode(lrpc::netpath::BindMessage{
+                               1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0}));
+  ASSERT_EQ(outcome, Errc::ok);
+  const auto bound = lrpc::netpath::decode_bind_answer(answer);
+  ASSERT_TRUE(bound);
+  const std::string ping = lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {bound->key.id}});
+  ASSERT_EQ(serve(Command::ping, ping).first, Errc::ok);
+  options.max_commands_per_host = 0;
+  for (int i = 0; i < 3; ++i) {
+    now += std::chrono::seconds(60);
+    EXPECT_EQ(serve(Command::ping, ping).first, Errc::limit_reached);
+    hosts.sweep(now);
+  }
+  EXPECT_EQ(hosts.known(), 1U);
+  options.max_commands_per_host = 1;
+  EXPECT_EQ(serve(Command::ping, ping).first, Errc::ok);
+}
+
 }  // namespace
 }  // namespace testing_netpath
