@@ -253,6 +253,7 @@ void UringReceiver::receive(std::optional<Time> until) {
     ::io_uring_submit_and_get_events(&ring_);
     take_all();
     if (!opened_ || core.next_arrival < core.arrivals.size()) return;
+    arm();  // what has ended without an arrival
   }
   UringEngine::Core::add_one(core.counts.waits);
   in_kernel_ = true;

@@ -57,8 +57,10 @@ Errc TcpSession::connect() noexcept {
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   if (owner().bound_.known()) {
     const sockaddr_in own = socket_address(owner().bound_);
-    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
-      return end(), Errc::limit_reached;
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
+      const bool never = errno == EADDRNOTAVAIL || errno == EACCES;  // this host has no such address
+      return end(), never ? Errc::host_unreachable : Errc::limit_reached;
+    }
   }
   const sockaddr_in address = socket_address(peer(), participants().remote.port);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&

@@ -21,6 +21,7 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   if (!tcp_ports.empty()) {
     options.groups.push_back(Group::streams);
     options.tcp_connect = tcp_ports;
+    options.tcp_bind = {0};  // whichever the kernel picks: a graph's TCP may name the address to connect from
   }
   options.keep_capabilities = 0;
   return options;

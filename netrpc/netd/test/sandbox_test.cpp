@@ -105,6 +105,12 @@ TEST_F(NetdSandbox, connects_by_tcp_only_to_the_ports_of_imported_sun_rpc_progra
   tcp_ports_ = {program.port()};
   EXPECT_EQ(shut_in([&]() -> std::string {
               if (const int err = program.connect(); err != 0) return std::strerror(err);
+              const UniqueFd from_here(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+              sockaddr_in any{};
+              any.sin_family = AF_INET;
+              any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+              if (::bind(from_here.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
+                return std::string("cannot bind: ") + std::strerror(errno);
               return other.connect() == EACCES ? "" : "connects to another port";
             }),
             "");

@@ -19,10 +19,17 @@ constexpr std::size_t kLongestReturn = 2 * 1024 * 1024;
 /// The server notices within these pauses, each twice as long as the last, that a binding has ended.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLastPause{64};
+/// For so long after an ousting that gave no room, none is tried: the server may refuse that one host.
+constexpr std::chrono::seconds kOustAgain{10};
 
 constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {
   return (status & shim::call_status::kFailed) != 0 &&
          static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold)) == code;
+}
+
+/// Whether such an error of an import is about the host that imports, and says nothing of others.
+constexpr bool is_about_one_host(Errc code) noexcept {
+  return code == Errc::not_permitted || code == Errc::limit_reached;
 }
 
 }  // namespace
@@ -104,7 +111,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
     while (importing_) {
       const std::uint64_t before = imports_;
       if (!imported_.wait_until(lock, deadline, [&] { return imports_ != before; })) return Errc::timed_out;
-      if (!last_import_ && last_import_.code() != Errc::not_permitted) return last_import_.error();
+      if (!last_import_ && !is_about_one_host(last_import_.code())) return last_import_.error();
     }
     if (const auto known = bindings_.find(caller(from)); known != bindings_.end()) return known->second;
     importing_ = true;
@@ -153,15 +160,18 @@ Result<client::RawBinding> ServedProgram::import_in_turn(const InterfaceId& inte
   if (binding || binding.code() != Errc::limit_reached) return binding;
   {
     std::unique_lock lock(mutex_);
-    const std::shared_ptr<Bound> ousted = oust_locked();
-    lock.unlock();
+    const std::shared_ptr<Bound> ousted = Clock::now() < may_oust_ ? nullptr : oust_locked();
     if (ousted == nullptr) return binding;
+    may_oust_ = Clock::now() + kOustAgain;  // if this turns out to have been in vain
+    lock.unlock();
   }
   for (auto pause = kFirstPause; pause <= kLastPause; pause *= 2) {
     std::this_thread::sleep_for(pause);
     binding = client::RawBinding::import(options_.name, interface, from, import);
     if (binding || binding.code() != Errc::limit_reached) break;
   }
+  const std::lock_guard lock(mutex_);
+  if (binding) may_oust_ = {};
   return binding;
 }
 

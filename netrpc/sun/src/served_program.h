@@ -85,8 +85,9 @@ class ServedProgram {
   Bindings bindings_;
   bool importing_ = false;  ///< One at a time.
   std::condition_variable imported_;
-  std::uint64_t imports_ = 0;  ///< Those that have ended,
-  Status last_import_;         ///< and what became of the last one.
+  Clock::time_point may_oust_{};  ///< From then on a binding may be ousted.
+  std::uint64_t imports_ = 0;     ///< Those that have ended,
+  Status last_import_;            ///< and what became of the last one.
   Clock::time_point may_complain_{};
 
   // Used only by the thread that imports.

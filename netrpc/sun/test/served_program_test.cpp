@@ -73,6 +73,23 @@ TEST_F(ServedProgramTest, each_host_has_a_binding_of_its_own_and_the_server_know
   EXPECT_EQ(bindings_of, (std::map<std::uint32_t, int>{{0x0a000007, 1}, {0x0a000008, 1}}));
 }
 
+TEST_F(ServedProgramTest, a_host_that_is_refused_for_now_does_not_take_the_bindings_of_others) {
+  export_options.authorise_remote = [this](const shim::Principal& from) {
+    const std::lock_guard lock(mutex);
+    ++bindings_of[from.host];
+    return from.host == 0x0a000007 ? Status(Errc::limit_reached) : Status();
+  };
+  server.reset();
+  start();
+  ServedProgram program(options);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(add(program, 0x0a000008), Errc::ok);
+    EXPECT_NE(add(program, 0x0a000007), Errc::ok);
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_LE(bindings_of[0x0a000008], 2) << "the first refusal may be for want of room";
+}
+
 TEST_F(ServedProgramTest, a_host_may_be_refused) {
   export_options.authorise_remote = [](const shim::Principal&) { return Status(Errc::not_permitted); };
   server.reset();
