@@ -169,10 +169,13 @@ Status Launcher::begin() {
   nameserver_lost_ = false;
   if (Status forked = fork_child(); !forked) return forked;
   if (Status introduced = introduce(); !introduced) return introduced;
+  const bool started = supervisor_->wait_for_start();
+  // Only now: the child has closed its copy of a private server's socket, and that was not the last one. What lies in
+  // the socket may be slow to close.
   plan_.socket = -1;
   socket_.reset();
   program_.reset();
-  if (supervisor_->wait_for_start()) return {};
+  if (started) return {};
   pid_ = -1;  // it has been reaped
   return why_not_started();
 }
