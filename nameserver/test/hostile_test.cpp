@@ -6,6 +6,7 @@
 #include <random>
 
 #include "length.h"
+#include "processor_time.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -34,14 +35,6 @@ TEST_P(Hostile, garbage_is_answered_and_only_its_sender_is_disconnected) {
   EXPECT_TRUE(waiting.next_as<shim::Bound>());
 }
 
-/// Processor time of this process, and so of its nameserver.
-milliseconds processor_time() {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return std::chrono::duration_cast<milliseconds>(std::chrono::seconds(used.tv_sec) +
-                                                  std::chrono::nanoseconds(used.tv_nsec));
-}
-
 /// Its import cannot be answered, which ends it while it takes over the name of a server that has hung up.
 TEST_P(Hostile, a_peer_that_ends_while_it_takes_a_name_over_keeps_nothing_busy) {
   options_.limits.max_binds_per_server = 1;
@@ -66,9 +59,9 @@ TEST_P(Hostile, a_peer_that_ends_while_it_takes_a_name_over_keeps_nothing_busy) 
   EXPECT_TRUE(other.is_served());
   hostile.hang_up();
   EXPECT_TRUE(eventually([] {
-    const milliseconds before = processor_time();
+    const auto before = testing_lrpc::processor_time(CLOCK_PROCESS_CPUTIME_ID);
     std::this_thread::sleep_for(milliseconds(100));
-    return processor_time() - before < milliseconds(30);
+    return testing_lrpc::processor_time(CLOCK_PROCESS_CPUTIME_ID) - before < milliseconds(30);
   }));
 }
 

@@ -253,13 +253,18 @@ TEST(ChannelBoundsTest, requests_of_former_lives_count_for_their_host_while_they
   EXPECT_EQ(pair.executions("again"), 1U);
 }
 
-TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_client_off) {
-  ChannelPair pair;
+/// Makes a call that the server will hold, and returns its packet, which is not delivered yet.
+PacketWire::Packet call_that_goes_on(ChannelPair& pair, TestCall& call) {
   pair.expect_ok("warm");
   pair.server->at_once = false;
-  TestCall call;
   pair.call(call, "going on");
-  PacketWire::Packet forged = pair.wire.packets.at(0);
+  return pair.wire.packets.at(0);
+}
+
+TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_client_off) {
+  ChannelPair pair;
+  TestCall call;
+  PacketWire::Packet forged = call_that_goes_on(pair, call);
   pair.wire.deliver_next();
   for (int i = 1; i < 10; ++i) {
     forged.bytes[17] = static_cast<char>(forged.bytes[17] + i);  // the client's boot identifier
@@ -282,11 +287,8 @@ TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_c
 TEST(ChannelBoundsTest, one_packet_through_a_new_lower_session_does_not_cut_a_client_off) {
   ChannelPair pair;
   OtherWay other(pair, PacketWire::address(0));
-  pair.expect_ok("warm");
-  pair.server->at_once = false;
   TestCall call;
-  pair.call(call, "going on");
-  PacketWire::Packet forged = pair.wire.packets.at(0);
+  PacketWire::Packet forged = call_that_goes_on(pair, call);
   pair.wire.deliver_all();
   forged.bytes[17] = static_cast<char>(forged.bytes[17] + 1);  // the client's boot identifier
   other.deliver(forged);
