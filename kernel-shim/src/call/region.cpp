@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -95,7 +96,12 @@ Result<Region> Region::map(int fd, int flags, RegionLayout layout) {
 
 void Region::Unmap::operator()(std::byte* base) const noexcept {
   // A fork child never had the mapping (MADV_DONTFORK); by now its own memory may lie there.
-  if (owner == this_process()) munmap(base, size);
+  if (owner != this_process()) return;
+  // Other threads that map or unmap something wait for a large munmap(2), but not for its pieces.
+  constexpr std::uint64_t kPiece = std::uint64_t{2} << 20;
+  for (std::uint64_t at = 0; size > kPiece && at < size; at += kPiece)
+    (void)madvise(base + at, std::min(kPiece, size - at), MADV_DONTNEED);
+  munmap(base, size);
 }
 
 AStack Region::astack(std::uint32_t index) const noexcept {

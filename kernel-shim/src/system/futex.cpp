@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <climits>
 #include <ctime>
 
 namespace lrpc::shim {
@@ -45,7 +44,7 @@ Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleepe
 }
 
 void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, kMostSleepers, nullptr, nullptr, static_cast<std::uint32_t>(who));
 }
 
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept {

@@ -62,6 +62,11 @@ ServedBinding::ServedBinding(ServedParts parts)
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
 }
 
+ServedBinding::~ServedBinding() {
+  shim::take_over(shim::handover_place(id(), nullptr));
+  parts_.unmapping.unmap(std::move(parts_.region));
+}
+
 void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noexcept {
   astack.head = placed.head;
   astack.limit = placed.limit;
@@ -97,6 +102,7 @@ bool ServedBinding::settle() noexcept {
   const auto place = shim::handover_place(id(), nullptr);
   shim::take_over(place);  // from its procedures
   parts_.share.give();
+  parts_.unmapping.settle();
   if (gate() != shim::Gate::trap) {  // with the trap gate, the listener's thread may still sleep on the pidfd
     parts_.client_pidfd.reset();
     bell_.reset();

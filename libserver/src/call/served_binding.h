@@ -27,6 +27,7 @@
 #include "lrpc/detail/shim/system/sleeping_word.h"
 #include "lrpc/detail/shim/system/watcher.h"
 #include "quota/accounts.h"
+#include "unmapper.h"
 
 namespace lrpc::server {
 
@@ -148,7 +149,8 @@ struct ServedParts {
     return {client.uid, std::uint64_t{static_cast<std::uint8_t>(principal->authentication)} << 32 | principal->host};
   }
 
-  Share share = {};  ///< Given back when the region is unmapped, or by settle().
+  Share share = {};  ///< Given back with the binding, or by settle().
+  Unmapper::Place unmapping = {};
   /// Declared before the descriptors, so that it is given back after they are closed. The bell holds it, too.
   std::shared_ptr<const Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its holder's.
@@ -163,12 +165,13 @@ struct ServedParts {
   std::shared_ptr<const ServedInterface> interface;
 };
 
-/// Shared by the domain, the E-stacks associated with its A-stacks, and the pollers; the last to release it unmaps it.
+/// Shared by the domain, the E-stacks associated with its A-stacks, and the pollers. The last to release it has the
+/// region unmapped.
 class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
  public:
   explicit ServedBinding(ServedParts parts);
   /// Runs on the thread that releases it last.
-  ~ServedBinding() { shim::take_over(shim::handover_place(id(), nullptr)); }
+  ~ServedBinding();
   ServedBinding(const ServedBinding&) = delete;
   ServedBinding& operator=(const ServedBinding&) = delete;
 

@@ -19,15 +19,18 @@ constexpr int kRingsPerLook = 64;
 /// Any other message counts as this many rings more, because it takes longer.
 constexpr int kRingsPerOffer = 15;
 
-/// What a binding counts for, beside its descriptors. With callbacks, this includes the region of the binding to the
-/// client's callback: it counts for this client, and is made when a procedure first calls back. Throws std::bad_alloc.
+/// Of a region for these procedures; 0 without any. Throws std::bad_alloc.
+std::uint64_t region_bytes_of(const Pdl* pdl) {
+  if (pdl == nullptr) return 0;
+  const auto layout = shim::RegionLayout::of(pdl->classes);
+  return layout ? layout->size() : 0;
+}
+
+/// What a binding counts for, beside its own region and its descriptors. With callbacks, this includes the region of
+/// the binding to the client's callback: it counts for this client, and is made when a procedure first calls back.
+/// Throws std::bad_alloc.
 Holding holding_of(const ServedInterface& interface) {
-  const auto bytes_of = [](const Pdl* pdl) -> std::uint64_t {
-    if (pdl == nullptr) return 0;
-    const auto layout = shim::RegionLayout::of(pdl->classes);
-    return layout ? layout->size() : 0;
-  };
-  return {.bindings = 1, .region_bytes = bytes_of(interface.pdl) + bytes_of(interface.pdl->callback)};
+  return {.bindings = 1, .region_bytes = region_bytes_of(interface.pdl->callback)};
 }
 
 /// The descriptors of a binding, until they are closed: its bell and its client's pidfd; with callbacks also the socket
@@ -52,7 +55,7 @@ Bindings::Bindings(const ServerOptions& options, PollerGrant& grant, shim::Watch
       estacks_(options, processors_, pollers_,
                [this](std::uint32_t later) { (void)watcher_.post(supply_estacks_, later); }),
       traps_(options, accounts_),
-      secondary_(options, watcher, estacks_, accounts_) {}
+      secondary_(options, watcher, estacks_, accounts_, unmapper_) {}
 
 Bindings::OfNumbers Bindings::revoke_all() {
   OfNumbers ending;
@@ -96,6 +99,7 @@ void Bindings::end_all() {
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
   accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);
+  wanted.region_bytes += region_bytes_of(interface.pdl);
   if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // the network domain limits these, for each host
   if (Status room = accounts_->room(wanted); !room) return room;
   std::lock_guard lock(mutex_);
@@ -120,6 +124,8 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
   const shim::Credentials client = parts.client;
   const std::uint64_t id = parts.id;
   parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
+  const std::uint64_t bytes = parts.region.layout().size();
+  parts.unmapping = unmapper_->place_for(bytes, accounts_->take(client.uid, {.region_bytes = bytes}));
   parts.handles = accounts_->handles(parts.holder());
   parts.descriptors = std::make_shared<const Share>(accounts_->take(client.uid, descriptors_of(*parts.interface)));
   std::shared_ptr<ServedBinding> binding;  // on failure it is released after the lock: that unmaps

@@ -85,6 +85,7 @@ class Bindings {
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
   const shim::Watcher::Task let_go_of_stubs_{[this] { let_go_of_stubs(); }};
   const std::shared_ptr<Accounts> accounts_;
+  const std::shared_ptr<Unmapper> unmapper_ = std::make_shared<Unmapper>();
   DomainProcessors processors_;
   PollerTeam pollers_;
   EStackPool estacks_;

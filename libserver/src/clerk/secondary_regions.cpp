@@ -23,8 +23,10 @@ bool has_ended(int line) noexcept {
 // ---- One region ----
 
 SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
-                                 shim::Region region, shim::PeerSocket line, Share share, Share descriptor)
+                                 shim::Region region, shim::PeerSocket line, Share share, Unmapper::Place unmapping,
+                                 Share descriptor)
     : share_(std::move(share)),
+      unmapping_(std::move(unmapping)),
       descriptor_(std::move(descriptor)),
       binding_(std::move(binding)),
       place_(granted.place),
@@ -42,6 +44,7 @@ SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const s
 SecondaryRegion::~SecondaryRegion() {
   shim::take_over(shim::handover_place(binding_->id(), nullptr));  // from those who had it before
   if (!settled_) binding_->grown_astacks.fetch_sub(astacks_.size());
+  unmapping_.unmap(std::move(region_));
 }
 
 void SecondaryRegion::close() noexcept {
@@ -57,14 +60,19 @@ bool SecondaryRegion::settle() noexcept {
   settled_ = true;
   binding_->grown_astacks.fetch_sub(astacks_.size());
   share_.give();
+  unmapping_.settle();
   return true;
 }
 
 // ---- The clerk ----
 
 SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                                   std::shared_ptr<Accounts> accounts)
-    : options_(options), watcher_(watcher), estacks_(estacks), accounts_(std::move(accounts)) {}
+                                   std::shared_ptr<Accounts> accounts, std::shared_ptr<Unmapper> unmapper)
+    : options_(options),
+      watcher_(watcher),
+      estacks_(estacks),
+      accounts_(std::move(accounts)),
+      unmapper_(std::move(unmapper)) {}
 
 void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
   if (!line) return;
@@ -110,10 +118,12 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   auto mapped = shim::Region::map(fd->get(), *std::move(layout));
   if (!mapped) return mapped.error();
 
-  auto share = accounts_->take(user, {.grown_astacks = grown.count, .grown_bytes = bytes});
+  auto share = accounts_->take(user, {.grown_astacks = grown.count});
+  auto unmapping = unmapper_->place_for(bytes, accounts_->take(user, {.grown_bytes = bytes}));
   const int answer_on = line.get();
-  auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
-                                                  std::move(share), accounts_->take(user, {.descriptors = 1}));
+  auto region =
+      std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line), std::move(share),
+                                        std::move(unmapping), accounts_->take(user, {.descriptors = 1}));
   // Watched before it is added: the end of the binding, on whatever thread, must find the region complete.
   const auto on_end = [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);

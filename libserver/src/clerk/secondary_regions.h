@@ -18,11 +18,11 @@
 namespace lrpc::server {
 
 /// One secondary region and its A-stacks, all of one class. Shared like a ServedBinding: E-stacks and pollers hold it
-/// by as_binding(), so it is unmapped when the last of them has left its A-stacks.
+/// by as_binding(), so it is unmapped (unmapper.h) when the last of them has left its A-stacks.
 class SecondaryRegion {
  public:
   SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
-                  shim::PeerSocket line, Share share, Share descriptor);
+                  shim::PeerSocket line, Share share, Unmapper::Place unmapping, Share descriptor);
   SecondaryRegion(const SecondaryRegion&) = delete;
   SecondaryRegion& operator=(const SecondaryRegion&) = delete;
   ~SecondaryRegion();
@@ -47,11 +47,12 @@ class SecondaryRegion {
   std::uint64_t line_watch = 0;  ///< The clerk's.
 
  private:
-  Share share_;  ///< Given back last.
+  Share share_;
+  Unmapper::Place unmapping_;
   const Share descriptor_;
   const std::shared_ptr<ServedBinding> binding_;
   const std::uint16_t place_;
-  const shim::Region region_;
+  shim::Region region_;
   shim::PeerSocket line_;
   std::vector<ServedAStack> astacks_;
   bool settled_ = false;
@@ -62,7 +63,7 @@ class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
   SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                   std::shared_ptr<Accounts> accounts);
+                   std::shared_ptr<Accounts> accounts, std::shared_ptr<Unmapper> unmapper);
 
   /// The client asks for more A-stacks: grants or refuses, with an answer on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
@@ -80,6 +81,7 @@ class SecondaryRegions {
   shim::Watcher& watcher_;
   EStackPool& estacks_;
   const std::shared_ptr<Accounts> accounts_;
+  const std::shared_ptr<Unmapper> unmapper_;
   std::atomic<std::uint64_t> refused_{0};
 };
 

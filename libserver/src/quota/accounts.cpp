@@ -85,9 +85,11 @@ Error no_room(const Quota& quota, const std::string& who, std::uint64_t has, std
 
 void add(Holding& has, const Holding& amount) noexcept {
   for (const Quota& quota : kOfUser) has.*quota.what += amount.*quota.what;
+  has.left_bytes += amount.left_bytes;
 }
 void subtract(Holding& has, const Holding& amount) noexcept {
   for (const Quota& quota : kOfUser) has.*quota.what -= amount.*quota.what;
+  has.left_bytes -= amount.left_bytes;
 }
 
 }  // namespace
@@ -101,6 +103,13 @@ Share& Share::operator=(Share&& other) noexcept {
 
 void Share::give() noexcept {
   if (const auto accounts = std::exchange(accounts_, nullptr); accounts != nullptr) accounts->give(user_, amount_);
+}
+
+bool Share::leave(std::uint64_t bytes, std::uint64_t most) noexcept {
+  const Holding left{.left_bytes = bytes};
+  if (accounts_ == nullptr || !accounts_->exchange(user_, amount_, left, most)) return false;
+  amount_ = left;
+  return true;
 }
 
 Status Accounts::room(const Holding& wanted) const {
@@ -155,6 +164,17 @@ void Accounts::give(uid_t user, const Holding& amount) noexcept {
   const auto found = users_.find(user);
   subtract(found->second.has, amount);
   if (found->second.has == Holding{}) users_.erase(found);
+}
+
+bool Accounts::exchange(uid_t user, const Holding& amount, const Holding& left, std::uint64_t most) noexcept {
+  const std::lock_guard lock(mutex_);
+  Holding& has = users_.find(user)->second.has;
+  if (has.left_bytes + left.left_bytes > most) return false;
+  for (Holding* const of : {&has, &all_}) {
+    subtract(*of, amount);
+    add(*of, left);
+  }
+  return true;
 }
 
 std::shared_ptr<HandleCount> Accounts::handles(Holder holder) {

@@ -43,6 +43,7 @@ struct Holding {
   std::uint64_t grown_bytes = 0;     ///< Of secondary regions.
   std::uint64_t descriptors = 0;     ///< Until they are closed.
   std::uint64_t sealed_clients = 0;  ///< Each has a thread of the server, and counts until that has ended.
+  std::uint64_t left_bytes = 0;      ///< Of large regions that have ended and are not unmapped yet (unmapper.h).
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
@@ -58,6 +59,8 @@ class Share {
   ~Share() { give(); }
   /// Gives the amount back now.
   void give() noexcept;
+  /// Counts `bytes` as left_bytes, in place of the amount. False, and no change: the user would have more than `most`.
+  bool leave(std::uint64_t bytes, std::uint64_t most) noexcept;
 
  private:
   friend Accounts;
@@ -124,6 +127,7 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
     std::map<std::uint64_t, std::weak_ptr<HandleCount>> of_hosts;  ///< Each lives as long as a binding of its host.
   };
   void give(uid_t user, const Holding& amount) noexcept;
+  bool exchange(uid_t user, const Holding& amount, const Holding& left, std::uint64_t most) noexcept;
   [[nodiscard]] Holding has_locked(uid_t user) const;
   [[nodiscard]] bool privileged(uid_t user) const noexcept { return user == 0 || user == own_user_; }
 
