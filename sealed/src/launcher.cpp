@@ -66,9 +66,11 @@ Status Launcher::prepare() {
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
   if (Status sound = shim::check_wait("SealedOptions::timeout", options_.timeout); !sound) return sound;
-  const int on = 1;
-  if (socket_ && setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
-    return system_error("SealedOptions::socket: SO_PASSCRED", errno);
+  if (socket_) {
+    const auto early = shim::ask_for_senders(socket_.get());
+    if (!early) return early.error();
+    early_ = *early != 0;
+  }
   auto variables = environment_of_program(environ, options_.environment);
   if (!variables) return variables.error();
   variables_ = *std::move(variables);
@@ -291,7 +293,8 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
   if (socket_) {  // what a private server says about itself does not count, but what the kernel says
-    if (!message.sender) return Error{Errc::bad_message, "the private server's credentials are missing"};
+    if (!shim::sender_known(message, early_))
+      return Error{Errc::bad_message, "the private server's credentials are missing"};
     bound->server = *message.sender;
   }
   return std::move(*bound);

@@ -48,9 +48,10 @@ class Launcher {
   [[nodiscard]] Error why_not_started();
 
   const std::vector<std::string> arguments_;
-  SealedOptions options_;               ///< Its `socket` is moved to socket_.
-  const shim::Stranger server_;         ///< The private server, if there is one.
-  shim::ClosedAside socket_;            ///< Closed aside: a private server may have left descriptors in its queue.
+  SealedOptions options_;        ///< Its `socket` is moved to socket_.
+  const shim::Stranger server_;  ///< The private server, if there is one.
+  shim::ClosedAside socket_;     ///< Closed aside: a private server may have left descriptors in its queue.
+  bool early_ = false;  ///< The private server's answer may have come before the kernel was asked who sends it.
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
   std::chrono::steady_clock::time_point began_;  ///< options_.timeout counts from here.

@@ -251,6 +251,22 @@ TEST_F(BadMessages, to_a_client_that_are_no_answer_are_refused) {
             Errc::hash_mismatch);
 }
 
+/// Otherwise the client would take the server for a process 0 of the user that stands for an unknown one.
+TEST_F(BadMessages, to_a_client_from_nobody_knows_whom_are_refused) {
+  for (const bool told : {false, true}) {
+    auto bell = shim::make_socket_pair();
+    ASSERT_TRUE(bell);
+    const lrpc::UniqueFd region = good_region();
+    auto ends = answered_pair(encoded(conformance_answer()), std::array{region.get(), bell->first.get()}, told);
+    ASSERT_TRUE(ends);
+    auto client = Conformance::Client::import_over(std::move(ends->first));
+    EXPECT_EQ(client.code(), told ? Errc::ok : Errc::bad_message) << client.error().message();
+    if (client) {
+      EXPECT_EQ(client->binding().server().pid, getpid());
+    }
+  }
+}
+
 TEST_F(BadMessages, none_at_all_before_a_hang_up_are_peer_gone) {
   auto ends = shim::make_socket_pair();
   ASSERT_TRUE(ends);

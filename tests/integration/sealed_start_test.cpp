@@ -310,6 +310,14 @@ TEST_F(SealedByAStranger, is_told_that_the_offer_failed_where_the_bell_is_closed
   EXPECT_EQ(why_not_, lrpc::Errc::peer_gone) << text_;
 }
 
+TEST_F(SealedByAStranger, takes_no_answer_from_nobody_knows_whom) {
+  const std::array fds{region_.get(), bell_.second.get()};
+  auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), fds, false);
+  ASSERT_TRUE(ends);
+  EXPECT_EQ(run_over(std::move(ends->first)), -2);
+  EXPECT_EQ(why_not_, lrpc::Errc::bad_message) << text_;
+}
+
 TEST_F(SealedByAStranger, takes_no_memory_for_a_bell) {
   EXPECT_EQ(run_with(region_.get(), region_.get()), -2);
   EXPECT_EQ(why_not_, lrpc::Errc::bad_message) << text_;

@@ -32,12 +32,14 @@ inline lrpc::shim::BinderMessage bound_answer(std::span<const lrpc::AStackClass>
   return message;
 }
 
-/// A socket pair. `packet`, with copies of `fds`, already waits in the first end, over which a client imports.
+/// A socket pair. `packet`, with copies of `fds`, already waits in the first end, over which a client imports. `told`:
+/// the kernel knows who has sent it.
 inline lrpc::Result<std::pair<lrpc::UniqueFd, lrpc::UniqueFd>> answered_pair(std::span<const std::byte> packet,
-                                                                             std::span<const int> fds = {}) {
+                                                                             std::span<const int> fds = {},
+                                                                             bool told = true) {
   auto ends = lrpc::shim::make_socket_pair();
   if (!ends) return ends.error();
-  const int on = 1;  // as import_over() does, but before the answer
+  const int on = told ? 1 : 0;  // as import_over() does, but before the answer
   if (setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return lrpc::Errc::system_error;
   if (!send_packet(ends->second.get(), packet, fds)) return lrpc::Errc::system_error;
   return *std::move(ends);

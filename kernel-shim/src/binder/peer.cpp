@@ -1,5 +1,6 @@
 // What the kernel knows of a peer, and whether the two sides' interfaces agree.
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,6 +24,9 @@
 
 namespace lrpc::shim {
 namespace {
+
+/// As which user and group the kernel reports those that it does not know (overflowuid, overflowgid).
+constexpr uid_t kOverflowUser = 65534;
 
 Error peer_gone() { return {Errc::peer_gone, "the peer's process is no more"}; }
 
@@ -57,6 +62,21 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
                                           " there): generate both sides from the same .lrpc file"};
   }
   return {};
+}
+
+Result<int> ask_for_senders(int socket) {
+  const int on = 1;
+  if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return system_error("SO_PASSCRED", errno);
+  // For this look, the lock is taken under which senders decide (until Linux 6.16): what came before is in the queue.
+  (void)::recv(socket, nullptr, 0, MSG_PEEK | MSG_DONTWAIT);
+  int early = 0;
+  return ::ioctl(socket, FIONREAD, &early) == 0 ? early : INT_MAX;
+}
+
+bool sender_known(const BinderMessage& message, bool early) noexcept {
+  if (!message.sender) return false;
+  const Credentials& sender = *message.sender;
+  return !early || sender.pid != 0 || sender.uid != kOverflowUser || sender.gid != kOverflowUser;
 }
 
 Result<Credentials> peer_credentials(int socket) {

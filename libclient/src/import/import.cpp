@@ -1,9 +1,7 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
 #include <fcntl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <new>
 #include <thread>
@@ -128,7 +126,8 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   }
   parts.bell.take_nothing();
   // Over a socketpair, the server is the process that sent the message, as the kernel reports it (SO_PASSCRED).
-  if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
+  if (!shim::sender_known(answer, wish.early))
+    return Error{Errc::bad_message, "the private peer's credentials are missing"};
   parts.server = *answer.sender;
   auto pidfd = shim::pidfd_of_sender(parts.server);
   if (!pidfd) return pidfd.error();
@@ -213,11 +212,11 @@ Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const Impor
         Errc::invalid_argument,
         "ImportOptions::timeout is zero: the answer to a private import takes some time; leave it unset for 10 s"};
   }
-  const int on = 1;
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
-    return system_error("the private binding's socket: SO_PASSCRED", errno);
-  }
-  return client::bind(socket.get(), "", wish_of(pdl, true), options);
+  const auto early = shim::ask_for_senders(socket.get());
+  if (!early) return early.error();
+  ImportWish wish = wish_of(pdl, true);
+  wish.early = *early != 0;
+  return client::bind(socket.get(), "", wish, options);
 }
 
 }  // namespace lrpc

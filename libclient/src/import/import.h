@@ -24,6 +24,7 @@ struct ImportWish {
   std::span<const AStackClass> classes;
   std::optional<shim::Principal> principal;
   bool is_private = false;
+  bool early = false;  ///< The answer of the private server may have come before the kernel was asked who sends it.
 };
 Result<Binding> bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                      std::vector<AStackClass>* bound_classes = nullptr);

@@ -1,13 +1,10 @@
 #include "private_sockets.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -31,9 +28,6 @@ shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender)
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 
-/// The user and the group of a message of whose sender the kernel has no credentials (overflowuid), with pid 0.
-constexpr uid_t kUnknown = 65534;
-
 /// Whether the next message may have been sent before the kernel was asked for credentials. `left`: the bytes that may.
 bool next_is_early(int socket, int& left) noexcept {
   if (left == 0) return false;
@@ -56,18 +50,14 @@ void PrivateSockets::close() {
 }
 
 Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<ServedInterface> interface) {
-  const int on = 1;
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
-    return system_error("serve_over: SO_PASSCRED", errno);
-  }
-  int early = 0;
-  if (ioctl(socket.get(), FIONREAD, &early) != 0) early = std::numeric_limits<int>::max();
+  const auto early = shim::ask_for_senders(socket.get());
+  if (!early) return early.error();
   // The process may have inherited the socket by dup2(2), without the flag: programs that it executes would get it,
   // too.
   (void)fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   const auto peer = shim::peer_credentials(socket.get());
   const auto user = peer ? shim::Watcher::User(peer->uid) : std::nullopt;
-  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface), early});
+  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface), *early});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;
@@ -116,9 +106,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
                                                  bool early) {
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
-  const auto& sender = message.sender;
-  if (!sender || (early && sender->pid == 0 && sender->uid == kUnknown && sender->gid == kUnknown))
-    return Error{Errc::bad_message, "the client's credentials are missing"};
+  if (!shim::sender_known(message, early)) return Error{Errc::bad_message, "the client's credentials are missing"};
   if (wanted->gate == shim::Gate::trap && message.sender->pid == 0) {
     return Error{Errc::not_supported, "Gate::trap: the client is of another process namespace than its server"};
   }

@@ -316,6 +316,12 @@ std::vector<std::string> nameserver_sockets();
 /// absent.
 Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true);
 
+/// Has the kernel tell the senders of the messages that come from now on (SO_PASSCRED, unix(7)). Returns the number of
+/// bytes that have come before: who sent those it may not know. INT_MAX if that cannot be told.
+Result<int> ask_for_senders(int socket);
+/// Whether the kernel has told who sent the message. `early`: it is among those bytes. For such a message the kernel
+/// may report process 0 with the user and the group nobody, who may be anybody.
+[[nodiscard]] bool sender_known(const BinderMessage& message, bool early) noexcept;
 /// The process at the other end of a connected AF_UNIX socket, as the kernel reports it.
 Result<Credentials> peer_credentials(int socket);
 /// All its supplementary groups when it connected (SO_PEERGROUPS); nullopt if the kernel does not tell.
