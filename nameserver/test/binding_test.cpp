@@ -299,6 +299,21 @@ TEST_P(Binding, an_import_that_does_not_wait_finds_a_name_unknown_that_its_clerk
   EXPECT_EQ(client.next_failure(), Errc::name_unknown);
 }
 
+TEST_P(Binding, a_clerk_that_says_for_ever_that_it_has_withdrawn_the_name_is_asked_later_each_time) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  TestPeer client(path());
+  server.export_name("files");
+  client.import("files", kWaits);
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 6; ++i) {
+    const auto asked = server.next_as<shim::BindRequest>();
+    ASSERT_TRUE(asked);
+    server.ask(shim::BindReply{asked->binding_id, Errc::name_unknown, "the name has been withdrawn"});
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(10 + 20 + 40 + 80 + 160));
+}
+
 TEST_P(Binding, two_servers_and_several_clients_are_kept_apart) {
   START_NAMESERVER();
   TestPeer files(path());

@@ -173,6 +173,21 @@ TEST_P(Quotas, connections_are_counted_and_the_refusal_names_the_quota) {
   EXPECT_NE(third.text.find("its quota is 2 (connections)"), std::string::npos) << third.text;
 }
 
+TEST_P(Quotas, a_user_that_closes_a_connection_may_open_another_before_the_hang_up_is_handled) {
+  options_.limits.user.connections = 3;
+  HeldUp held(options_);
+  START_NAMESERVER();
+  TestPeer first(path());
+  TestPeer second(path());
+  TestPeer other(path());
+  ASSERT_TRUE(first.is_served() && second.is_served());
+  held.hold(other);
+  TestPeer next(path());
+  first.hang_up();
+  held.let_go();
+  EXPECT_TRUE(next.is_served()) << next.text;
+}
+
 /// Allows everything but one name, and sets the quota of names.
 class OnePolicy final : public Policy {
  public:

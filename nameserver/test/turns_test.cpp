@@ -100,6 +100,25 @@ TEST_P(Turns, come_for_others_beside_one_who_always_has_more) {
   EXPECT_LE(before, 2U) << "the one whose turn it was, and one more";
 }
 
+TEST_P(Turns, come_between_timers_however_many_are_due) {
+  const Ready& ready = add(false);
+  int fired = 0;
+  int before = -1;
+  watch(ready, 2, [&](Readiness) {
+    ready.take();
+    before = fired;
+    loop_->stop();
+  });
+  const auto busy = [&] {
+    const auto until = EventLoop::Clock::now() + std::chrono::milliseconds(1);
+    while (EventLoop::Clock::now() < until) continue;
+    if (++fired == 1) ready.make_ready();
+  };
+  for (int i = 0; i < 100; ++i) loop_->after({}, busy);
+  EXPECT_TRUE(loop_->run());
+  EXPECT_EQ(before, 1);
+}
+
 TEST_P(Turns, do_not_come_for_who_is_forgotten_in_line) {
   std::vector<EventLoop::WatchId> others;
   const Ready& first = add();

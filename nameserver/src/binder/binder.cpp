@@ -210,7 +210,6 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
     if (sent.code() == Errc::limit_reached) return Asked::not_now;
     return Error{sent.code(), "the server of '" + name + "' cannot be asked: " + sent.error().message()};
   }
-  server.ask_again_pause = {};
   bind.region = std::move(ask.fds.front());
   bind.region_bytes = exported.layout.size();
   peers_.accounts().take(user, Quota::region_bytes, bind.region_bytes);
@@ -234,10 +233,10 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
     return;
   }
   const ImportId id = pending->second;
+  if (body.code == Errc::name_unknown) return on_withdrawn_meanwhile(id, *import, peer);
+  peer.ask_again_pause = {};  // it reads, and decides
   if (body.code == Errc::ok) {
     introduce(id, *import);
-  } else if (body.code == Errc::name_unknown) {
-    return on_withdrawn_meanwhile(id, *import, peer);
   } else {
     const bool own_trouble =
         body.code == Errc::limit_reached || body.code == Errc::system_error || body.code == Errc::not_supported;
@@ -255,7 +254,8 @@ void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& ser
   const Error withdrawn = error_of(Errc::name_unknown, [&] { return "'" + import.wanted.name + "' was withdrawn"; });
   end_bind(id, import);
   wait_on(id, import, withdrawn);
-  // Not at once: a server that gives this answer for ever, and keeps the name, must not keep us busy.
+  // Not at once, and later each time: a server that gives this answer for ever, and keeps the name, must not keep us
+  // busy.
   ask_again_soon(server);
 }
 

@@ -108,7 +108,7 @@ Status EventLoop::run() {
     if (idle) idle_ += Clock::now() - now;
     line_up(events_);
     if (status) status = take_turns(Clock::now() + kTurns);
-    fire_timers();
+    fire_timers(Clock::now() + kTurns);
   }
   quiesce();
   return status;
@@ -119,7 +119,7 @@ Result<bool> EventLoop::step() {
   if (auto status = wait(Clock::now(), events_); !status) return status.error();
   line_up(events_);
   if (auto status = take_turns(Clock::time_point::max()); !status) return status.error();
-  return fire_timers() || !events_.empty();
+  return fire_timers(Clock::time_point::max()) || !events_.empty();
 }
 
 void EventLoop::stop() noexcept {
@@ -169,8 +169,9 @@ std::optional<EventLoop::Clock::time_point> EventLoop::next_round() const noexce
   return timer ? std::min(*timer, again) : again;
 }
 
-/// Returns whether any timer fired.
-bool EventLoop::fire_timers() {
+/// Fires a timer that is due, and others until `until` has come: users choose when theirs are due, and others must not
+/// wait for all of them. Returns whether any timer fired.
+bool EventLoop::fire_timers(Clock::time_point until) {
   // Only timers set before now: a handler that sets a timer for at once must not keep the descriptors waiting.
   const auto now = Clock::now();
   if (now < no_timer_before_) return false;
@@ -178,7 +179,7 @@ bool EventLoop::fire_timers() {
   bool fired = false;
   for (auto next = timers_.begin(); next != timers_.end();) {
     const TimerId id = next->first;
-    if (id.when > now || id.serial > last) break;
+    if (id.when > now || id.serial > last || (fired && Clock::now() >= until)) break;
     auto timer = timers_.extract(next);
     fired = true;
     try {

@@ -124,7 +124,7 @@ class EventLoop {
   void line_up(const std::vector<Event>& events) noexcept;
   Status take_turns(Clock::time_point until);
   Status take_turn();
-  bool fire_timers();
+  bool fire_timers(Clock::time_point until);
   [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
   [[nodiscard]] std::optional<Clock::time_point> next_round() const noexcept;
 

@@ -79,6 +79,7 @@ class UringLoop final : public EventLoop {
 
   Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) override {
     if (auto sent = send_unsent(); !sent) return sent;
+    if (!unsent_.empty()) until = Clock::now();  // what the kernel has no memory for now is sent again
     io_uring_cqe* first = nullptr;
     int result = 0;
     if (until) {

@@ -1,13 +1,8 @@
 #include "peers.h"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <climits>
-#include <new>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -20,29 +15,10 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// How many connections are accepted in one turn, and more for as long as others' turns have taken since the last one:
-/// so newcomers get at least half of the time, but not longer than kLongestAccepting.
-constexpr int kAcceptedPerTurn = 64;
-constexpr milliseconds kLongestAccepting{50};
-/// The limit if threads must close them, because those threads need processor time, too.
-constexpr int kClosedAsidePerTurn = 256;
-constexpr milliseconds kAcceptPause{100};
 /// BindReplies of a clerk: each takes some 0.1 ms, with the BindRequest for the next import that waits.
 constexpr std::size_t kAnswersPerTurn = 8;
 /// The longest time between two checks for unread messages. There are checks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
-
-/// What the loss of a connection costs its user. In ascending order: one with unread messages at the last check, an
-/// idle one, one with imports, a server's. Of those that cost the same, the youngest first.
-auto cost(const Connection& one) {
-  int kind = 3;
-  if (one.unread.any()) {
-    kind = 0;
-  } else if (one.exports.empty()) {
-    kind = one.imports.empty() ? 1 : 2;
-  }
-  return std::tuple(kind, ~one.serial);
-}
 
 }  // namespace
 
@@ -76,129 +52,6 @@ Status Peers::begin() {
 Connection* Peers::find(std::uint32_t serial) const noexcept {
   const auto found = connections_.find(serial);
   return found != connections_.end() ? found->second.get() : nullptr;
-}
-
-// ---- Accepting ----
-
-void Peers::accept_peers() {
-  const int most = listener_.made() == shim::PeerSocket::Made::refusing ? INT_MAX : kClosedAsidePerTurn;
-  const auto begun = loop_.busy_time();
-  const auto until = begun + std::min<EventLoop::Clock::duration>(begun - last_accepting_, kLongestAccepting);
-  for (int i = 0; i < most && (i < kAcceptedPerTurn || loop_.busy_time() < until); ++i) {
-    // A PeerSocket in any case: the client may have sent something by now that is slow to close.
-    shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
-                            listener_.made(), {});
-    if (socket) {
-      admit(std::move(socket));
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN) {
-      log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
-      pause_accepting();
-    }
-    return;
-  }
-}
-
-/// Stops accepting for a while: a connection that cannot be accepted (no descriptors, no memory) would keep the loop
-/// busy.
-void Peers::pause_accepting() {
-  loop_.cancel(accept_pause_);
-  accept_pause_ = loop_.after(kAcceptPause, [this] {  // before anything else: without it nobody would ever be accepted
-    if (!loop_.change(listen_watch_, {.readable = true})) pause_accepting();
-  });
-  if (!loop_.change(listen_watch_, {})) loop_.cancel(accept_pause_);
-}
-
-void Peers::admit(shim::PeerSocket socket) {
-  auto who = shim::peer_credentials(socket.get());
-  if (!who) return;
-  socket = shim::PeerSocket(socket.release(), listener_.made(), {who->uid});
-  ended_.give_back_closed();
-  if (short_of_memory()) return;
-  if (Status room = room_for_one_more(*who); !room) {
-    log_about(*who, LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
-    const shim::Failed failed{Errc::limit_reached, room.error().message()};
-    // Only a courtesy; the peer learns as much from the end of file.
-    [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, kDoNotWait);
-    return;
-  }
-
-  auto peer = std::make_unique<Connection>();
-  do {
-    peer->serial = ++last_serial_;
-  } while (connections_.contains(peer->serial) || peer->serial == 0);
-  peer->peer = Peer{*who, shim::peer_groups(socket.get())};
-  if (auto& groups = peer->peer.groups; groups && groups->size() > kMostGroupsKept)
-    groups = std::vector(groups->begin(), groups->begin() + kMostGroupsKept);
-  auto hold = std::make_shared<const int>();
-  peer->open = hold;
-  peer->socket = shim::PeerSocket(socket.release(), listener_.made(), {who->uid, std::move(hold)});
-  const std::uint32_t serial = peer->serial;
-  const auto put = connections_.emplace(serial, std::move(peer)).first;
-  try {
-    if (!set_up(*put->second)) {
-      connections_.erase(put);
-      return;
-    }
-  } catch (const std::bad_alloc&) {
-    loop_.forget(put->second->watch);
-    connections_.erase(put);
-    throw;
-  }
-  // A client has most often sent its first request by now: to receive it at once saves a turn of the loop.
-  on_ready(serial, {.readable = true});
-}
-
-/// Watches and counts the connection. False: that fails. Also reserves the memory for its end, which must not allocate.
-bool Peers::set_up(Connection& peer) {
-  make_room(doomed_, connections_.size());
-  ended_.make_room_for(connections_.size());
-  auto watched = loop_.watch(
-      peer.socket.get(), {.readable = true},
-      [this, serial = peer.serial](Readiness readiness) { on_ready(serial, readiness); }, peer.peer.uid);
-  if (!watched) {
-    log_about(peer.peer, LogLevel::warning, watched.error().message());
-    return false;
-  }
-  peer.watch = *watched;
-  accounts_.take(peer.peer.uid, Quota::connections);
-  return true;
-}
-
-Status Peers::room_for_one_more(const shim::Credentials& who) {
-  Status room = accounts_.room(who.uid, Quota::connections);
-  if (!room && take_connection_back(who)) room = accounts_.room(who.uid, Quota::connections);
-  return room;
-}
-
-/// Takes a connection's place from the user that has the most, for a newcomer whose user has less than its share. Takes
-/// that of a connection that is being closed already; if there is none, ends one. Libraries reconnect by themselves, so
-/// that little is lost; but a server's names may go to another server that may export them and is faster.
-bool Peers::take_connection_back(const shim::Credentials& newcomer) {
-  const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
-  if (!user) return false;
-  if (ended_.count_one_less(*user)) return true;
-  Connection* found = nullptr;
-  std::tuple<int, std::uint32_t> least;
-  for (const auto& [serial, one] : connections_) {
-    if (one->peer.uid != *user || one->closing) continue;
-    if (found != nullptr && cost(*one) >= least) continue;
-    if (one->unread.any() && unread_bytes(one->socket.get()) == 0) {
-      one->unread.has_been_read();
-      if (found != nullptr && cost(*one) >= least) continue;
-    }
-    found = one.get();
-    least = cost(*one);
-  }
-  if (found == nullptr) return false;
-  log_about(found->peer, LogLevel::warning,
-            "disconnected " + describe_peer(found->peer) + ": its user has more connections than its share");
-  doom(*found);
-  reap();
-  (void)ended_.count_one_less(*user);  // its socket may be being closed
-  return true;
 }
 
 // ---- Receiving ----

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -73,6 +74,7 @@ class Peers {
   void admit(shim::PeerSocket socket);
   [[nodiscard]] bool set_up(Connection& peer);
   [[nodiscard]] Status room_for_one_more(const shim::Credentials& who);
+  bool end_hung_up(uid_t user);
   bool take_connection_back(const shim::Credentials& newcomer);
   void on_ready(std::uint32_t serial, Readiness readiness);
   void hear(Connection& peer, Readiness readiness);
@@ -91,6 +93,7 @@ class Peers {
   EventLoop::WatchId listen_watch_ = 0;
   EventLoop::TimerId accept_pause_;
   EventLoop::Clock::time_point last_accepting_{};  ///< When the last turn ended, by busy_time().
+  std::optional<uid_t> has_none_hung_up_;          ///< In this turn of accepting: the user that was looked at last.
   std::uint32_t last_serial_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> doomed_;
