@@ -87,6 +87,23 @@ TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {
   }
 }
 
+/// A program's thread-local variables lie on the stacks of its threads. (Touched, or it would not be there.)
+thread_local volatile char large_of_this_thread[512 * 1024];
+
+TEST(Thread, has_its_stack_beside_thread_local_variables_of_any_size) {
+  const auto touch = [](void*) -> void* {
+    large_of_this_thread[sizeof large_of_this_thread - 1] = 1;
+    volatile char local[200 * 1024];
+    local[0] = 1;
+    large_of_this_thread[0] = local[0];
+    return nullptr;
+  };
+  Thread thread;
+  const Status started = thread.start({.name = "test", .stack_size = 256 * 1024}, touch, nullptr);
+  EXPECT_TRUE(started) << started.error().message();
+  thread.join();
+}
+
 TEST(Thread, leaves_its_own_faults_to_the_programs_handlers) {
   Seen seen;
   Thread thread;

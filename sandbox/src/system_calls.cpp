@@ -25,6 +25,9 @@ namespace {
 constexpr std::uint64_t kFutexFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
 constexpr std::uint64_t kLastClock = 11;   ///< CLOCK_TAI; higher numbers include other processes' clocks.
 constexpr std::uint64_t kLastAdvice = 25;  ///< MADV_COLLAPSE; MADV_HWPOISON is far above it.
+/// MADV_GUARD_INSTALL and MADV_GUARD_REMOVE: glibc 2.42 makes the guards of its threads' stacks so.
+constexpr std::uint64_t kGuardInstall = 102;
+constexpr std::uint64_t kGuardRemove = 103;
 
 /// Flags of clone(2) that pthread_create(3) sets, required (kThread) and optional (kOfThread): they make a thread, in
 /// no new namespace, traced by nobody.
@@ -204,6 +207,7 @@ const std::vector<Rule>& computing_rules() {
     allow(rules, "brk munmap mremap");
     allow(rules, "mmap mprotect", {without(2, PROT_EXEC)});
     allow(rules, "madvise", {at_most(2, kLastAdvice)});
+    for (const std::uint64_t guard : {kGuardInstall, kGuardRemove}) allow(rules, "madvise", {equal(2, guard)});
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)});
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)});
     // Lets other processes' membarrier(2) reach this one, not the reverse.

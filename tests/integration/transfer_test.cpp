@@ -157,8 +157,14 @@ TEST(EStackScheduling, does_not_pass_to_the_estack_that_comes_after) {
 TEST(EStackScheduling, that_cannot_be_had_is_refused_at_export) {
   Pair pair;
   lrpc::ExportOptions options;
-  options.scheduling = lrpc::shim::Scheduling{.policy = lrpc::shim::Scheduling::Policy::fifo, .priority = 200};
-  EXPECT_EQ(pair.bind(lrpc::Gate::adaptive, options).code(), Errc::invalid_argument);
+  using Policy = lrpc::Scheduling::Policy;
+  for (const lrpc::Scheduling& wrong :
+       {lrpc::Scheduling{.policy = Policy::fifo, .priority = 200},
+        lrpc::Scheduling{.policy = Policy::fifo, .priority = 1, .nice = 5}, lrpc::Scheduling{.nice = 100},
+        lrpc::Scheduling{.policy = Policy::idle, .nice = 5}}) {
+    options.scheduling = wrong;
+    EXPECT_EQ(pair.bind(lrpc::Gate::adaptive, options).code(), Errc::invalid_argument);
+  }
 }
 
 TEST(Placement, follows_the_processors_that_the_domain_is_left_with) {

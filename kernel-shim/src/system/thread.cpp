@@ -1,5 +1,6 @@
 #include "lrpc/detail/shim/system/thread.h"
 
+#include <link.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "lrpc/detail/shim/system/cancellation.h"
@@ -22,6 +24,9 @@ Status schedule_this_thread(const Scheduling& scheduling) {
   static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
   const auto policy = static_cast<std::size_t>(scheduling.policy);
   if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
+  // setpriority(2) would take the nearest one.
+  const bool nice = policy < 2 ? scheduling.nice >= -20 && scheduling.nice <= 19 : scheduling.nice == 0;
+  if (!nice) return Error{Errc::invalid_argument, "the scheduling policy has no such niceness"};
   sched_param parameters{};
   parameters.sched_priority = scheduling.priority;
   int err = 0;
@@ -70,6 +75,21 @@ std::size_t whole_pages(std::size_t size) noexcept {
   return size / page * page + (size % page != 0 ? page : 0);
 }
 
+/// Bytes of the thread-local variables of the program and its libraries, which glibc takes from each thread's stack.
+std::size_t thread_locals() noexcept {
+  static const std::size_t all = [] {
+    std::size_t sum = 0;
+    const auto add = [](dl_phdr_info* object, std::size_t, void* to) {
+      for (const auto& segment : std::span(object->dlpi_phdr, object->dlpi_phnum))
+        if (segment.p_type == PT_TLS) *static_cast<std::size_t*>(to) += segment.p_memsz + segment.p_align;
+      return 0;
+    };
+    (void)dl_iterate_phdr(add, &sum);
+    return sum;
+  }();
+  return all;
+}
+
 /// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the
 /// program's handler.
 sigset_t signals_to_block() noexcept {
@@ -97,7 +117,9 @@ Status Thread::start(const Options& options, Body body, void* argument) {
   int err = 0;
   if (options.stack_size != 0) {
     const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
-    err = pthread_attr_setstacksize(&attributes, whole_pages(std::max(options.stack_size, least)));
+    constexpr std::size_t kMost = ~std::size_t{0} / 2;  // no thread can have it, and the sum does not wrap
+    const std::size_t size = std::clamp(options.stack_size, least, kMost) + thread_locals();
+    err = pthread_attr_setstacksize(&attributes, whole_pages(size));
   }
   if (err == 0 && options.guard_size != 0)
     err = pthread_attr_setguardsize(&attributes, whole_pages(options.guard_size));

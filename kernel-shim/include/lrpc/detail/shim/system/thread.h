@@ -16,10 +16,10 @@ struct Scheduling {
   enum class Policy : std::uint8_t { normal, batch, idle, fifo, round_robin };
   Policy policy = Policy::normal;
   int priority = 0;  ///< 1 to 99 with fifo and round_robin, otherwise 0.
-  int nice = 0;      ///< -20 to 19, for normal and batch.
+  int nice = 0;      ///< -20 to 19 with normal and batch, otherwise 0.
 };
-/// Schedules the calling thread like that. Errors: invalid_argument (no such priority), not_permitted (RLIMIT_RTPRIO,
-/// RLIMIT_NICE).
+/// Schedules the calling thread like that. Errors: invalid_argument (no such priority or niceness), not_permitted
+/// (RLIMIT_RTPRIO, RLIMIT_NICE).
 Status schedule_this_thread(const Scheduling& scheduling);
 /// Whether a thread of this process can be scheduled like that. Tries it with a new thread, and waits until that has
 /// ended.
@@ -35,7 +35,7 @@ class Thread {
   struct Options {
     const char* name = "lrpc";  ///< As debuggers and top show it; at most 15 characters.
     std::size_t stack_size =
-        0;  ///< Bytes, rounded up to pages and to what a thread needs at least; 0: the system's default.
+        0;  ///< Bytes beside thread-local variables, rounded up to pages and to what a thread needs; 0: the default.
     std::size_t guard_size = 0;  ///< Bytes below the stack that nobody can touch, rounded up; 0: the system's default.
   };
   using Body = void* (*)(void* argument);
