@@ -30,7 +30,8 @@ Binding& Binding::operator=(Binding&& other) noexcept {
   return *this;
 }
 Binding::~Binding() {
-  if (object_ != nullptr) object_.release()->let_go();
+  if (object_ != nullptr) object_->let_go();  // the pointer stays: a hook that this waits for may use the Binding
+  (void)object_.release();
 }
 
 }  // namespace lrpc

@@ -76,6 +76,7 @@ TEST(RevocationNews, functions_are_called_in_their_order_and_once) {
   EXPECT_EQ(called, "ab");
   news.call([&] { called += 'c'; });
   EXPECT_EQ(called, "abc") << "one that comes later is called at once";
+  news.call([] { throw std::runtime_error("thrown by a test"); });
 }
 
 TEST(RevocationNews, a_function_that_throws_does_not_stop_the_others) {

@@ -9,6 +9,9 @@
 
 namespace lrpc::server {
 
+/// The addresses of a process are 128 TiB.
+constexpr std::uint64_t kMostStack = std::uint64_t{1} << 40;
+
 Status check_options(const ServerOptions& options) {
   constexpr std::size_t kUnset = 1;  // stands for an option that chooses by itself
   const std::initializer_list<std::pair<const char*, std::uint64_t>> counts = {
@@ -29,8 +32,8 @@ Status check_options(const ServerOptions& options) {
   if (Status sound = shim::check_wait("ServerOptions::poll_window", options.poll_window); !sound) return sound;
   if (options.poll_window > std::chrono::seconds(1))
     return Error{Errc::invalid_argument, "ServerOptions::poll_window: at most a second"};
-  if (options.estack_size == kNoLimit)
-    return Error{Errc::invalid_argument, "ServerOptions::estack_size: every stack has a size; say how many bytes"};
+  if (options.estack_size > kMostStack)
+    return Error{Errc::invalid_argument, "ServerOptions::estack_size: at most a TiB, more than any thread can have"};
   return {};
 }
 

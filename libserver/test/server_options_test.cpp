@@ -24,6 +24,7 @@ TEST(ServerOptions, each_that_has_no_meaning_is_refused_by_its_name) {
   const std::vector<Case> cases = {
       {"estack_size", [](ServerOptions& o) { o.estack_size = 0; }},
       {"estack_size", [](ServerOptions& o) { o.estack_size = kNoLimit; }},
+      {"estack_size", [](ServerOptions& o) { o.estack_size = std::size_t{1} << 41; }},
       {"max_estacks", [](ServerOptions& o) { o.max_estacks = 0; }},
       {"max_estacks_per_user", [](ServerOptions& o) { o.max_estacks_per_user = 0; }},
       {"estack_idle", [](ServerOptions& o) { o.estack_idle = 0ms; }},

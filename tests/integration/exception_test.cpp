@@ -52,6 +52,18 @@ class EscapedExceptions : public testing::Test {
   lrpc::Server server_;
 };
 
+TEST_F(EscapedExceptions, are_told_outside_of_the_callers_deadline) {
+  std::atomic<int> limited = -1;
+  lrpc::ExportOptions options;
+  options.on_exception = [&](const lrpc::EscapedException&) {
+    limited = lrpc::shim::calling_thread.limits != nullptr ? 1 : 0;
+  };
+  const auto client = serve(options);
+  const lrpc::CallScope scope{std::chrono::minutes(1)};
+  EXPECT_EQ(client->Throw().code(), Errc::exception_escaped);
+  EXPECT_EQ(limited, 0);
+}
+
 TEST_F(EscapedExceptions, are_told_to_the_owner_with_interface_procedure_and_what) {
   std::mutex mutex;
   std::vector<std::string> told;

@@ -14,6 +14,7 @@
 
 #include "conformance_service.h"
 #include "eventually.h"
+#include "temporary_directory.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -59,6 +60,32 @@ class ScriptedNameserver {
   lrpc::UniqueFd connection_;
   std::uint32_t last_ = 0;
 };
+
+/// Exports itself when it is called.
+struct Exporting : ConformanceService {
+  explicit Exporting(lrpc::Server& server) : ConformanceService(&server), to(server) {}
+  void Null(lrpc::CallContext&) { outcome = Conformance::export_to(to, "late", *this).code(); }
+  lrpc::Server& to;
+  std::atomic<Errc> outcome{Errc::ok};
+};
+
+TEST(ServerThatEnds, does_not_let_its_procedures_wait_for_the_nameserver) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "nameserver";
+  ScriptedNameserver nameserver(path);
+  auto server = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = path});
+  Exporting service(*server);
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends && Conformance::serve_over(*server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client);
+  auto call = std::async(std::launch::async, [&] { return client->Null().code(); });
+  nameserver.accept();
+  ASSERT_TRUE(nameserver.next<ExportRequest>()) << "it is not answered";
+  server.reset();
+  EXPECT_EQ(service.outcome.load(), Errc::peer_gone);
+  (void)call.get();  // ok, or call_failed if the binding had been revoked before the procedure returned
+}
 
 class NameWithdrawnWhileItComesBack : public testing::Test {
  protected:

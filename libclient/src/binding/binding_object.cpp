@@ -225,6 +225,7 @@ Result<int> BindingObject::revocation_fd() {
 
 Status BindingObject::when_revoked(std::function<void()> told) {
   if (Status possible = watched(); !possible) return possible;
+  if (!told) return Error{Errc::invalid_argument, "when_revoked(): an empty function"};
   news_.call(std::move(told));
   return {};
 }

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "lrpc/detail/shim/escaped.h"
 #include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::client {
@@ -44,7 +43,8 @@ void RevocationNews::call(std::function<void()> told) {
       return;
     }
   }
-  told();
+  shim::EscapedExceptions escaped;
+  tell(told, escaped);
 }
 
 void RevocationNews::tell() noexcept {
@@ -55,12 +55,15 @@ void RevocationNews::tell() noexcept {
     now.swap(to_call_);
   }
   shim::EscapedExceptions escaped;
-  for (const auto& told : now) {  // one of which may destroy this
-    try {
-      told();
-    } catch (...) {  // an exception must not end the watcher's thread
-      escaped.print({"on_revoked or when_revoked()"}, "this binding");
-    }
+  for (const auto& told : now) tell(told, escaped);  // one of which may destroy this
+}
+
+/// An exception must end neither the watcher's thread nor what the program does.
+void RevocationNews::tell(const std::function<void()>& told, shim::EscapedExceptions& escaped) noexcept {
+  try {
+    told();
+  } catch (...) {
+    escaped.print({"on_revoked or when_revoked()"}, "this binding");
   }
 }
 

@@ -42,7 +42,10 @@ CompletionQueue::CompletionQueue(UniqueFd ready_fd)
     : link_(*new client::QueueLink(*this, shim::this_process())), ready_fd_(std::move(ready_fd)) {}
 
 CompletionQueue::~CompletionQueue() {
-  if (inert()) return;
+  if (inert()) {
+    (void)calls_.release();
+    return;
+  }
   if (thread_.running()) {
     changed_.stop();  // P5
     thread_.join();
@@ -91,8 +94,8 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
       if (!started) return started.error();
     }
     // An earlier function for this call is destroyed after the lock is released: it may own other calls.
-    std::swap(watched_[call.linkage_], watched);
-    std::erase(ready_, call.linkage_);
+    std::swap(calls_->watched[call.linkage_], watched);
+    if (watched.ready) calls_->ready.erase(watched.at);
     if (call.queue_ == nullptr) ++link_.holders;
     call.queue_ = &link_;
     // Under the lock: as soon as run() can resume a coroutine that waits for the call, the coroutine may destroy the
@@ -104,11 +107,12 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
 
 void CompletionQueue::forget(client::QueueLink& link, const client::PendingCall& call) noexcept {
   if (link.owner != shim::this_process()) return;
-  decltype(watched_)::node_type forgotten;  // destroyed without the lock: it may own other calls
+  decltype(Calls::watched)::node_type forgotten;  // destroyed without the lock: it may own other calls
   std::unique_lock lock(link.mutex);
   if (link.queue != nullptr) {
-    forgotten = link.queue->watched_.extract(call.linkage_);
-    std::erase(link.queue->ready_, call.linkage_);
+    Calls& calls = *link.queue->calls_;
+    forgotten = calls.watched.extract(call.linkage_);
+    if (!forgotten.empty() && forgotten.mapped().ready) calls.ready.erase(forgotten.mapped().at);
   }
   unlink(link, std::move(lock));
 }
@@ -120,7 +124,7 @@ std::size_t CompletionQueue::run() {
   std::size_t most = 0;
   {
     std::lock_guard lock(link_.mutex);
-    most = ready_.size();
+    most = calls_->ready.size();
   }
   // If a function throws, fd() must be readable for the rest.
   struct Rest {
@@ -128,7 +132,7 @@ std::size_t CompletionQueue::run() {
     ~Rest() {
       const shim::NoCancellation never;
       std::lock_guard lock(queue.link_.mutex);
-      if (!queue.ready_.empty()) (void)::eventfd_write(queue.ready_fd_.get(), 1);
+      if (!queue.calls_->ready.empty()) (void)::eventfd_write(queue.ready_fd_.get(), 1);
     }
   } const rest{*this};
   // One at a time: the function of one call may destroy another call.
@@ -137,11 +141,11 @@ std::size_t CompletionQueue::run() {
     std::function<void()> then;
     {
       std::lock_guard lock(link_.mutex);
-      if (ready_.empty()) break;
-      const auto found = watched_.find(ready_.front());
-      ready_.pop_front();
+      if (calls_->ready.empty()) break;
+      const auto found = calls_->watched.find(calls_->ready.front());
+      calls_->ready.pop_front();
       then = std::move(found->second.then);
-      watched_.erase(found);
+      calls_->watched.erase(found);
     }
     if (then) then();
   }
@@ -175,12 +179,12 @@ void CompletionQueue::sleep_on_words() {
     {
       std::lock_guard lock(link_.mutex);
       if (changed_.stopped()) return;
-      for (auto& [linkage, call] : watched_) {
+      for (auto& [linkage, call] : calls_->watched) {
         if (call.ready) continue;
         if (call.look()) {
           call.ready = news = true;
           call.place.front() = linkage;
-          ready_.splice(ready_.end(), call.place);
+          calls_->ready.splice(calls_->ready.end(), call.place);
         } else if (waits.size() == shim::kMostFutexWaits) {
           crowded = true;
         } else {
@@ -219,7 +223,7 @@ void CompletionQueue::sleep_on_words() {
 void CompletionQueue::check_servers() noexcept {
   std::lock_guard lock(link_.mutex);
   const client::BindingObject* last = nullptr;
-  for (auto& [linkage, call] : watched_) {
+  for (auto& [linkage, call] : calls_->watched) {
     if (call.ready || call.binding->revoked()) continue;
     shim::futex_wake(call.linkage->astack.head->word, shim::Sleeper::estack);
     if (call.binding == last) continue;

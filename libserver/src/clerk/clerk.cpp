@@ -182,12 +182,19 @@ void Clerk::close() {
     closed_ = true;
     link = std::move(link_);
     exports.swap(exports_);
+    let_go_of_asked_locked({Errc::peer_gone, {}});  // a procedure that waits for an answer must not keep the server
   }
   // Outside the lock: a callback that runs now may take it.
-  if (link != nullptr) {
-    watcher_.unwatch(link->watch);
-    link->break_off();
-  }
+  if (link == nullptr) return;
+  watcher_.unwatch(link->watch);
+  link->break_off();
+}
+
+void Clerk::let_go_of_asked_locked(const Error& why) {
+  for (auto& [number, asked] : asked_)
+    if (asked.waiting) asked.waiting->set_value(copy_of(why));
+  asked_.clear();
+  left_.notify_all();
 }
 
 // ---- The nameserver's messages, on the watcher's thread ----
@@ -277,11 +284,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim
     std::lock_guard lock(mutex_);
     if (link_ != link) return;  // close() was faster
     link_.reset();
-    for (auto& [number, asked] : asked_) {
-      if (asked.waiting) asked.waiting->set_value(copy_of(why));
-    }
-    asked_.clear();
-    left_.notify_all();
+    let_go_of_asked_locked(why);
     for (auto& [id, exported] : exports_) {
       if (exported.established() && exported.lost(why, news)) pause_ = kFirstPause;
     }

@@ -67,6 +67,8 @@ class Clerk {
   /// Handles one message. False: there is none, or the nameserver is gone.
   [[nodiscard]] bool hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
   void on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
+  /// Nobody hears the answers any more.
+  void let_go_of_asked_locked(const Error& why);
   void on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked, std::uint64_t registered,
                           std::vector<RegistrationNews>& news);
   void withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered, std::string name);

@@ -43,7 +43,7 @@ Domain::~Domain() {
 }
 
 bool Domain::abandon() {
-  if (!bindings_.runs_here()) return false;
+  if (!bindings_.runs_here() && !watcher_.on_watcher_thread()) return false;
   clerk_.close();
   private_sockets_.close();
   bindings_.abandon_all();

@@ -53,8 +53,9 @@ void* TrapServer::thread_main(void* argument) {
 }
 
 bool TrapServer::receive(Listener& listener, shim::Trap& trap) noexcept {
-  listener.state.store(State::receiving, std::memory_order_release);
-  const bool received = listener.traps.receive(trap);
+  // A Dekker pair with end(): either this sees `ending`, or abandon_locked() sees `receiving`.
+  listener.state.store(State::receiving, std::memory_order_seq_cst);
+  const bool received = !listener.ending.load(std::memory_order_seq_cst) && listener.traps.receive(trap);
   State expected = State::receiving;
   (void)listener.state.compare_exchange_strong(expected, State::serving, std::memory_order_acq_rel);
   return received;
@@ -115,7 +116,7 @@ void TrapServer::abandon_locked(const ServedBinding* of, Abandoned& abandoned) n
     const auto one = at++;
     if (of != nullptr && (*one)->binding.get() != of) continue;
     State expected = State::receiving;
-    if (!(*one)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) continue;
+    if (!(*one)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_seq_cst)) continue;
     (*one)->thread.detach();
     abandoned.listeners.splice(abandoned.listeners.end(), listeners_, one);
   }
@@ -125,7 +126,7 @@ void TrapServer::end(const ServedBinding& binding) noexcept {
   Abandoned abandoned;  // released after the lock
   std::lock_guard lock(mutex_);
   for (const auto& listener : listeners_) {
-    if (listener->binding.get() == &binding) (void)eventfd_write(listener->wake.get(), 1);
+    if (listener->binding.get() == &binding) listener->tell_to_end();
   }
   abandon_locked(&binding, abandoned);
 }
@@ -134,7 +135,7 @@ void TrapServer::stop() {
   Abandoned abandoned;  // released after the lock
   std::unique_lock lock(mutex_);
   stop_ = true;
-  for (const auto& listener : listeners_) (void)eventfd_write(listener->wake.get(), 1);
+  for (const auto& listener : listeners_) listener->tell_to_end();
   while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return listeners_.empty(); }))
     abandon_locked(nullptr, abandoned);
   shim::Thread last_thread = std::move(last_to_end_);

@@ -1,6 +1,8 @@
 // The trap gate, the server's side: one thread for each sealed client domain, on which its calls are served.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -61,6 +63,10 @@ class TrapServer {
           binding(std::move(served)),
           traps(std::move(taken)),
           wake(std::move(woken)) {}
+    void tell_to_end() noexcept {
+      ending.store(true, std::memory_order_seq_cst);
+      (void)eventfd_write(wake.get(), 1);
+    }
     TrapServer& server;
     Share share;  ///< Until the thread has ended, which may outlive the server.
     const Share descriptors;
@@ -68,6 +74,7 @@ class TrapServer {
     shim::TrapListener traps;
     UniqueFd wake;  ///< An eventfd: the thread is to end.
     std::atomic<State> state{State::serving};
+    std::atomic<bool> ending{false};  ///< Set with `wake`: the thread must not begin to receive.
     shim::Thread thread;
     PrimedContext context;
   };

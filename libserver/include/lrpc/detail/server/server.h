@@ -96,7 +96,8 @@ struct EscapedException {
   std::string_view what;  ///< what() of a std::exception; of any other exception, a text that says that there is none.
 };
 
-/// If one of these functions throws, a line appears on stderr, for the first ten exceptions of the export.
+/// If one of these functions throws, a line appears on stderr, for the first ten exceptions of the export. None of them
+/// may destroy the Server, nor may the destructor of an object behind a handle.
 struct ExportOptions {
   /// Decides on an import. An error or an exception refuses it; the client gets the error's text, with the code
   /// limit_reached if that is the error's, else not_permitted. Empty: all imports that the nameserver lets through are

@@ -84,8 +84,9 @@ class BindingObject {
   /// of the binding, or in a member of one of its started calls.
   void let_go() noexcept;
   /// Revokes the binding as if its server had ended; the server sees the end, too. Does not call the functions of
-  /// when_revoked().
+  /// when_revoked(). Does nothing in a forked child, whose watches are not this binding's.
   void end() noexcept {
+    if (owner_ != shim::this_process()) return;
     end_watching();
     revoke();
   }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lrpc/detail/shim/escaped.h"
 #include "lrpc/detail/shim/result.h"
 
 namespace lrpc::client {
@@ -23,7 +24,8 @@ class RevocationNews {
   Result<int> descriptor(const std::atomic<bool>& revoked);
   /// The binding is revoked: makes the descriptor readable, if there is one. No other system call than write(2).
   void signal() noexcept;
-  /// Adds a function that tell() will call, after those added before. After tell(), calls it at once.
+  /// Adds a function that tell() will call, after those added before. After tell(), calls it at once; prints an
+  /// exception.
   void call(std::function<void()> told);
   /// Calls the functions, each once. Prints exceptions.
   void tell() noexcept;
@@ -32,6 +34,8 @@ class RevocationNews {
   void forget_after_fork() noexcept;
 
  private:
+  static void tell(const std::function<void()>& told, shim::EscapedExceptions& escaped) noexcept;
+
   std::atomic<int> fd_{-1};  ///< Set once.
   std::mutex mutex_;
   std::vector<std::function<void()>> to_call_;

@@ -83,8 +83,9 @@ class CompletionQueue {
     std::chrono::steady_clock::time_point until;  ///< Copied from the linkage record by watch_call().
     std::shared_ptr<const shim::Cancellations> cancellations;
     bool ready = false;
-    /// The node that moves into ready_ when the call is ready, so that the thread need not allocate.
+    /// The node that moves into Calls::ready when the call is ready, so that the thread need not allocate.
     std::list<const shim::LinkageRecord*> place = std::list<const shim::LinkageRecord*>(1);
+    std::list<const shim::LinkageRecord*>::iterator at = place.begin();  ///< The node, wherever it is.
     [[nodiscard]] bool look() const noexcept;
   };
 
@@ -101,9 +102,13 @@ class CompletionQueue {
   UniqueFd ready_fd_;
   shim::Thread thread_;
   shim::SleepingWord changed_;  ///< The thread sleeps on it; raised for each call that is added.
-  std::map<const shim::LinkageRecord*, Watched> watched_;
-  std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
-  std::vector<shim::FutexWait> waits_;           ///< Used only by the thread; has capacity for kMostFutexWaits.
+  /// Not freed in a forked child, because another thread of the parent may have been changing them.
+  struct Calls {
+    std::map<const shim::LinkageRecord*, Watched> watched;
+    std::list<const shim::LinkageRecord*> ready;  ///< In the order in which they were seen to return.
+  };
+  std::unique_ptr<Calls> calls_ = std::make_unique<Calls>();
+  std::vector<shim::FutexWait> waits_;  ///< Used only by the thread; has capacity for kMostFutexWaits.
 };
 
 /// A started call for `co_await`: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The queue's run() resumes
