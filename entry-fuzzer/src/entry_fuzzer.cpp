@@ -181,7 +181,9 @@ void EntryFuzzer::Parts::check(const ProcedureDescriptor& procedure, std::uint16
 }
 
 void EntryFuzzer::Parts::call(Input& input) {
-  const auto identifier = static_cast<std::uint16_t>(input.byte() % pdl.procedures.size());
+  std::size_t chosen = input.byte();
+  if (pdl.procedures.size() > 256) chosen = chosen << 8 | input.byte();
+  const auto identifier = static_cast<std::uint16_t>(chosen % pdl.procedures.size());
   const ProcedureDescriptor& procedure = pdl.procedures[identifier];
   const std::uint8_t flags = input.byte();
   const auto fixed = input.bytes(procedure.image_size);

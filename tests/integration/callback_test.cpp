@@ -127,6 +127,7 @@ TEST_F(Callbacks, reach_a_client_outside_of_any_call) {
   ASSERT_TRUE(listen());
   ASSERT_TRUE(client_->Subscribe());
   EXPECT_EQ(service_.publish(42), (Chatter::PublishResults{.told = 1, .lost = 0, .last_error = 0}));
+  EXPECT_TRUE(eventually([&] { return listener_.last_hint == 42; })) << "nobody waits for a one-way call";
   EXPECT_EQ(listener_.last_news, 42U);
   EXPECT_EQ(client_->Publish(43)->told, 1U) << "the client's own call makes it";
   EXPECT_EQ(listener_.last_news, 43U);

@@ -70,6 +70,7 @@ class ChatterService {
       for (const Back& back : all) {
         const auto told = back->News(number);
         ++(told ? results.told : results.lost);
+        if (told) (void)back->Hint(number);
         if (told) continue;
         results.last_error = static_cast<std::uint16_t>(told.code());
         std::lock_guard lock(mutex_);
@@ -121,6 +122,7 @@ class ChatterListener {
         .number = static_cast<std::uint32_t>(question.size()), .mood = Chatter::Mood::Bad, .text = "here"};
   }
   void News(CallContext&, std::uint32_t number) { last_news = number; }
+  void Hint(CallContext&, std::uint32_t number) { last_hint = number; }
   lrpc::Result<std::uint32_t> Deeper(CallContext&, std::uint32_t depth) {
     if (depth == 0) return 0U;
     const auto sum = server->Recurse(depth - 1);
@@ -133,6 +135,7 @@ class ChatterListener {
   Chatter::Client* server = nullptr;
   std::atomic<std::uint64_t> doubled{0};
   std::atomic<std::uint32_t> last_news{0};
+  std::atomic<std::uint32_t> last_hint{0};
   std::atomic<bool> let_go{false};
   std::atomic<Errc> innermost{Errc::ok};  ///< The first error of Deeper's calls.
 };

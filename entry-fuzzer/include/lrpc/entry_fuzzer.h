@@ -27,9 +27,9 @@ struct HandlePlace {
 /// Runs entry stubs as the call path does, on a private A-stack whose image and tail end where the declaration says, so
 /// that AddressSanitizer sees every step outside. One object is one binding, with its handles; not thread-safe.
 ///
-/// An input is a sequence of calls, at most kMaxCalls: byte: procedure; byte: what is made of lengths and handles; then
-/// the image, as many bytes as the procedure has; two bytes: how much goes to the tail; these bytes. Behind the end all
-/// is zero. What choose() and interfere() take comes out of the same input.
+/// An input is a sequence of calls, at most kMaxCalls: byte: procedure (two bytes, if there are more than 256); byte:
+/// what is made of lengths and handles; then the image, as many bytes as the procedure has; two bytes: how much goes to
+/// the tail; these bytes. Behind the end all is zero. What choose() and interfere() take comes out of the same input.
 ///
 /// Ends the program, with the reason on the standard error, when a stub returns a status that does not exist, or
 /// results that break their own bounds.

@@ -21,6 +21,19 @@ void emit_enum(Code& code, const Type& type) {
   code.close("};");
 }
 
+std::string initializer(const Type& type);
+
+/// The same for an array: empty braces where zeros conform.
+std::string array_initializer(const Type& array) {
+  const Type* element = &array;
+  while (element->resolved().kind == TypeKind::array) element = element->resolved().target;
+  const std::string value = initializer(*element);
+  if (value.empty()) return "";
+  const auto& enumerators = element->resolved().enumerators;
+  const bool zeros = enumerators.empty() ? value == "{}" || value == " = 0" : enumerators.front().value.magnitude == 0;
+  return zeros ? "{}" : fmt::format(" = lrpc::filled<{}>({})", cpp_type(array), value.substr(3));
+}
+
 /// An initial value that conforms to the type; empty if the type's own constructor provides one.
 std::string initializer(const Type& type) {
   const Type& resolved = type.resolved();
@@ -28,10 +41,7 @@ std::string initializer(const Type& type) {
     case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.spelled, resolved.enumerators.front().name);
     case TypeKind::string:
     case TypeKind::record: return "";
-    case TypeKind::array: {
-      const TypeKind element = resolved.target->resolved().kind;
-      return element == TypeKind::string || element == TypeKind::record ? "" : "{}";
-    }
+    case TypeKind::array: return array_initializer(type);
     case TypeKind::integer:
       for (const Type* step = &type; step->kind == TypeKind::alias; step = step->target) {
         if (step->low && !step->low->negative) return fmt::format(" = {}", cpp_constant(*step->low));

@@ -42,6 +42,13 @@ class XdrFile {
   explicit XdrFile(const Interface& interface) : interface_(interface) {
     const std::string lower = in_case(interface.name, std::tolower);
     taken_ = {lower + "_program", lower + "_version", fmt::format("{}_program_{}", lower, interface.major)};
+    taken_.insert(fmt::format("{}_program_{}_freeresult", lower, interface.major));
+    for (const Type* type : interface.declared)
+      for (const Field& field : type->fields) members_.insert(member(field.name));
+    for (const Procedure& procedure : interface.procedures) {
+      for (const Parameter& parameter : procedure.parameters) members_.insert(member(parameter.name));
+      for (const Raised& raised : procedure.raises) members_.insert(member(raised.type->name));
+    }
     for (const Type* type : interface.declared) names_.emplace(type->name, own(type->name));
   }
 
@@ -76,6 +83,8 @@ class XdrFile {
     for (std::string name = fmt::format("{}_{}", interface_.name, word);; name += '_') {
       std::set<std::string> all;
       for (const std::string& ending : endings) all.insert(in_case(name, std::tolower) + ending);
+      // rpcgen makes a macro of a procedure's name, which would take the place of a member's.
+      if (members_.contains(name)) continue;
       if (std::ranges::any_of(all, [this](const std::string& one) { return taken_.contains(one); })) continue;
       taken_.merge(all);
       return name;
@@ -222,6 +231,7 @@ class XdrFile {
   Code code_;
   std::map<std::string, std::string, std::less<>> names_;  ///< Names of types, by their spelling in an interface file.
   std::set<std::string> taken_;                            ///< In lower case, as rpcgen names its functions.
+  std::set<std::string> members_;                          ///< As they stand in structures.
 };
 
 }  // namespace

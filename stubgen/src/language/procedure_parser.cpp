@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 namespace lrpc::stubgen {
@@ -29,6 +30,9 @@ ast::Callback ProcedureParser::callback(Doc doc) {
   while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
     try {
       Doc procedure_doc = std::exchange(current_.doc, {});
+      std::optional<Location> one_way;
+      if (at_word("oneway") && following_.kind == TokenKind::identifier && following_.text == "procedure")
+        one_way = take().at;
       if (!take_word("procedure")) {
         if (reported()) throw SyntaxError{};
         const Token found = current_;
@@ -38,6 +42,7 @@ ast::Callback ProcedureParser::callback(Doc doc) {
         throw SyntaxError{};
       }
       result.procedures.push_back(procedure(std::move(procedure_doc)));
+      result.procedures.back().one_way = one_way;
     } catch (const SyntaxError&) {
       recover();
     }

@@ -252,13 +252,14 @@ totalordermag trunc ufromfp ufromfpx y0 y1 yn
 
 constexpr const char* kRuntime = R"(
 AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
-CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
-Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
-MemberReplies MemberReply NoLimit PassedBack Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling
-Server ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes
-copies_are_made copy_bytes count_copy describe fresh get_argument get_bool get_buffer get_scalar get_string
-get_string_field is_result judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result
-put_result_length put_scalar put_string_field put_variable raise result_buffer result_window system_error
+CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions Finishing
+Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId MemberReplies
+MemberReply NoLimit PassedBack Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling Server
+ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes client
+copies_are_made copy_bytes count_copy describe detail filled fresh fuzz get_argument get_bool get_buffer get_scalar
+get_string get_string_field is_result judge_length kDoNotWait kNoLimit kNobodyHere limits locate_variable
+make_socket_pair put_result put_result_length put_scalar put_string_field put_variable raise result_buffer
+result_window server shim system_error
 )";
 
 }  // namespace

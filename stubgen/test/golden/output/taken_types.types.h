@@ -41,7 +41,7 @@ struct Client {
 };
 
 struct Implementation {
-  std::array<::Client::layout, 2> import_over{};
+  std::array<::Client::layout, 2> import_over = lrpc::filled<std::array<::Client::layout, 2>>(::Client::layout::std);
   ::Client::kPdl export_to = 1;
   friend bool operator==(const ::Client::Implementation&, const ::Client::Implementation&) = default;
 };

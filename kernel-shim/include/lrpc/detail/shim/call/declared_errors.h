@@ -57,6 +57,16 @@ template <class T, class... Raised, class... Put>
   return number;
 }
 
+/// Not inlined, so that of many errors only one is on the stack.
+template <class Error, class Get, class Outcome>
+[[gnu::cold, gnu::noinline]] void get_one_error(std::type_identity<Error> /*type*/, const std::byte* from, Get get,
+                                                Outcome& result) noexcept {
+  Error error{};
+  bool conforms = true;
+  if constexpr (!std::is_null_pointer_v<Get>) conforms = moved(get, from, error);
+  if (conforms) result = raise(error);
+}
+
 /// Gets the error with number `status` from a peer's image, and loads each field once. bad_result if a field does not
 /// conform. Precondition: there is such an error.
 template <class T, class... Raised, class... Get>
@@ -65,15 +75,13 @@ template <class T, class... Raised, class... Get>
     std::span<const ImageRange> places, Get... get) noexcept {
   Result<T, Raised...> result = Errc::bad_result;
   std::uint16_t number = 0;
-  const auto gets = [&](auto error, auto one) {
+  const auto gets = [&]<class Error>(std::type_identity<Error> type, auto one) {
     const ImageRange place = places[number++];
     if (status != number) return false;
-    bool conforms = true;
-    if constexpr (!std::is_null_pointer_v<decltype(one)>) conforms = moved(one, image + place.offset, error);
-    if (conforms) result = raise(error);
+    get_one_error(type, image + place.offset, one, result);
     return true;
   };
-  (void)(gets(Raised{}, get) || ...);
+  (void)(gets(std::type_identity<Raised>{}, get) || ...);
   return result;
 }
 

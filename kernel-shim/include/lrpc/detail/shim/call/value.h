@@ -75,6 +75,20 @@ template <std::size_t N>
   return a.view() == b;
 }
 
+/// An array, or an array of arrays, of which each element is `value`: what generated types begin with where zeros would
+/// not conform.
+template <class Array, class Value>
+[[nodiscard]] constexpr Array filled(Value value) noexcept {
+  using Element = typename Array::value_type;
+  Array array{};
+  if constexpr (requires { typename Element::value_type; }) {
+    array.fill(filled<Element>(value));
+  } else {
+    array.fill(static_cast<Element>(value));
+  }
+  return array;
+}
+
 /// `bytes<N>` that a procedure returns or changes: a view of memory that it does not own, with a size that may change
 /// up to its capacity. At the client it views the caller's destination. In a server's procedure a result views the
 /// A-stack or its tail, from where the client copies it (LRPC §3.5). An inout parameter does so only if it is
