@@ -140,7 +140,7 @@ MicroKind ack_kind() {
            {"memory", OptionType::number,
             "bytes of buffers that these take, of which one host has its fair share, and replies four times as much; "
             "16777216",
-            false, "1", "1099511627776"}}),
+            false, "512", "1099511627776"}}),
       .make = make_micro<Ack>};
 }
 

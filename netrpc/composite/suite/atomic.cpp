@@ -22,12 +22,6 @@ class Atomic final : public MicroProtocol {
         [this](const ItemRef& item) {
           return item->direction == Direction::up && (*type_)(*item) == CallType::request;
         });
-    parts_.handle(
-        kMessageReadyToBeSent,
-        [this](const ItemRef& item) {
-          if (!commit(item)) parts_.bag().erase(item);
-        },
-        [this](const ItemRef& item) { return item->answers() && item->answers() == running_ && item->in_bag(); });
     parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
     parts_.later([this](MicroParts& all) { type_.emplace(all.public_attribute<CallType>(kCallType)); });
   }
@@ -60,20 +54,35 @@ class Atomic final : public MicroProtocol {
     waiting_.push_back({item});  // its memory is reserved
   }
 
+  /// Again, if one of the other bits is set again.
   void asked(const ItemRef& item) noexcept {
+    if (item.get() == settling_) return;
     const auto known = std::ranges::find(waiting_, item, &Request::item);
-    if (known == waiting_.end()) return parts_.bag().set_send_bit(bit_, item);
-    known->asked = true;
+    if (known == waiting_.end()) {
+      const bool may_leave = !item->answers() || item->answers() != running_ || commit(item);
+      return may_leave ? parts_.bag().set_send_bit(bit_, item) : parts_.bag().erase(item);
+    }
+    if (known->asked) return;
+    // In the order of asking, which is FIFO's, and before those that are not asked yet.
+    const auto place = std::ranges::find(waiting_, false, &Request::asked);
+    std::rotate(place, known, known + 1);
+    place->asked = true;
     next();
   }
 
   /// The protocol above has executed the running request. Its reply leaves only when the changes are permanent
-  /// (Commit).
+  /// (Commit): nobody may keep a copy of it before, to send that.
   [[nodiscard]] bool commit(const ItemRef& reply) noexcept {
     settled_ = true;
-    const Events::Outside outside(parts_.events());
+    settling_ = reply.get();
     control::Request done = control::Commit{};
-    return reply->session()->high().control(done) == Errc::ok;
+    Errc answer = Errc::ok;
+    {
+      const Events::Outside outside(parts_.events());
+      answer = reply->session()->high().control(done);
+    }
+    settling_ = nullptr;
+    return answer == Errc::ok;
   }
 
   void ended(const ItemRef& item) noexcept {
@@ -104,7 +113,8 @@ class Atomic final : public MicroProtocol {
   const std::size_t hold_;
   std::optional<PublicAttribute<CallType>> type_;
   ItemRef running_;
-  bool settled_ = false;  ///< The running request has been committed, or its commit was refused.
+  const Item* settling_ = nullptr;  ///< The reply for which the server is asked to commit.
+  bool settled_ = false;            ///< The running request has been committed, or its commit was refused.
   std::vector<Request> waiting_;
 };
 
@@ -113,7 +123,7 @@ class Atomic final : public MicroProtocol {
 MicroKind atomic_kind() {
   return {.name = "ATOMIC",
           .summary = "requests one at a time, each entirely or not at all",
-          .imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kRequestEnded.name},
+          .imports = {kMessageInsertedIntoBag.name, kRequestEnded.name},
           .needs = {{"GRPC"}},
           .options = {{"hold", OptionType::number, "how many requests wait; 1024", false, "1", "65536"}},
           .make = make_micro<Atomic>};

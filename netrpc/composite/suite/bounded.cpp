@@ -32,7 +32,7 @@ MicroKind bounded_kind() {
           .imports = {kCallBegun.name},
           .needs = {{"GRPC"}},
           .excludes = {"UNBOUNDED"},
-          .options = {{"limit", OptionType::duration, "of each call; 10s"}},
+          .options = {{"limit", OptionType::duration, "of each call; 10s", false, "1ms"}},
           .make = make_micro<Bounded>};
 }
 

@@ -55,12 +55,15 @@ class Fifo final : public MicroProtocol {
   void arrived(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
     const std::size_t bytes = std::max(item->message.footprint(), std::size_t{1});
     Order* const order = flows_.find_or_make(flow);
-    if (order == nullptr || !held_.has_room(host_of(flow), bytes, parts_.host().pool().limit() / kShareOfBuffers))
-      return parts_.bag().erase(item, Errc::limit_reached);
+    if (order == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     // If a flow begins with a high number, this host has forgotten it: nothing before that number will come any more.
     if (order->next == 0) order->next = number > hold_ ? number : 1;
     const auto at = std::ranges::lower_bound(order->held, number, {}, &Held::number);
     if (number < order->next || (at != order->held.end() && at->number == number)) return parts_.bag().erase(item);
+    // The one for which others wait is not held itself: it goes at once, and makes room.
+    const bool goes = order->going == nullptr && number == order->next;
+    if (!goes && !held_.has_room(host_of(flow), bytes, parts_.host().pool().limit() / kShareOfBuffers))
+      return parts_.bag().erase(item, Errc::limit_reached);
     const bool full = order->held.size() >= hold_;
     if (full && order->going != nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     try {

@@ -19,8 +19,9 @@ class Number final : public MicroProtocol {
     parts_.handle(
         kMessageDeletedFromBag,
         [this](const ItemRef& item) {
-          const bool sent =
-              item->has_left() && item->outcome() != Errc::limit_reached && item->outcome() != Errc::message_too_long;
+          const Errc outcome = item->outcome();
+          const bool sent = item->has_left() && outcome != Errc::limit_reached && outcome != Errc::message_too_long &&
+                            outcome != Errc::host_unreachable;
           if (!sent) take_back(*item);
         },
         numbered);

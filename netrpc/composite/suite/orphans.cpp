@@ -16,6 +16,7 @@ namespace {
 using Life = std::uint64_t;
 
 enum class Policy : std::uint8_t { avoid, terminate };
+constexpr EventName<ItemRef> kGo{"Go"};  ///< No orphan is left: this request may begin.
 
 class Orphans final : public MicroProtocol {
  public:
@@ -25,6 +26,7 @@ class Orphans final : public MicroProtocol {
         bit_(parts.send_bit()),
         hold_(parts.options.number("hold", 256)),
         life_(parts.attribute<Life>("life", Visibility::of_owner, InHeader::yes)),
+        go_(parts.own(kGo, [this](const ItemRef& item) { parts_.bag().set_send_bit(bit_, item); })),
         clients_(peer_table<Peer, Client>(parts, kReceiversRemember)) {
     parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
     parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
@@ -44,15 +46,13 @@ class Orphans final : public MicroProtocol {
 
   void inserted(const ItemRef& item) noexcept {
     const CallType type = (*type_)(*item);
+    if (item->direction == Direction::up && policy_ == Policy::terminate) mark(Peer::of(parts_.host(), *item), true);
     if (item->direction == Direction::down && type == CallType::request) life_.set(*item, life_here_);
-    if (policy_ == Policy::terminate && item->answers() && is_over(*item->answers())) parts_.bag().erase(item);
+    const Item* const asked = policy_ == Policy::terminate ? item->answers().get() : nullptr;
+    const Client* const asker = asked != nullptr ? clients_.find(Peer::of(parts_.host(), *asked)) : nullptr;
+    if (asker != nullptr && life_(*asked) != asker->life) parts_.bag().erase(item);
     if (item->direction == Direction::up && type == CallType::request) return request(item);
     parts_.bag().set_send_bit(bit_, item);
-  }
-
-  [[nodiscard]] bool is_over(const Item& request) noexcept {
-    const Client* const client = clients_.find(Peer::of(parts_.host(), request));
-    return client != nullptr && life_(request) != client->life;
   }
 
   void request(const ItemRef& item) noexcept {
@@ -62,8 +62,7 @@ class Orphans final : public MicroProtocol {
     Client* client = clients_.find_or_make(peer);
     if (client == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     if (life < client->life) return parts_.bag().erase(item);
-    if (life > client->life) {
-      client->life = life;
+    if (std::exchange(client->life, life) != life) {
       client->present = 0;
       end_others(peer, life);
     }
@@ -94,7 +93,7 @@ class Orphans final : public MicroProtocol {
     }
   }
 
-  /// Marks a client's requests as orphans; not those of its present life if it is `there`: a suspicion may be wrong.
+  /// Marks a client's requests as orphans; not those of its present life if it is `there`: it has been heard.
   void mark(const Peer& peer, bool there) noexcept {
     const Client* const client = clients_.find(peer);
     if (client == nullptr) return;
@@ -106,9 +105,9 @@ class Orphans final : public MicroProtocol {
     Client* client = clients_.find(peer);
     if (client == nullptr || std::erase(client->requests, item) == 0) return;
     if (life_(*item) == client->life) --client->present;
-    // The last orphan has ended: now those of the present life begin.
+    // The last orphan has ended: now those of the present life begin, and none waits for another.
     for (std::size_t i = 0; client != nullptr && !client->has_orphans() && i < client->requests.size(); ++i) {
-      parts_.bag().set_send_bit(bit_, ItemRef(client->requests[i]));
+      parts_.events().raise(*go_, Raise::asynchronous, ItemRef(client->requests[i]));  // or now, without memory
       client = clients_.find(peer);
     }
   }
@@ -119,6 +118,7 @@ class Orphans final : public MicroProtocol {
   const std::size_t hold_;
   const Life life_here_ = Life(std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   Attribute<Life> life_;
+  const Raisable<ItemRef>* const go_;
   std::optional<PublicAttribute<CallType>> type_;
   PeerTable<Peer, Client> clients_;
 };
@@ -126,8 +126,8 @@ class Orphans final : public MicroProtocol {
 MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
   MicroKind kind{.name = std::move(name), .summary = std::move(summary)};
   kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name};
-  if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
   kind.needs = {{"GRPC"}};
+  if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
   kind.excludes = {policy == Policy::avoid ? "TERMINATE_ORPHANS" : "AVOID_INTERFERENCE"};
   kind.options = with_peer_options(
       {{"hold", OptionType::number, "how many requests of a client are there at a time; 256", false, "1"}});

@@ -75,6 +75,22 @@ TEST(CompositeSuite, a_push_that_is_refused_leaves_no_gap) {
   EXPECT_EQ(two.layer[0]->events().timers(), 0U);  // the refused message is not retransmitted
 }
 
+TEST(CompositeSuite, a_message_for_which_many_wait_has_room_when_it_comes) {
+  Two two([](std::size_t) {
+    return std::vector<Part>{part(number_kind()), part(unique_kind()), part(fifo_kind()), part(ack_kind())};
+  });
+  const auto message = [](int number) { return std::to_string(number) + std::string(60'000, '.'); };
+  std::vector<std::string> all;
+  for (int i = 0; i < 100; ++i) {
+    two.net.world.set_links({.loss = i == 0 ? 1.0 : 0.0});
+    ASSERT_EQ(two.push(message(i)), Errc::ok) << i;
+    all.push_back(message(i));
+  }
+  two.net.world.run_for(2s);
+  EXPECT_EQ(two.sink[1]->received.size(), all.size());
+  EXPECT_TRUE(two.sink[1]->received == all);
+}
+
 TEST(CompositeSuite, patience_begins_anew_with_each_gap) {
   // 1 arrives 90 ms late, and 3 arrives 80 ms after that.
   Two two([](std::size_t) {
