@@ -211,11 +211,12 @@ bool UringReceiver::set_timer(Time until) noexcept {
   timer_time_.tv_sec = until.count() / 1'000'000'000;
   timer_time_.tv_nsec = until.count() % 1'000'000'000;
   if (timer_) {
+    // It keeps its clock.
     ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), IORING_TIMEOUT_ABS);
     entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
     ::io_uring_sqe_set_data64(entry, token(Kind::timer_change, {}));
   } else {
-    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_ABS);
+    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_ABS | IORING_TIMEOUT_BOOTTIME);  // MonotonicClock's
     ::io_uring_sqe_set_data64(entry, token(Kind::timer, {}));
   }
   timer_ = until;

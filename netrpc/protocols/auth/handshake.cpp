@@ -95,7 +95,7 @@ void Peer::challenge(const Challenge& challenge) noexcept {
 void Peer::hello_reply(const HelloReply& reply, Session& lower) noexcept {
   if (!running_ || !equal(reply.echo, hello_.salt)) return dropped(counted_.duplicates);
   if (reply.hello.association == 0) return dropped(counted_.malformed);
-  heard(reply.hello.boot_id);
+  (void)heard(reply.hello.boot_id);
   // While the peer is sought, all HELLOs have gone to its address. A reply from elsewhere does not move the peer:
   // somebody may have forwarded our HELLO, and forward the reply.
   if (settings_.anywhere && place_ == Place::sought && lower_.get() == &lower) place_ = Place::home;
@@ -208,7 +208,8 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   } else if (!lower_) {
     lower_ = SessionRef(&lower);
   }
-  heard(hello.boot_id);
+  // A reply of the life before may be under way to a handshake that runs: it is not the answer to a new one.
+  if (heard(hello.boot_id) && running_) begin_handshake();
   EphemeralKey mine;
   const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);
   if (cipher) mine.generate();

@@ -171,10 +171,13 @@ std::uint32_t Peer::next_generation() const noexcept {
   return highest == ~std::uint32_t{0} ? highest : highest + 1;
 }
 
-void Peer::heard(BootId boot_id) noexcept {
-  if (boot_id_ != 0 && boot_id_ != boot_id)
+bool Peer::heard(BootId boot_id) noexcept {
+  if (boot_id_ == boot_id) return false;
+  if (boot_id_ != 0)
     for (Association& association : associations_) association.wipe();  // the life they were made with is over
+  challenge_ = {};  // a HELLO of the life before may carry it, and come late
   boot_id_ = boot_id;
+  return true;
 }
 
 void Peer::rekeyed(const Key* key) noexcept {

@@ -106,7 +106,7 @@ class Peer {
   void end_handshake() noexcept;
   void send_hello() noexcept;
   void try_again() noexcept;
-  void heard(BootId boot_id) noexcept;
+  bool heard(BootId boot_id) noexcept;
   void heard_through(Session& lower) noexcept;
   [[nodiscard]] bool best_in_use(const Association& association) const noexcept;
   void forget_place() noexcept {

@@ -142,7 +142,14 @@ void AuthProtocol::learn_advertised(Protocol& high) noexcept {
 
 Peer* AuthProtocol::peer_of(HostAddress remote, const Key& key) {
   if (std::unique_ptr<Peer>* const known = peers_.resolve(key_of(remote))) return known->get();
-  if (peers_.size() >= options_.peers) sweep(true);
+  if (peers_.size() >= options_.peers) {
+    // Idle sessions keep their peers. To drop them takes long, and need not be done for each packet.
+    if (host().now() >= may_drop_) {
+      may_drop_ = host().now() + std::chrono::milliseconds(10);
+      sessions_.drop_idle();
+    }
+    sweep(true);
+  }
   if (peers_.size() >= options_.peers || host().short_of_memory()) return nullptr;
   auto made = std::make_unique<Peer>(*this, below_, counted, options_.settings, remote, key);
   made->last_used = host().now();

@@ -68,6 +68,7 @@ class AuthProtocol final : public Protocol {
   std::uint32_t nudges_ = 0;    ///< How many may be sent now.
   Time nudges_counted_{};
   Event sweep_;
+  Time may_drop_{};                            ///< When idle sessions may be dropped again for a new peer.
   Map<HostKey, std::unique_ptr<Peer>> peers_;  // destroyed after the sessions, which refer to them
   SessionCache sessions_;
 };

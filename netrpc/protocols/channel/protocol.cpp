@@ -28,7 +28,7 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
 
 /// The part of `size` (header included) that the options allow.
 std::size_t allowed(std::size_t size, const ChannelOptions& options) noexcept {
-  return options.max_message == 0 ? size : std::min(size, options.max_message + ChannelHeader::kSize);
+  return options.max_message == 0 ? size : std::min(size, std::min(size, options.max_message) + ChannelHeader::kSize);
 }
 
 }  // namespace

@@ -195,12 +195,14 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     ++counted.malformed;
     return false;
   }
-  // All hosts whose address is unknown would share one session.
-  if (!lower.peer().known()) {
+  // All hosts whose address is unknown would share one session. It may be known by now, although it was not when the
+  // channel began.
+  const HostAddress from = peer_host(lower, lower.participants());
+  if (!from.known()) {
     ++counted.refused;
     return false;
   }
-  const Key whole = key(lower.peer(), WireReader(raw.bytes).get<ProtocolNumber>());
+  const Key whole = key(from, WireReader(raw.bytes).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;

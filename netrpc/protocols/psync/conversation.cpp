@@ -67,7 +67,7 @@ Status Conversation::begin(std::span<const HostAddress> hosts) {
     member.has.resize(hosts.size());
     member.slots.resize(options_.window);
     if (i == self_) {
-      member.life = psync_.host().boot_id();
+      member.life = psync_.next_life();
       continue;
     }
     ParticipantSet one = participants();

@@ -43,6 +43,12 @@ Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participant
   return made;
 }
 
+BootId Psync::next_life() noexcept {
+  BootId life = 0;
+  while (life == 0) life = host().boot_id() + begun_++;
+  return life;
+}
+
 void Psync::ended(const Conversation& conversation) noexcept {
   const Key key = key_of(conversation.participants());
   Conversation** const known = conversations_.resolve(key);

@@ -20,6 +20,9 @@ class Psync final : public Protocol {
 
   [[nodiscard]] const PsyncOptions& options() const noexcept { return options_; }
   [[nodiscard]] Result<SessionRef> open_below(HostAddress member);
+  /// The life of this host in a conversation that begins now: another one each time, because its messages begin with
+  /// number 1 again.
+  [[nodiscard]] BootId next_life() noexcept;
   void ended(const Conversation& conversation) noexcept;
   [[nodiscard]] control::Statistics& statistics() noexcept { return counted; }
 
@@ -38,6 +41,7 @@ class Psync final : public Protocol {
   const PsyncOptions options_;
   Protocol& below_;
   bool enabled_ = false;
+  BootId begun_ = 0;  ///< Conversations.
   Map<Key, Conversation*> conversations_;
 };
 

@@ -65,8 +65,10 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
 
 Errc ChannelPool::open_another() noexcept try {
   Result<SessionRef> channel = below_.open(high_, participants_);
-  if (channel) free_ = &add_slot(std::move(*channel));
-  return channel.code();
+  if (!channel) return channel.code();
+  Slot& slot = add_slot(std::move(*channel));
+  slot.next_free = std::exchange(free_, &slot);  // meanwhile another one may have become free
+  return Errc::ok;
 } catch (const std::bad_alloc&) {
   return Errc::limit_reached;
 }

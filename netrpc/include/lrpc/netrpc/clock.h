@@ -1,6 +1,8 @@
 // Time as the graph sees it: the machine's, or a simulation's.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
 #include "lrpc/detail/shim/no_limit.h"
@@ -23,11 +25,13 @@ class Clock {
   [[nodiscard]] virtual Time now() const noexcept = 0;
 };
 
-/// CLOCK_MONOTONIC.
+/// CLOCK_BOOTTIME: a host that was suspended must know for how long it was silent.
 class MonotonicClock final : public Clock {
  public:
   [[nodiscard]] Time now() const noexcept override {
-    return std::chrono::duration_cast<Time>(std::chrono::steady_clock::now().time_since_epoch());
+    timespec now{};
+    (void)::clock_gettime(CLOCK_BOOTTIME, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
   }
 };
 

@@ -42,6 +42,23 @@ TEST_P(AuthBy, a_peer_that_we_have_no_key_for_is_not_answered) {
   EXPECT_EQ(statistics(1).sent, 0U);
 }
 
+TEST_F(Auth, sessions_without_users_make_room_for_other_hosts) {
+  const KeyFile keys("* " + generate_key());
+  SimHosts machines(8);
+  SimHost& machine = machines[0];
+  Options options;
+  options.set("keys", keys.path());
+  options.set("peers", "4");
+  options.set("sessions", "4");
+  const Shepherd inside(machine.monitor());
+  auto made = auth_kind().make({machine.host(), "auth", {&machine.ip()}, options});
+  ASSERT_TRUE(made) << made.error().message();
+  Protocol& auth = **made;
+  machine.own(std::shared_ptr<Protocol>(std::move(*made)));
+  auto& sink = machine.add<SinkProtocol>();
+  for (std::size_t i = 1; i < 8; ++i) EXPECT_TRUE(auth.open(sink, machines.to(i))) << "host " << i;
+}
+
 TEST_P(AuthBy, a_message_that_is_repeated_is_delivered_once) {
   start();
   send(0, "once");
@@ -274,6 +291,44 @@ TEST_P(AuthBy, packets_of_an_earlier_life_do_not_disturb_the_present_one) {
   send(0, "on");
   run();
   EXPECT_EQ(received(1), (Texts{"after", "on"}));
+}
+
+TEST_P(AuthBy, a_hello_of_an_earlier_life_that_was_held_back_does_not_bring_that_life_back) {
+  Options options;
+  options.set("rekey_messages", "2");
+  start({}, options);
+  send(1, "one");
+  run();
+  std::string held;
+  stacks[0].tap->on_arrival = [&held](std::string& packet) {
+    if (type_of(packet) != Type::hello) return true;
+    held = packet;
+    return false;
+  };
+  for (int i = 0; i < 10 && held.empty(); ++i) {
+    send(1, "more");
+    run();
+  }
+  ASSERT_FALSE(held.empty()) << "a handshake in which it knows this host's challenge";
+  stacks[0].tap->on_arrival = nullptr;
+  (*net)[1].crash();
+  (*net)[1].boot();
+  for (int i = 0; i < 10 && received(1).empty(); ++i) {
+    send(0, "after");
+    run();
+  }
+  ASSERT_FALSE(received(1).empty());
+  const auto life = [this] {
+    const Shepherd inside((*net)[0].monitor());
+    return (*net)[0].host().peers().boot_id(net->address(1));
+  };
+  const BootId present = life();
+  inject(0, held);
+  EXPECT_EQ(life(), present);
+  received(1).clear();
+  send(0, "on");
+  run();
+  EXPECT_EQ(received(1), Texts{"on"});
 }
 
 TEST_P(AuthBy, whatever_the_wire_does_nothing_arrives_twice_or_changed_and_something_arrives) {

@@ -49,6 +49,23 @@ TEST(PsyncLives, a_late_packet_of_a_life_before_changes_nothing) {
   }
 }
 
+TEST(PsyncLives, a_conversation_that_is_opened_again_in_one_life_of_the_host_begins_anew) {
+  Group group(2);
+  for (auto& one : group.members) one.talker->expects = Expects::nothing;
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  {
+    const Shepherd inside(group.net[0].monitor());
+    Group::Member& one = group.members[0];
+    one.session = {};
+    one.session = *one.protocol->open(*one.talker, Group::to_group());
+  }
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  EXPECT_EQ(group.members[1].talker->received, 4);
+  EXPECT_EQ(group.statistics(0).state, 0U) << "all have it: nothing is kept";
+}
+
 TEST(PsyncLives, a_life_that_was_never_heard_of_is_asked_for_before_it_is_believed_in) {
   Lives lives;
   lives.puppet.answers = false;
