@@ -66,7 +66,7 @@ struct RemoteBroker::Parts {
           hosts.sweep(options.now());
         } catch (const std::bad_alloc&) {  // what is left waits for the next keepalive
         }
-        next_ping = ServedHosts::Clock::now() + paths.pause();
+        next_ping = now + paths.pause();
       }
       paths.rebind(all);
       lock.lock();

@@ -4,20 +4,20 @@ namespace lrpc::sun {
 
 using netrpc::Time;
 
-std::optional<std::uint16_t> FoundPorts::fresh(const Program& program, std::uint32_t version, Time now) const {
+std::optional<FoundPorts::Answer> FoundPorts::fresh(const Program& program, std::uint32_t version, Time now) const {
   const auto said = said_.find(program);
   if (said == said_.end()) return std::nullopt;
-  const auto answer = said->second.by_version.find(version);
-  if (answer == said->second.by_version.end() || now - answer->second.at >= kFresh) return std::nullopt;
-  return answer->second.port;
+  const auto noted = said->second.by_version.find(version);
+  if (noted == said->second.by_version.end() || now - noted->second.at >= kFresh) return std::nullopt;
+  return noted->second.answer;
 }
 
-bool FoundPorts::note(const Program& program, std::uint32_t version, std::uint16_t port, Time now) {
+bool FoundPorts::note(const Program& program, std::uint32_t version, Answer answer, Time now) {
   forget(now);
   Said& said = said_[program];
-  const bool usable = port == 0 || said.ports.contains(port) || said.ports.size() < kMostPorts;
-  if (port != 0 && usable) said.ports[port] = now;
-  said.by_version[version] = {usable ? port : std::uint16_t{0}, now};
+  const bool usable = answer.port == 0 || said.ports.contains(answer.port) || said.ports.size() < kMostPorts;
+  if (answer.port != 0 && usable) said.ports[answer.port] = now;
+  said.by_version[version] = {usable ? answer : Answer{0, Errc::remote_unavailable}, now};
   return usable;
 }
 

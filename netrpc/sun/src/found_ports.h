@@ -30,20 +30,24 @@ class FoundPorts {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the zero of a three-way comparison for a pointer
     friend auto operator<=>(const Program&, const Program&) = default;
   };
-  /// The answer of less than kFresh ago; 0: no port that may be used. nullopt: ask rpcbind.
-  [[nodiscard]] std::optional<std::uint16_t> fresh(const Program& program, std::uint32_t version,
-                                                   netrpc::Time now) const;
-  /// Notes what rpcbind has answered; 0: it does not know the program. False: it has named too many ports, and this one
-  /// may not be used.
-  [[nodiscard]] bool note(const Program& program, std::uint32_t version, std::uint16_t port, netrpc::Time now);
-
- private:
   struct Answer {
     std::uint16_t port = 0;
+    Errc why_not = Errc::ok;  ///< Why there is no port: name_unknown, for example.
+    friend bool operator==(const Answer&, const Answer&) = default;
+  };
+  /// The answer of less than kFresh ago. nullopt: ask rpcbind.
+  [[nodiscard]] std::optional<Answer> fresh(const Program& program, std::uint32_t version, netrpc::Time now) const;
+  /// Notes what rpcbind has answered, or that its answer makes no sense. False: it has named too many ports, and this
+  /// one may not be used; that is noted as remote_unavailable.
+  [[nodiscard]] bool note(const Program& program, std::uint32_t version, Answer answer, netrpc::Time now);
+
+ private:
+  struct Noted {
+    Answer answer;
     netrpc::Time at{};
   };
   struct Said {
-    std::map<std::uint32_t, Answer> by_version;
+    std::map<std::uint32_t, Noted> by_version;
     std::map<std::uint16_t, netrpc::Time> ports;
   };
   void forget(netrpc::Time now);

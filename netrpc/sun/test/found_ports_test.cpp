@@ -16,25 +16,28 @@ constexpr Time kStart = Time(std::chrono::hours(1));
 TEST(FoundPorts, are_asked_for_again_when_an_answer_is_a_second_old) {
   FoundPorts ports;
   EXPECT_EQ(ports.fresh(kProgram, 1, kStart), std::nullopt);
-  ASSERT_TRUE(ports.note(kProgram, 1, 4000, kStart));
-  EXPECT_EQ(ports.fresh(kProgram, 1, kStart + milliseconds(999)), 4000);
+  ASSERT_TRUE(ports.note(kProgram, 1, {4000}, kStart));
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart + milliseconds(999)), FoundPorts::Answer{4000});
   EXPECT_EQ(ports.fresh(kProgram, 1, kStart + FoundPorts::kFresh), std::nullopt);
   EXPECT_EQ(ports.fresh(kProgram, 2, kStart), std::nullopt) << "another version may have another port";
   EXPECT_EQ(ports.fresh(kOther, 1, kStart), std::nullopt);
-  ASSERT_TRUE(ports.note(kOther, 1, 0, kStart));
-  EXPECT_EQ(ports.fresh(kOther, 1, kStart), 0) << "that it is not registered is an answer, too";
+  for (const FoundPorts::Answer none :
+       {FoundPorts::Answer{0, Errc::name_unknown}, FoundPorts::Answer{0, Errc::bad_message}}) {
+    ASSERT_TRUE(ports.note(kOther, 1, none, kStart));
+    EXPECT_EQ(ports.fresh(kOther, 1, kStart), none) << "that there is no port is an answer, too";
+  }
 }
 
 TEST(FoundPorts, of_a_program_are_few_at_one_time) {
   FoundPorts ports;
   std::uint16_t port = 4000;
-  for (std::size_t i = 0; i < FoundPorts::kMostPorts; ++i) EXPECT_TRUE(ports.note(kProgram, 1, port++, kStart));
-  EXPECT_FALSE(ports.note(kProgram, 1, port, kStart));
-  EXPECT_EQ(ports.fresh(kProgram, 1, kStart), 0);
-  EXPECT_FALSE(ports.note(kProgram, 2, port, kStart)) << "versions share them";
-  EXPECT_TRUE(ports.note(kProgram, 1, 4000, kStart)) << "it is one of those";
-  EXPECT_TRUE(ports.note(kOther, 1, port, kStart));
-  EXPECT_TRUE(ports.note(kProgram, 1, port, kStart + FoundPorts::kKept)) << "the others are forgotten by now";
+  for (std::size_t i = 0; i < FoundPorts::kMostPorts; ++i) EXPECT_TRUE(ports.note(kProgram, 1, {port++}, kStart));
+  EXPECT_FALSE(ports.note(kProgram, 1, {port}, kStart));
+  EXPECT_EQ(ports.fresh(kProgram, 1, kStart), (FoundPorts::Answer{0, Errc::remote_unavailable}));
+  EXPECT_FALSE(ports.note(kProgram, 2, {port}, kStart)) << "versions share them";
+  EXPECT_TRUE(ports.note(kProgram, 1, {4000}, kStart)) << "it is one of those";
+  EXPECT_TRUE(ports.note(kOther, 1, {port}, kStart));
+  EXPECT_TRUE(ports.note(kProgram, 1, {port}, kStart + FoundPorts::kKept)) << "the others are forgotten by now";
 }
 
 }  // namespace

@@ -189,7 +189,8 @@ class SunClient::Asking {
     const auto ready = [&] { return !client_.asking_.contains(question_) || late(); };
     while (!ready()) (void)host.engine().wait(host, ready, std::min(asker.until, host.now() + kLook));
     if (client_.asking_.contains(question_)) return client_.gone(asker) ? Errc::call_cancelled : Errc::call_aborted;
-    if (const auto port = client_.ports_.fresh(question_.first, question_.second, host.now())) return *port;
+    if (const auto said = client_.ports_.fresh(question_.first, question_.second, host.now()))
+      return said->why_not == Errc::ok ? Result<std::uint16_t>(said->port) : said->why_not;
     begun_ = client_.asking_.insert(question_).second;
     return std::uint16_t{0};
   }
@@ -209,14 +210,17 @@ Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::stri
   if (asking.begun()) {
     port = netrpc::rpcbind_port(below(place.transport), *this, place.host, place.program, place.version,
                                 asker.until - host().now(), place.transport, [&] { return gone(asker); });
-    if (port || port.code() == Errc::name_unknown) {
+    // An answer that makes no sense is one, too: rpcbind is not asked again at once.
+    const bool not_asked =
+        port.code() == Errc::call_aborted || port.code() == Errc::call_cancelled || port.code() == Errc::limit_reached;
+    if (!not_asked) {
       const Shepherd inside(host().monitor());
-      if (!ports_.note(program, place.version, port ? *port : std::uint16_t{0}, host().now()))
+      if (!ports_.note(program, place.version, {port ? *port : std::uint16_t{0}, port.code()}, host().now()))
         return Error{Errc::remote_unavailable, at + ": rpcbind names another port too often"};
     }
   }
-  if (port && *port != 0) return port;
-  if (port || port.code() == Errc::name_unknown)
+  if (port) return port;
+  if (port.code() == Errc::name_unknown)
     return Error{Errc::name_unknown,
                  fmt::format("{}: rpcbind does not know the Sun RPC program {:#x}", at, place.program)};
   if (port.code() == Errc::call_cancelled) return port;
