@@ -41,6 +41,10 @@ TEST(Base64, refuses_what_no_encoder_writes) {
 TEST(JsonOfStrangers, is_bounded_in_depth_and_has_nothing_behind_it) {
   EXPECT_TRUE(parse_json(std::string(16, '[') + std::string(16, ']')));
   EXPECT_FALSE(parse_json(std::string(100'000, '[')));
+  EXPECT_TRUE(parse_json('"' + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + '"'));
+  std::string many = "[{}";
+  for (int i = 0; i < 300'000; ++i) many += ",{}";
+  EXPECT_TRUE(parse_json(many + ']')) << "in time proportional to its length";
   EXPECT_FALSE(parse_json(std::string(1000, '[') + std::string(1000, ']')));
   for (const char* const text : {"", "{", "{}{}", "nul", "{\"a\":}", "\"\xff\"", "[1,]"})
     EXPECT_FALSE(parse_json(text)) << text;

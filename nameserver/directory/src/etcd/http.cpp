@@ -126,9 +126,11 @@ struct Lines {
   bool over = false;
   bool enough = false;
 
-  bool pass_on() {
+  /// `seen`: so many bytes of `rest` have no end of a line.
+  bool pass_on(std::size_t seen) {
     std::size_t begin = 0;
-    for (std::size_t end = 0; !enough && (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
+    for (std::size_t end = 0; !enough && (end = rest.find('\n', std::max(begin, seen))) != std::string::npos;
+         begin = end + 1)
       if (end > begin) enough = !(*on_line)(std::string_view(rest).substr(begin, end - begin));
     rest.erase(0, std::min(begin, rest.size()));
     return !enough;
@@ -138,8 +140,9 @@ struct Lines {
     self.over = count > self.most || self.rest.size() > self.most - count;
     if (self.over) return 0;
     try {
+      const std::size_t seen = self.rest.size();
       self.rest.append(bytes, count);
-      return self.pass_on() ? count : 0;
+      return self.pass_on(seen) ? count : 0;
     } catch (...) {
       self.over = true;
       return 0;
@@ -196,7 +199,7 @@ Result<long> Http::stream(const Request& request, const std::function<bool(std::
   if (code != CURLE_OK) return unreachable(request, code, easy_->error.data());
   if (!lines.rest.empty()) {
     lines.rest.push_back('\n');
-    lines.pass_on();
+    lines.pass_on(lines.rest.size() - 1);
   }
   return status;
 }

@@ -7,14 +7,35 @@
 
 namespace lrpc::directory {
 
+namespace {
+
+/// Whether arrays and objects in it are nested no deeper than kDeepestJson. (The parser's own callbacks would say so,
+/// too, but make it compare each object with all others around it.)
+bool is_shallow(std::string_view text) noexcept {
+  int depth = 0;
+  bool in_string = false;
+  bool escaped = false;
+  for (const char c : text) {
+    if (in_string) {
+      in_string = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepestJson) return false;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<Json> parse_json(std::string_view text) {
-  bool too_deep = false;
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kDeepestJson;
-    return !too_deep;
-  };
-  Json parsed = Json::parse(text, shallow, false);
-  if (too_deep || parsed.is_discarded()) return std::nullopt;
+  if (!is_shallow(text)) return std::nullopt;
+  Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) return std::nullopt;
   return parsed;
 }
 
