@@ -137,7 +137,7 @@ build() { # build PRESET [TARGET...]
   [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
   shift
   if [[ $preset == [at]san ]]; then
-    build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line
+    build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line || return 1 # set -e is off where a build is a condition
     options+=("-DLRPC_PLAIN_BUILD=$PWD/build/debug")
     # A folder keeps its compiler.
     if [[ ! -e build/$preset/CMakeCache.txt && -z ${CXX:-} ]]; then
@@ -156,7 +156,7 @@ build() { # build PRESET [TARGET...]
   if [[ ! -e $file || CMakePresets.json -nt $file ]] ||
     ! grep -qx "LRPC_ALL_TESTS:BOOL=$all" "build/$preset/CMakeCache.txt" ||
     ! grep -qx "LRPC_QUICK_ELSEWHERE:BOOL=$elsewhere" "build/$preset/CMakeCache.txt"; then
-    "${around[@]}" cmake --preset "$preset" "${options[@]}" >&2
+    "${around[@]}" cmake --preset "$preset" "${options[@]}" >&2 || return 1
   fi
   "${around[@]}" cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }

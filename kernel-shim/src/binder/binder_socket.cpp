@@ -1,5 +1,6 @@
 // Binder messages over AF_UNIX SOCK_SEQPACKET sockets: sending, receiving, and finding the nameserver.
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -337,8 +338,13 @@ Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
     if (socket || socket.code() != Errc::no_nameserver) return socket;
     tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
   }
+  // secure_getenv(3): so it is for setuid programs and those with file capabilities.
+  const bool ignores_environment = ::getauxval(AT_SECURE) != 0;
   return Error{Errc::no_nameserver,
-               "no nameserver answers; tried " + tried + "; start one with `lrpcd` (or set LRPC_SOCKET)"};
+               "no nameserver answers; tried " + tried +
+                   (ignores_environment ? "; this program has privileges of its own, so it ignores LRPC_SOCKET and "
+                                          "XDG_RUNTIME_DIR: give it the socket's path"
+                                        : "; start one with `lrpcd` (or set LRPC_SOCKET)")};
 }
 
 }  // namespace lrpc::shim
