@@ -87,17 +87,11 @@ ast::Declaration Parser::declaration() {
   if (take_word("record")) return record(std::move(doc), false);
   if (take_word("error")) return record(std::move(doc), true);
   if (take_word("handle")) return handle(std::move(doc));
-  if (take_word("procedure")) return procedure(std::move(doc));
+  if (auto declared = procedure_here(doc)) return *std::move(declared);
   if (at_word("callback")) return callback(std::move(doc));
-  if (at_word("oneway")) {
-    const Location where = take().at;
-    if (!take_word("procedure")) {
-      fail(fmt::format("expected 'procedure' after 'oneway', found {}", describe(current_)),
-           "write 'oneway procedure Name(...);'");
-    }
-    ast::Procedure result = procedure(std::move(doc));
-    result.one_way = where;
-    return result;
+  if (take_word("oneway")) {
+    fail(fmt::format("expected 'procedure' after 'oneway', found {}", describe(current_)),
+         "write 'oneway procedure Name(...);'");
   }
   if (at_word("union")) {
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");

@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 namespace lrpc::stubgen {
+
+std::optional<ast::Procedure> ProcedureParser::procedure_here(Doc& doc) {
+  std::optional<Location> one_way;
+  if (at_word("oneway") && following_.kind == TokenKind::identifier && following_.text == "procedure")
+    one_way = take().at;
+  if (!take_word("procedure")) return std::nullopt;
+  ast::Procedure result = procedure(std::move(doc));
+  result.one_way = one_way;
+  return result;
+}
 
 ast::Procedure ProcedureParser::procedure(Doc doc) {
   ast::Procedure result;
@@ -30,10 +39,8 @@ ast::Callback ProcedureParser::callback(Doc doc) {
   while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
     try {
       Doc procedure_doc = std::exchange(current_.doc, {});
-      std::optional<Location> one_way;
-      if (at_word("oneway") && following_.kind == TokenKind::identifier && following_.text == "procedure")
-        one_way = take().at;
-      if (!take_word("procedure")) {
+      auto declared = procedure_here(procedure_doc);
+      if (!declared) {
         if (reported()) throw SyntaxError{};
         const Token found = current_;
         if (at_item()) take();  // recover() would not skip this word
@@ -41,8 +48,7 @@ ast::Callback ProcedureParser::callback(Doc doc) {
         diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
         throw SyntaxError{};
       }
-      result.procedures.push_back(procedure(std::move(procedure_doc)));
-      result.procedures.back().one_way = one_way;
+      result.procedures.push_back(*std::move(declared));
     } catch (const SyntaxError&) {
       recover();
     }
