@@ -204,14 +204,14 @@ std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + static_cast<std::ptrdiff_t>(before));
   const milliseconds limit(prologue.remaining_ms);
-  const auto begun = std::chrono::steady_clock::now();
+  const auto begun = Clock::now();
   const Errc sent = transport_.call_group(path.host, static_cast<std::uint16_t>(Command::group_call),
                                           std::span(request).first(before + image.size()), reply, size, answers,
                                           limit.count() != 0 ? limit : milliseconds(kNoLimit), gone(path));
   if (answers.any_ended()) note_lost(*path.members, answers);
   if (sent == Errc::ok) return 0;
   // Otherwise the composition has ended the call (BOUNDED), not the caller's deadline.
-  const bool late = limit.count() != 0 && std::chrono::steady_clock::now() - begun >= limit;
+  const bool late = limit.count() != 0 && Clock::now() - begun >= limit;
   if (sent == Errc::timed_out && late) return failed(Errc::call_aborted);
   if (sent == Errc::call_lost) return failed(sent);
   return failed(wanting(sent) ? what_wants(sent) : Errc::call_failed);
