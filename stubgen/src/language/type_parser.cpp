@@ -8,9 +8,7 @@
 namespace lrpc::stubgen {
 
 ast::Enum TypeParser::enumeration(Doc doc) {
-  ast::Enum result;
-  result.doc = std::move(doc);
-  result.name = name("the enum");
+  ast::Enum result{.doc = std::move(doc), .name = name("the enum")};
   if (take_if(TokenKind::colon)) result.underlying = name("the enum's underlying type");
   expect(TokenKind::open_brace, "before the enum's values");
   bool semicolons = false;
@@ -38,35 +36,27 @@ ast::Enum TypeParser::enumeration(Doc doc) {
 }
 
 ast::Enumerator TypeParser::enumerator() {
-  ast::Enumerator result;
-  result.doc = std::exchange(current_.doc, {});
-  result.name = name("the enum's value");
+  ast::Enumerator result{.doc = std::exchange(current_.doc, {}), .name = name("the enum's value")};
   if (take_if(TokenKind::equals)) result.value = number();
   return result;
 }
 
 ast::Alias TypeParser::alias(Doc doc) {
-  ast::Alias result;
-  result.doc = std::move(doc);
-  result.name = name("the type");
+  ast::Alias result{.doc = std::move(doc), .name = name("the type")};
   expect(TokenKind::equals, "after the type's name");
   result.type = type();
   if (take_word("range")) {
-    ast::Range range;
+    ast::Range& range = result.range.emplace();
     range.low = number();
     expect(TokenKind::dots, "between the range's ends");
     range.high = number();
-    result.range = range;
   }
   expect_semicolon("the type");
   return result;
 }
 
 ast::Record TypeParser::record(Doc doc, bool is_error) {
-  ast::Record result;
-  result.doc = std::move(doc);
-  result.is_error = is_error;
-  result.name = name(is_error ? "the error" : "the record");
+  ast::Record result{.doc = std::move(doc), .name = name(is_error ? "the error" : "the record"), .is_error = is_error};
   if (is_error && take_if(TokenKind::semicolon)) return result;
   expect(TokenKind::open_brace, "before the fields");
   while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
@@ -89,9 +79,7 @@ ast::Record TypeParser::record(Doc doc, bool is_error) {
 }
 
 ast::Field TypeParser::field() {
-  ast::Field result;
-  result.doc = std::exchange(current_.doc, {});
-  result.name = name("the field");
+  ast::Field result{.doc = std::exchange(current_.doc, {}), .name = name("the field")};
   expect(TokenKind::colon, "between the field's name and its type");
   result.type = type();
   expect_semicolon("the field");
@@ -99,9 +87,7 @@ ast::Field TypeParser::field() {
 }
 
 ast::Handle TypeParser::handle(Doc doc) {
-  ast::Handle result;
-  result.doc = std::move(doc);
-  result.name = name("the handle");
+  ast::Handle result{.doc = std::move(doc), .name = name("the handle")};
   expect_semicolon("the handle");
   return result;
 }
@@ -120,14 +106,13 @@ ast::TypeRef TypeParser::type() {
     unsupported(current_.at, "ref",
                 "pass the value itself: a record or array reaches the procedure by reference, unmoved");
   }
-  if (at_word("fd") && (following_.kind != TokenKind::colon)) {
+  if (at_word("fd") && following_.kind != TokenKind::colon) {
     unsupported(current_.at, "fd", "pass a handle to what the server opened, or a name that it can open");
   }
   if (at_word("union") && following_.kind == TokenKind::open_brace) {
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
   }
-  ast::TypeRef result;
-  result.name = name("a type");
+  ast::TypeRef result{.name = name("a type")};
   if (take_if(TokenKind::less)) {
     result.bound = number();
     expect(TokenKind::greater, "after the bound");

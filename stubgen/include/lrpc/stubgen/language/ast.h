@@ -28,20 +28,20 @@ struct Number {
 /// `int32`, `Stat`, `string<255>`, `byte[4][200]`.
 struct TypeRef {
   Name name;
-  std::optional<Number> bound;
-  std::vector<Number> extents;  ///< Outermost first.
+  std::optional<Number> bound{};
+  std::vector<Number> extents{};  ///< Outermost first.
 };
 
 struct Enumerator {
   Doc doc;
   Name name;
-  std::optional<Number> value;
+  std::optional<Number> value{};
 };
 struct Enum {
   Doc doc;
   Name name;
-  std::optional<Name> underlying;
-  std::vector<Enumerator> enumerators;
+  std::optional<Name> underlying{};
+  std::vector<Enumerator> enumerators{};
   bool incomplete = false;  ///< The parser stopped within the values and reported an error.
 };
 
@@ -53,21 +53,21 @@ struct Range {
 struct Alias {
   Doc doc;
   Name name;
-  TypeRef type;
-  std::optional<Range> range;
+  TypeRef type{};
+  std::optional<Range> range{};
 };
 
 struct Field {
   Doc doc;
   Name name;
-  TypeRef type;
+  TypeRef type{};
 };
 /// A record, or an error (`is_error`), which is a record that a procedure can raise.
 struct Record {
   Doc doc;
   Name name;
   bool is_error = false;
-  std::vector<Field> fields;
+  std::vector<Field> fields{};
   bool incomplete = false;  ///< The parser has skipped a field and reported an error.
 };
 
@@ -81,22 +81,22 @@ enum class Direction : std::uint8_t { in, inout, out };
 struct Parameter {
   Doc doc;
   Direction direction = Direction::in;
-  Name name;
-  TypeRef type;
-  std::optional<Location> uninterpreted;
-  std::optional<Location> closes;
+  Name name{};
+  TypeRef type{};
+  std::optional<Location> uninterpreted{};
+  std::optional<Location> closes{};
 };
 
 struct Procedure {
   Doc doc;
   Name name;
-  std::vector<Parameter> parameters;
-  std::vector<Parameter> results;
-  std::vector<Name> raises;
-  std::optional<Number> astacks;
-  std::optional<Number> astack_size;
+  std::vector<Parameter> parameters{};
+  std::vector<Parameter> results{};
+  std::vector<Name> raises{};
+  std::optional<Number> astacks{};
+  std::optional<Number> astack_size{};
   bool may_block = false;
-  std::optional<Location> one_way;  ///< Where `oneway` stands.
+  std::optional<Location> one_way{};  ///< Where `oneway` stands.
 };
 
 struct Option {
@@ -109,7 +109,7 @@ struct Option {
 struct Callback {
   Doc doc;
   Location at;
-  std::vector<Procedure> procedures;
+  std::vector<Procedure> procedures{};
 };
 
 using Declaration = std::variant<Enum, Alias, Record, Handle, Procedure, Callback, Option>;
