@@ -167,15 +167,10 @@ void Lexer::punctuation(Token& token) {
     token.kind = TokenKind::dots;
     advance();
   } else {
-    constexpr std::string_view kCharacters = ".-=:;,{}()[]<>";
-    constexpr TokenKind kKinds[] = {TokenKind::dot,         TokenKind::minus,       TokenKind::equals,
-                                    TokenKind::colon,       TokenKind::semicolon,   TokenKind::comma,
-                                    TokenKind::open_brace,  TokenKind::close_brace, TokenKind::open_paren,
-                                    TokenKind::close_paren, TokenKind::open_square, TokenKind::close_square,
-                                    TokenKind::less,        TokenKind::greater};
+    constexpr std::string_view kCharacters = ".-=:;,{}()[]<>";  // in the order of TokenKind, from dot on
     const std::size_t index = kCharacters.find(c);
     if (index == std::string_view::npos) return unreadable(token);
-    token.kind = kKinds[index];
+    token.kind = static_cast<TokenKind>(static_cast<std::size_t>(TokenKind::dot) + index);
   }
   advance();
 }

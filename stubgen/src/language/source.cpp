@@ -24,16 +24,12 @@ std::string Diagnostics::text(std::string_view file) const {
     const bool note = diagnostic.severity == Severity::note && !ordered.empty();
     ordered.emplace_back(note ? ordered.back().first : diagnostic.at, &diagnostic);
   }
-  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
-  });
+  std::ranges::stable_sort(ordered, {}, [](const auto& one) { return one.first; });
   constexpr std::string_view kWords[] = {"error", "warning", "note"};  // in the order of Severity
   std::string out;
-  for (const auto& [place, entry] : ordered) {
-    const Diagnostic& diagnostic = *entry;
-    out += fmt::format("{}:{}:{}: {}: {}\n", file, diagnostic.at.line, diagnostic.at.column,
-                       kWords[static_cast<std::size_t>(diagnostic.severity)], diagnostic.message);
-  }
+  for (const auto& [place, entry] : ordered)
+    out += fmt::format("{}:{}:{}: {}: {}\n", file, entry->at.line, entry->at.column,
+                       kWords[static_cast<std::size_t>(entry->severity)], entry->message);
   if (errors_ > kMaxErrors) out += fmt::format("{}: {} more errors are not shown\n", file, errors_ - kMaxErrors);
   return out;
 }

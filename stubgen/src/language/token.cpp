@@ -2,33 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 namespace lrpc::stubgen {
 
 std::string_view describe(TokenKind kind) {
+  // In the order of TokenKind, from arrow on.
+  constexpr std::string_view kMarks[] = {"'->'", "'..'", "'.'", "'-'", "'='", "':'", "';'", "','",
+                                         "'{'",  "'}'",  "'('", "')'", "'['", "']'", "'<'", "'>'"};
   switch (kind) {
     case TokenKind::end: return "the end of the file";
     case TokenKind::identifier: return "a name";
     case TokenKind::integer: return "a number";
     case TokenKind::string: return "a text in quotes";
-    case TokenKind::arrow: return "'->'";
-    case TokenKind::dots: return "'..'";
-    case TokenKind::dot: return "'.'";
-    case TokenKind::minus: return "'-'";
-    case TokenKind::equals: return "'='";
-    case TokenKind::colon: return "':'";
-    case TokenKind::semicolon: return "';'";
-    case TokenKind::comma: return "','";
-    case TokenKind::open_brace: return "'{'";
-    case TokenKind::close_brace: return "'}'";
-    case TokenKind::open_paren: return "'('";
-    case TokenKind::close_paren: return "')'";
-    case TokenKind::open_square: return "'['";
-    case TokenKind::close_square: return "']'";
-    case TokenKind::less: return "'<'";
-    case TokenKind::greater: return "'>'";
     case TokenKind::invalid: return "something unreadable";
+    default: return kMarks[static_cast<std::size_t>(kind) - static_cast<std::size_t>(TokenKind::arrow)];
   }
-  return "something unreadable";
 }
 
 std::string describe(const Token& token) {

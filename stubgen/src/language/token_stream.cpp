@@ -21,8 +21,7 @@ TokenStream::TokenStream(const Source& source, Diagnostics& diagnostics)
 }
 
 bool TokenStream::is_item(const Token& token) {
-  return token.kind == TokenKind::identifier &&
-         std::find(kItemWords.begin(), kItemWords.end(), token.text) != kItemWords.end();
+  return token.kind == TokenKind::identifier && std::ranges::find(kItemWords, token.text) != kItemWords.end();
 }
 
 Token TokenStream::take() {

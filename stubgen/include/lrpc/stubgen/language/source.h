@@ -1,6 +1,7 @@
 // The interface file as text, places in it, and the diagnostics about it.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,7 +14,7 @@ namespace lrpc::stubgen {
 struct Location {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
-  friend bool operator==(const Location&, const Location&) = default;
+  friend auto operator<=>(const Location&, const Location&) = default;
 };
 
 /// An interface file in memory. Owns its text; tokens view into it.
