@@ -28,29 +28,10 @@ std::string not_conforming(const Type& type, const std::string& value) {
   }
 }
 
-/// A parameter as the caller passes it.
-std::string declaration(const Parameter& parameter) {
-  const Type& type = parameter.type->resolved();
-  std::string spelled = cpp_type(*parameter.type);
-  if (parameter.is_bytes()) {
-    spelled = parameter.is_out() ? "lrpc::Buffer&" : "std::span<const std::byte>";
-  } else if (parameter.is_out()) {
-    spelled += "&";
-  } else if (parameter.is_string()) {
-    spelled = "std::string_view";
-  } else if (type.kind == TypeKind::record || type.kind == TypeKind::array) {
-    spelled = fmt::format("const {}&", spelled);
-  }
-  return fmt::format("{} {}", spelled, parameter.name);
-}
-
 /// An argument as the function that pushes it takes it: const or by value, so that nothing of the caller's changes yet.
 std::string argument(const Parameter& parameter) {
-  if (!parameter.is_out()) return declaration(parameter);
-  if (parameter.is_bytes()) return "const lrpc::Buffer& " + parameter.name;
-  const Type& type = parameter.type->resolved();
-  const bool large = parameter.is_string() || type.kind == TypeKind::record || type.kind == TypeKind::array;
-  return fmt::format("{}{}{} {}", large ? "const " : "", cpp_type(*parameter.type), large ? "&" : "", parameter.name);
+  if (!parameter.is_out()) return passed_declaration(parameter);
+  return parameter.is_bytes() ? "const lrpc::Buffer& " + parameter.name : unchanging_declaration(parameter);
 }
 
 std::string destination_type(const Parameter& parameter) {
@@ -106,7 +87,7 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
                        const std::string& object, bool results) {
   std::vector<std::string> parameters;
   for (const Parameter* parameter : results ? given_parameters(procedure_) : procedure_.arguments())
-    parameters.push_back(results ? declaration(*parameter) : argument(*parameter));
+    parameters.push_back(results ? passed_declaration(*parameter) : argument(*parameter));
   std::vector<std::string> arguments{object};
   std::vector<std::string> destinations;
   for (const Parameter& parameter : procedure_.parameters)
@@ -118,30 +99,24 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
 }
 
 void CallStub::check_arguments() {
-  bool said = false;
-  const auto begin = [&] {
-    if (said) return;
-    said = true;
-    arguments_head("static lrpc::client::Refusal check_(", {},
-                   [](const Parameter& one) { return one.variable() || one.type->constrained; });
-  };
+  const auto checked = [](const Parameter& one) { return one.variable() || one.type->constrained; };
+  const auto arguments = procedure_.arguments();
+  if (std::ranges::none_of(arguments, [&](const Parameter* one) { return checked(*one); })) return;
+  arguments_head("static lrpc::client::Refusal check_(", {}, checked);
   const auto refusal = [&](const char* code, const std::string& what) {
     return fmt::format("return {{{},\n\"{}: {}\"}};", code, called_, what);
   };
-  for (const Parameter* parameter : procedure_.arguments()) {
+  for (const Parameter* parameter : arguments) {
     const std::string quoted = fmt::format("'{}'", parameter->name);
     if (parameter->variable()) {
-      begin();
       code_.guard(fmt::format("{}.size() > {}.bound", parameter->name, constant(*parameter)),
                   refusal(kArgumentTooLong,
                           fmt::format("{} is longer than {} bytes", quoted, parameter->type->resolved().bound)));
     } else if (parameter->type->constrained) {
-      begin();
       push_.check(*parameter->type, parameter->name,
                   refusal(kArgumentOutOfRange, not_conforming(*parameter->type, quoted)));
     }
   }
-  if (!said) return;
   code_.line("return {};");
   code_.close();
 }
@@ -153,29 +128,14 @@ void CallStub::arguments_head(const std::string& start, std::vector<std::string>
     const std::string declared = argument(*parameter);
     first.push_back(used(*parameter) ? declared : declared.substr(0, declared.size() - parameter->name.size() - 1));
   }
-  code_.list(start, first, ") noexcept {");
-  code_.indent();
+  code_.open(start, first, ") noexcept {");
 }
 
 void CallStub::push_arguments(bool tail) {
   arguments_head("static void push_(",
                  {"std::byte* " + image_, tail ? "std::byte* " + tail_ : "std::byte* /*no tail*/"},
                  [](const Parameter&) { return true; });
-  for (const Parameter* parameter : procedure_.arguments()) {
-    if (parameter->is_string()) {
-      code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
-                 constant(*parameter), parameter->name);
-    } else if (parameter->is_bytes() && parameter->is_out()) {
-      // inout bytes lie where the result will be
-      code_.line("lrpc::put_result<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
-                 parameter->name);
-    } else if (parameter->is_bytes()) {
-      code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
-                 parameter->name);
-    } else {
-      push_.put(*parameter->type, place(parameter->offset), parameter->name);
-    }
-  }
+  for (const Parameter* parameter : procedure_.arguments()) put(push_, *parameter, parameter->name);
   code_.close();
 }
 
@@ -184,9 +144,8 @@ void CallStub::take_results() {
   const bool image = std::ranges::any_of(all, &Parameter::is_out);
   const bool tail = procedure_.tail_size != 0 &&
                     std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
-  code_.list("[[nodiscard]] Result_ operator()(", {"std::uint16_t " + status_, "const auto& " + call_},
+  code_.open("[[nodiscard]] Result_ operator()(", {"std::uint16_t " + status_, "const auto& " + call_},
              ") const noexcept {");
-  code_.indent();
   if (image) code_.line("std::byte* const {} = {}.image();", image_, call_);
   if (tail) code_.line("std::byte* const {} = {}.tail();", tail_, call_);
   for (const Parameter& parameter : all)
@@ -212,26 +171,23 @@ void CallStub::judge_status() {
 }
 
 void CallStub::copy_results() {
-  std::vector<const Parameter*> values;
   std::vector<const Parameter*> buffers;
-  for (const Parameter& parameter : procedure_.parameters) {
-    if (parameter.is_out()) (parameter.is_bytes() ? buffers : values).push_back(&parameter);
-  }
   const bool several = procedure_.results().size() > 1;
   const std::string results = local_("results");
   if (several) code_.line("{} {};", procedure_.results_class(), results);
-  bool blocks = !buffers.empty();
-  for (const Parameter* parameter : values) {
-    blocks = blocks || moves_blocks(*parameter->type);
-    if (several && !parameter->is_in()) {
-      copy_fixed(*parameter, fmt::format("{}.{}", results, parameter->name));
-      continue;
-    }
-    if (parameter->is_string()) {
-      code_.line("{} {};", cpp_type(*parameter->type), copy_name(*parameter));
-      copy_fixed(*parameter, copy_name(*parameter));
+  bool blocks = false;
+  for (const Parameter& parameter : procedure_.parameters) {
+    if (!parameter.is_out()) continue;
+    blocks = blocks || parameter.is_bytes() || moves_blocks(*parameter.type);
+    if (parameter.is_bytes()) {
+      buffers.push_back(&parameter);
+    } else if (several && !parameter.is_in()) {
+      copy_fixed(parameter, fmt::format("{}.{}", results, parameter.name));
+    } else if (parameter.is_string()) {
+      code_.line("{} {};", cpp_type(*parameter.type), copy_name(parameter));
+      copy_fixed(parameter, copy_name(parameter));
     } else {
-      copy_.declare(*parameter->type, place(parameter->offset), copy_name(*parameter), false, kBadResult);
+      copy_.declare(*parameter.type, place(parameter), copy_name(parameter), false, kBadResult);
     }
   }
   copy_buffers(buffers);
@@ -240,13 +196,8 @@ void CallStub::copy_results() {
 }
 
 void CallStub::copy_fixed(const Parameter& parameter, const std::string& target) {
-  if (parameter.is_string()) {
-    code_.guard(
-        fmt::format("!lrpc::get_string<lrpc::CopyCode::F>({}, {}, {}, {})", image_, tail_, constant(parameter), target),
-        kBadResult);
-  } else {
-    copy_.get(*parameter.type, place(parameter.offset), target, kBadResult);
-  }
+  if (parameter.is_string()) return get_string(copy_, parameter, target, kBadResult);
+  copy_.get(*parameter.type, place(parameter), target, kBadResult);
 }
 
 /// Buffers are written last, when nothing else can fail; several of them only when each is known to fit.

@@ -7,27 +7,21 @@
 #include <vector>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 
 /// Emits the client side of one procedure. The steps that all procedures share are in the runtime
 /// (lrpc/detail/client/call/stub.h).
-class CallStub {
+class CallStub : private Stub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)
-      : code_(code),
-        procedure_(interface.procedures[identifier]),
+      : Stub(code, interface.procedures[identifier], identifier),
         called_(interface.name + "." + procedure_.name),
         type_(procedure_.outcome_class()),
-        identifier_(identifier),
-        local_(locals_of(procedure_)),
-        image_(local_("image")),
-        tail_(procedure_.tail_size == 0 ? "nullptr" : local_("tail")),
         call_(local_("call")),
         status_(local_("status")),
-        push_(code, "lrpc::CopyCode::A", layout_of(procedure_), local_),
-        copy_(code, "lrpc::CopyCode::F", layout_of(procedure_), local_) {}
+        push_(copying('A')),
+        copy_(copying('F')) {}
 
   /// `struct Add_outcome`: checks and pushes the arguments, takes the results.
   void emit_procedure();
@@ -52,21 +46,13 @@ class CallStub {
   void copy_buffers(const std::vector<const Parameter*>& buffers);
   void give_results();
 
-  [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
-  [[nodiscard]] std::string constant(const Parameter& parameter) const {
-    return variable_constant(procedure_, parameter);
-  }
   /// The variable that holds a result until all are checked: on failure no object of the caller's changes.
   [[nodiscard]] std::string copy_name(const Parameter& parameter) const {
     return parameter.is_in() ? local_(parameter.name + "_copy") : parameter.name;
   }
 
-  Code& code_;
-  const Procedure& procedure_;
   std::string called_, type_;  ///< "Files.Open", for the texts of errors; "Open_outcome".
-  std::size_t identifier_;
-  Locals local_;
-  std::string image_, tail_, call_, status_;
+  std::string call_, status_;
   Moves push_;
   Moves copy_;
 };

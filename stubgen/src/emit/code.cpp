@@ -63,6 +63,11 @@ void Code::open(std::string_view text) {
   indent_ += 2;
 }
 
+void Code::open(std::string_view head, const std::vector<std::string>& items, std::string_view tail) {
+  list(head, items, tail);
+  indent_ += 2;
+}
+
 void Code::close(std::string_view text) {
   indent_ -= 2;
   line(text);
@@ -114,8 +119,7 @@ void Code::function(std::string_view head, const std::vector<std::string>& param
   const std::string whole = fmt::format("{}{}{} {{ {}{}{} {}", head, fmt::join(parameters, ", "), tail, call,
                                         fmt::join(arguments, ", "), end, after);
   if (indent_ + whole.size() <= kWidth) return line(whole);
-  list(head, parameters, fmt::format("{} {{", tail));
-  indent();
+  open(head, parameters, fmt::format("{} {{", tail));
   list(call, arguments, end);
   close(after);
 }

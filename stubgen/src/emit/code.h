@@ -34,16 +34,15 @@ class Code {
   requires(sizeof...(T) > 0) void last_line(fmt::format_string<T...> format, T&&... arguments) {
     last_line(std::string_view(fmt::format(format, std::forward<T>(arguments)...)));
   }
-  /// A line that opens a block; close() ends it.
+  /// A line, or a list, that opens a block; close() ends it.
   void open(std::string_view text);
+  void open(std::string_view head, const std::vector<std::string>& items, std::string_view tail);
   void close(std::string_view text = "}");
   /// The same, and an empty line behind it.
   void end(std::string_view text = "}") {
     close(text);
     line();
   }
-  /// Indents what follows: the line before has opened a block.
-  void indent() { indent_ += 2; }
   /// Ends a block without braces.
   void outdent() { indent_ -= 2; }
   /// `if (condition) [[unlikely]] action`, on one line or more. An action that is too long for one line is broken at

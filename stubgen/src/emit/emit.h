@@ -7,6 +7,7 @@
 
 #include "code.h"
 #include "lrpc/stubgen/layout/model.h"
+#include "moves.h"
 
 namespace lrpc::stubgen {
 
@@ -50,6 +51,10 @@ void close_namespace(Code& code, const Interface& interface);
 [[nodiscard]] std::string result_type(const Procedure& procedure);
 /// What the caller passes, and what the procedure receives after its context: arguments, then bytes results.
 [[nodiscard]] std::vector<const Parameter*> given_parameters(const Procedure& procedure);
+/// A parameter as the caller passes it.
+[[nodiscard]] std::string passed_declaration(const Parameter& parameter);
+/// By value or, what is large, as a reference to const.
+[[nodiscard]] std::string unchanging_declaration(const Parameter& parameter);
 /// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
 [[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
 /// The procedure's doc comment, and those of its parameters.
@@ -59,9 +64,29 @@ void close_namespace(Code& code, const Interface& interface);
 [[nodiscard]] bool touches_image(const Procedure& procedure);
 /// The prefix by which the procedure's stubs reach namespace `layout`: `layout::`.
 [[nodiscard]] std::string layout_of(const Procedure& procedure);
-/// `layout::kOpen_name`.
-[[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
 /// Where the errors that it raises lie: `layout::kOpen_raised_ranges`.
 [[nodiscard]] std::string raised_places(const Procedure& procedure);
+
+/// What a procedure's stubs on both sides have in common: names in their code, and moves of parameters.
+class Stub {
+ protected:
+  Stub(Code& code, const Procedure& procedure, std::size_t identifier);
+
+  [[nodiscard]] Place place(const Parameter& parameter) const { return {image_, parameter.offset, ""}; }
+  /// `layout::kOpen_name`, of a variable parameter.
+  [[nodiscard]] std::string constant(const Parameter& parameter) const;
+  /// Moves of the copy `letter` of LRPC Table III.
+  [[nodiscard]] Moves copying(char letter) const;
+  /// Writes a parameter; bytes that come back where the result will be.
+  void put(const Moves& with, const Parameter& parameter, const std::string& value) const;
+  void get_string(const Moves& with, const Parameter& parameter, const std::string& target,
+                  std::string_view on_failure) const;
+
+  Code& code_;
+  const Procedure& procedure_;
+  const std::size_t identifier_;
+  const Locals local_;
+  const std::string image_, tail_;
+};
 
 }  // namespace lrpc::stubgen

@@ -54,9 +54,8 @@ void emit_serve_callbacks(Code& code, const Interface& interface) {
         "/// not_supported (a remote binding), timed_out, system_error, and those of Server::serve_over()."})
     code.line(line);
   code.line("template <{} Impl_>", in_callback(interface, "Implementation"));
-  code.list(fmt::format("[[nodiscard]] lrpc::Status {}(", interface.given->own("serve_callbacks")),
+  code.open(fmt::format("[[nodiscard]] lrpc::Status {}(", interface.given->own("serve_callbacks")),
             {"lrpc::Server& server", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
-  code.indent();
   code.line("auto offered = lrpc::detail::StubAccess::offer_callback(bound_);");
   code.line("if (!offered) return offered.error();");
   code.list(
@@ -68,34 +67,14 @@ void emit_serve_callbacks(Code& code, const Interface& interface) {
 }
 
 /// Emits a class with a function for each procedure that is `offered`, for one call.
-template <class Offered, class Emit>
-void emit_for_one_call(Code& code, const Interface& interface, std::string_view name, const Offered& offered,
-                       const Emit& emit) {
+void emit_for_one_call(Code& code, const Interface& interface, std::string_view name, bool (*offered)(const Procedure&),
+                       void (CallStub::*emit)()) {
   code.line("class {} : lrpc::client::ForOneCall_ {{", name);
   code.open(" public:");
   code.last_line("using lrpc::client::ForOneCall_::ForOneCall_;");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i)
-    if (offered(interface.procedures[i])) emit(CallStub(code, interface, i));
+    if (offered(interface.procedures[i])) (CallStub(code, interface, i).*emit)();
   code.end("};");
-}
-
-/// class Starter_, without one-way procedures.
-void emit_starter(Code& code, const Interface& interface) {
-  code.line(
-      "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
-      "it returns");
-  code.line(
-      "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
-      "then.");
-  emit_for_one_call(
-      code, interface, "Starter_", [](const Procedure& one) { return !one.one_way; },
-      [](CallStub stub) { stub.emit_start(); });
-}
-
-/// class All_, of the procedures that collate.
-void emit_all(Code& code, const Interface& interface) {
-  code.line("/// Calls to all members of a group: each function returns what every member has answered.");
-  emit_for_one_call(code, interface, "All_", collates, [](CallStub stub) { stub.emit_all(); });
 }
 
 }  // namespace
@@ -105,8 +84,18 @@ void emit_client_class(Code& code, const Interface& interface) {
       "// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:");
   code.last_line("// lrpc/detail/client/call/stub.h.");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
-  emit_starter(code, interface);
-  if (std::ranges::any_of(interface.procedures, collates)) emit_all(code, interface);
+  code.line(
+      "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
+      "it returns");
+  code.line(
+      "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
+      "then.");
+  emit_for_one_call(
+      code, interface, "Starter_", [](const Procedure& one) { return !one.one_way; }, &CallStub::emit_start);
+  if (std::ranges::any_of(interface.procedures, collates)) {
+    code.line("/// Calls to all members of a group: each function returns what every member has answered.");
+    emit_for_one_call(code, interface, "All_", collates, &CallStub::emit_all);
+  }
   code.doc(interface.doc);
   if (!interface.doc.empty()) code.line("///");
   code.line("/// One binding to {}. Its stubs may be called from any thread, from several at once. Each returns the",
@@ -122,8 +111,8 @@ void emit_client_class(Code& code, const Interface& interface) {
     CallStub(code, interface, i).emit_call();
   }
   code.line();
-  code.close(" private:");
-  code.indent();
+  code.outdent();
+  code.open(" private:");
   code.function("[[nodiscard]] lrpc::client::BindingObject& object_(", {}, ") const noexcept",
                 "return lrpc::detail::StubAccess::object(", {"bound_"}, ");");
   code.line("lrpc::Binding bound_;");

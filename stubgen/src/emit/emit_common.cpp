@@ -4,7 +4,6 @@
 #include <initializer_list>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -140,12 +139,36 @@ bool touches_image(const Procedure& procedure) {
 
 std::string layout_of(const Procedure& procedure) { return procedure.given->own("layout") + "::"; }
 
-std::string variable_constant(const Procedure& procedure, const Parameter& parameter) {
-  return layout_of(procedure) + parameter.constant;
-}
-
 std::string raised_places(const Procedure& procedure) {
   return fmt::format("{}k{}_raised_ranges", layout_of(procedure), procedure.name);
+}
+
+Stub::Stub(Code& code, const Procedure& procedure, std::size_t identifier)
+    : code_(code),
+      procedure_(procedure),
+      identifier_(identifier),
+      local_(locals_of(procedure)),
+      image_(local_("image")),
+      tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")) {}
+
+std::string Stub::constant(const Parameter& parameter) const { return layout_of(procedure_) + parameter.constant; }
+
+Moves Stub::copying(char letter) const {
+  return {code_, fmt::format("lrpc::CopyCode::{}", letter), layout_of(procedure_), local_};
+}
+
+void Stub::put(const Moves& with, const Parameter& parameter, const std::string& value) const {
+  if (!parameter.variable()) return with.put(*parameter.type, place(parameter), value);
+  code_.line("lrpc::{}<{}>({}, {}, {}, {});",
+             parameter.is_bytes() && parameter.is_out() ? "put_result" : "put_variable", with.copy_code(), image_,
+             tail_, constant(parameter), parameter.is_string() ? fmt::format("lrpc::as_bytes({})", value) : value);
+}
+
+void Stub::get_string(const Moves& with, const Parameter& parameter, const std::string& target,
+                      std::string_view on_failure) const {
+  code_.guard(fmt::format("!lrpc::get_string<{}>({}, {}, {}, {})", with.copy_code(), image_, tail_, constant(parameter),
+                          target),
+              on_failure);
 }
 
 }  // namespace lrpc::stubgen

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -31,13 +30,6 @@ void emit_conforming(Code& code, const Type& type, const std::string& value) {
     code.line("return {};", conforming(*type.target));
   }
   code.end();
-}
-
-void emit_values(Code& code, const Interface& interface) {
-  const std::string value = Locals(interface.given)("value");
-  for (const Type* type : interface.ordered) {
-    if (type->constrained) emit_conforming(code, *type, value);
-  }
 }
 
 /// A result as the default implementation returns it.
@@ -82,8 +74,7 @@ void emit_procedure(Code& code, const Procedure& procedure) {
   for (const Parameter* parameter : given_parameters(procedure))
     parameters.push_back(received_declaration(*parameter, "Held_"));
   const bool plain = procedure.results().empty() && procedure.raises.empty();
-  code.list(fmt::format("{} {}(", plain ? "void" : result_type(procedure), procedure.name), parameters, ") {");
-  code.indent();
+  code.open(fmt::format("{} {}(", plain ? "void" : result_type(procedure), procedure.name), parameters, ") {");
   emit_looks(code, procedure);
   code.line("lrpc::fuzz::interfere({});", context);
   for (const Parameter* parameter : given_parameters(procedure)) {
@@ -151,7 +142,8 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   code.last_line("#endif");
   open_namespace(code, interface);
   code.last_line("namespace {");
-  emit_values(code, interface);
+  for (const Type* type : interface.ordered)
+    if (type->constrained) emit_conforming(code, *type, Locals(interface.given)("value"));
   emit_implementation(code, interface);
   emit_handles(code, interface);
   code.last_line("}  // namespace");

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -18,21 +17,16 @@ constexpr const char* kRefuseResult = "return lrpc::server::failed(lrpc::Errc::b
 // --- Entry stubs -----------------------------------------------------------------------------------------------------
 
 /// Emits one entry stub.
-class EntryStub {
+class EntryStub : private Stub {
  public:
   EntryStub(Code& code, const Procedure& procedure, std::size_t identifier)
-      : code_(code),
-        procedure_(procedure),
-        identifier_(identifier),
-        local_(locals_of(procedure)),
+      : Stub(code, procedure, identifier),
         impl_(local_("impl")),
         context_(local_("context")),
-        image_(local_("image")),
-        tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
         outcome_(local_("outcome")),
         results_(local_("results")),
-        copy_(code, "lrpc::CopyCode::E", layout_of(procedure), local_),
-        write_(code, "lrpc::CopyCode::F", layout_of(procedure), local_) {}
+        copy_(copying('E')),
+        write_(copying('F')) {}
 
   void emit() {
     head();
@@ -47,23 +41,154 @@ class EntryStub {
   }
 
  private:
-  void head();
-  void copy_arguments();
-  void copy_argument(const Parameter& parameter);
-  void refer_in_place(const Parameter& parameter);
-  void copy_bytes_argument(const Parameter& parameter);
-  void open_handles();
-  void prepare_results();
-  void run();
-  void raise();
-  void write_results();
-  void check_buffer(const Parameter& parameter);
-  void write_buffer(const Parameter& parameter);
-
-  [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
-  [[nodiscard]] std::string constant(const Parameter& parameter) const {
-    return variable_constant(procedure_, parameter);
+  void head() {
+    code_.line("/// Entry stub of procedure {}, {}.", identifier_, procedure_.name);
+    code_.open(
+        fmt::format("static std::uint16_t {}(void* {}, lrpc::CallContext& {}) {{", procedure_.name, impl_, context_));
+    if (touches_image(procedure_))
+      code_.line("std::byte* const {} = lrpc::detail::StubAccess::image({});", image_, context_);
+    if (procedure_.tail_size != 0)
+      code_.line("std::byte* const {} = lrpc::detail::StubAccess::tail({});", tail_, context_);
   }
+
+  void copy_arguments() {
+    const auto arguments = procedure_.arguments();
+    if (arguments.empty()) return;
+    bool blocks = false;
+    for (const Parameter* parameter : arguments) {
+      copy_argument(*parameter);
+      blocks = blocks || (!parameter->uninterpreted && (parameter->is_bytes() || moves_blocks(*parameter->type)));
+    }
+    if (blocks) code_.line("lrpc::copies_are_made();");
+  }
+
+  void copy_argument(const Parameter& parameter) {
+    if (in_place(parameter)) return refer_in_place(parameter);
+    if (parameter.is_bytes()) return copy_bytes_argument(parameter);
+    if (parameter.is_string()) {
+      code_.line("{} {};", cpp_type(*parameter.type), parameter.name);
+      return get_string(copy_, parameter, parameter.name, kTooLong);
+    }
+    const std::string& name = parameter.is_handle() ? handle(parameter) : parameter.name;
+    copy_.declare(*parameter.type, place(parameter), name, parameter.is_out(), kBadArgument);
+  }
+
+  /// Uninterpreted: a copy would not make the procedure safer, so it uses the value on the A-stack (§3.5).
+  void refer_in_place(const Parameter& parameter) {
+    const std::string type = (parameter.is_out() ? "" : "const ") + cpp_type(*parameter.type);
+    code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", parameter.name);
+    code_.line("{0}& {1} = *reinterpret_cast<{0}*>({2});", type, parameter.name, place(parameter).text());
+  }
+
+  void copy_bytes_argument(const Parameter& parameter) {
+    const std::string& name = parameter.name;
+    if (!parameter.uninterpreted) {
+      code_.line("{} {};", parameter.is_out() ? "lrpc::Buffer" : "std::span<const std::byte>", name);
+      code_.line("const lrpc::Errc {} = lrpc::get_argument({}, {}, {}, {}, {});", copied(parameter), context_, image_,
+                 tail_, constant(parameter), name);
+      return code_.guard(fmt::format("{} != lrpc::Errc::ok", copied(parameter)),
+                         fmt::format("return lrpc::server::failed({});", copied(parameter)));
+    }
+    code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found(parameter), image_, tail_,
+               constant(parameter));
+    code_.guard(fmt::format("!{}", found(parameter)), kTooLong);
+    code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", name);
+    if (!parameter.is_out()) return code_.line("const std::span<const std::byte> {} = *{};", name, found(parameter));
+    code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {}, {}->size());", name, image_, tail_,
+               constant(parameter), found(parameter));
+  }
+
+  /// Handles are opened after all other arguments. Handles that the call closes come last and are closed all at once,
+  /// so that a refused call takes nothing out of the table.
+  void open_handles() {
+    std::vector<std::string> closed;
+    for (const Parameter* parameter : procedure_.arguments())
+      if (parameter->closes) closed.push_back(handle(*parameter));
+    for (const bool closes : {false, true}) {
+      for (const Parameter* parameter : procedure_.arguments()) {
+        if (!parameter->is_handle() || parameter->closes != closes) continue;
+        const std::string object = closes ? parameter->name : local_(parameter->name + "_object");
+        code_.line("{}auto {} = {}.{}<typename Impl_::{}>({});", closes ? "" : "const ", object, context_,
+                   closes && closed.size() == 1 ? "close" : "resolve", parameter->type->name, handle(*parameter));
+        code_.guard(fmt::format("{} == nullptr", object), kBadHandle);
+      }
+    }
+    if (closed.size() < 2) return;
+    code_.open(fmt::format("if (!{}.close_together(", context_), closed, ")) [[unlikely]]");
+    code_.line(kBadHandle);
+    code_.outdent();
+  }
+
+  /// The procedure writes results of bytes where the client copies them from.
+  void prepare_results() {
+    for (const Parameter* buffer : procedure_.buffers()) {
+      code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {});", buffer->name, image_, tail_, constant(*buffer));
+    }
+  }
+
+  void run() {
+    std::vector<std::string> arguments = {context_};
+    for (const Parameter* parameter : given_parameters(procedure_)) {
+      if (parameter->closes) {
+        arguments.push_back(fmt::format("std::move({})", parameter->name));
+      } else if (parameter->is_handle()) {
+        arguments.push_back(fmt::format("*{}", local_(parameter->name + "_object")));
+      } else {
+        arguments.push_back(parameter->name);
+      }
+    }
+    code_.function(fmt::format("const auto {} = lrpc::server::run<{}>([&]", outcome_, result_type(procedure_)), {}, "",
+                   fmt::format("return static_cast<Impl_*>({})->{}(", impl_, procedure_.name), arguments, ");", "});");
+  }
+
+  void raise() {
+    if (procedure_.raises.empty())
+      return code_.guard("!" + outcome_, fmt::format("return lrpc::server::failed({}, {});", context_, outcome_));
+    std::vector<std::string> items{context_, outcome_, touches_image(procedure_) ? image_ : "nullptr",
+                                   raised_places(procedure_)};
+    const std::string layout = layout_of(procedure_);
+    for (const Raised& raised : procedure_.raises) {
+      const Type& type = *raised.type;
+      const std::string put = layout + local_.function("put_" + type.name) + "<lrpc::CopyCode::F>";
+      items.push_back(type.fields.empty() ? "nullptr"
+                      : type.constrained  ? fmt::format("lrpc::detail::Checked{{{}{}, {}}}", layout,
+                                                        local_.function("is_" + type.name), put)
+                                          : put);
+    }
+    code_.open(fmt::format("if (!{}) [[unlikely]]", outcome_));
+    code_.list("return lrpc::server::failed(", items, ");");
+    code_.outdent();
+  }
+
+  void write_results() {
+    if (!procedure_.results().empty())
+      code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
+    const bool only_one = procedure_.results().size() == 1;
+    const auto value = [&](const Parameter& p) {
+      return p.is_in() ? p.name : only_one ? results_ : results_ + "." + p.name;
+    };
+    for (const Parameter& parameter : procedure_.parameters) {
+      if (!parameter.is_out() || in_place(parameter)) continue;
+      if (parameter.is_bytes()) {
+        const std::string& name = parameter.name;
+        code_.guard(copied_out(parameter)
+                        ? fmt::format("{}.size() > {}.bound", name, constant(parameter))
+                        : fmt::format("!lrpc::is_result({}, {}, {}, {})", image_, tail_, constant(parameter), name),
+                    kRefuseResult);
+      } else {
+        write_.check(*parameter.type, value(parameter), kRefuseResult);
+      }
+    }
+    for (const Parameter& parameter : procedure_.parameters) {
+      if (!parameter.is_out() || in_place(parameter)) continue;
+      if (parameter.is_bytes() && !copied_out(parameter)) {
+        code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), parameter.name);
+      } else {
+        put(write_, parameter, value(parameter));
+      }
+    }
+  }
+
   [[nodiscard]] std::string found(const Parameter& p) const { return local_(p.name + "_found"); }
   [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copied"); }
   /// The variable that holds a handle until its object is found.
@@ -72,183 +197,10 @@ class EntryStub {
   [[nodiscard]] bool copied_out(const Parameter& p) const { return p.is_in() && !p.uninterpreted; }
   [[nodiscard]] bool in_place(const Parameter& p) const { return p.uninterpreted && !p.is_bytes(); }
 
-  Code& code_;
-  const Procedure& procedure_;
-  std::size_t identifier_;
-  Locals local_;
-  std::string impl_, context_, image_, tail_, outcome_, results_;
+  std::string impl_, context_, outcome_, results_;
   Moves copy_;
   Moves write_;
 };
-
-void EntryStub::head() {
-  code_.line("/// Entry stub of procedure {}, {}.", identifier_, procedure_.name);
-  code_.open(
-      fmt::format("static std::uint16_t {}(void* {}, lrpc::CallContext& {}) {{", procedure_.name, impl_, context_));
-  if (touches_image(procedure_))
-    code_.line("std::byte* const {} = lrpc::detail::StubAccess::image({});", image_, context_);
-  if (procedure_.tail_size != 0)
-    code_.line("std::byte* const {} = lrpc::detail::StubAccess::tail({});", tail_, context_);
-}
-
-void EntryStub::copy_arguments() {
-  const auto arguments = procedure_.arguments();
-  if (arguments.empty()) return;
-  bool blocks = false;
-  for (const Parameter* parameter : arguments) {
-    copy_argument(*parameter);
-    blocks = blocks || (!parameter->uninterpreted && (parameter->is_bytes() || moves_blocks(*parameter->type)));
-  }
-  if (blocks) code_.line("lrpc::copies_are_made();");
-}
-
-void EntryStub::copy_argument(const Parameter& parameter) {
-  if (in_place(parameter)) return refer_in_place(parameter);
-  if (parameter.is_bytes()) return copy_bytes_argument(parameter);
-  if (parameter.is_string()) {
-    code_.line("{} {};", cpp_type(*parameter.type), parameter.name);
-    return code_.guard(fmt::format("!lrpc::get_string<lrpc::CopyCode::E>({}, {}, {}, {})", image_, tail_,
-                                   constant(parameter), parameter.name),
-                       kTooLong);
-  }
-  const std::string& name = parameter.is_handle() ? handle(parameter) : parameter.name;
-  copy_.declare(*parameter.type, place(parameter.offset), name, parameter.is_out(), kBadArgument);
-}
-
-/// Uninterpreted: a copy would not make the procedure safer, so it uses the value on the A-stack (§3.5).
-void EntryStub::refer_in_place(const Parameter& parameter) {
-  const std::string type = (parameter.is_out() ? "" : "const ") + cpp_type(*parameter.type);
-  code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", parameter.name);
-  code_.line("{0}& {1} = *reinterpret_cast<{0}*>({2});", type, parameter.name, place(parameter.offset).text());
-}
-
-void EntryStub::copy_bytes_argument(const Parameter& parameter) {
-  const std::string& name = parameter.name;
-  if (!parameter.uninterpreted) {
-    code_.line("{} {};", parameter.is_out() ? "lrpc::Buffer" : "std::span<const std::byte>", name);
-    code_.line("const lrpc::Errc {} = lrpc::get_argument({}, {}, {}, {}, {});", copied(parameter), context_, image_,
-               tail_, constant(parameter), name);
-    return code_.guard(fmt::format("{} != lrpc::Errc::ok", copied(parameter)),
-                       fmt::format("return lrpc::server::failed({});", copied(parameter)));
-  }
-  code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found(parameter), image_, tail_,
-             constant(parameter));
-  code_.guard(fmt::format("!{}", found(parameter)), kTooLong);
-  code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", name);
-  if (!parameter.is_out()) return code_.line("const std::span<const std::byte> {} = *{};", name, found(parameter));
-  code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {}, {}->size());", name, image_, tail_, constant(parameter),
-             found(parameter));
-}
-
-/// Handles are opened after all other arguments. Handles that the call closes come last and are closed all at once, so
-/// that a refused call takes nothing out of the table.
-void EntryStub::open_handles() {
-  std::vector<std::string> closed;
-  for (const Parameter* parameter : procedure_.arguments())
-    if (parameter->closes) closed.push_back(handle(*parameter));
-  for (const bool closes : {false, true}) {
-    for (const Parameter* parameter : procedure_.arguments()) {
-      if (!parameter->is_handle() || parameter->closes != closes) continue;
-      const std::string object = closes ? parameter->name : local_(parameter->name + "_object");
-      code_.line("{}auto {} = {}.{}<typename Impl_::{}>({});", closes ? "" : "const ", object, context_,
-                 closes && closed.size() == 1 ? "close" : "resolve", parameter->type->name, handle(*parameter));
-      code_.guard(fmt::format("{} == nullptr", object), kBadHandle);
-    }
-  }
-  if (closed.size() < 2) return;
-  code_.list(fmt::format("if (!{}.close_together(", context_), closed, ")) [[unlikely]]");
-  code_.indent();
-  code_.line(kBadHandle);
-  code_.outdent();
-}
-
-/// The procedure writes results of bytes where the client copies them from.
-void EntryStub::prepare_results() {
-  for (const Parameter* buffer : procedure_.buffers()) {
-    code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {});", buffer->name, image_, tail_, constant(*buffer));
-  }
-}
-
-void EntryStub::run() {
-  std::vector<std::string> arguments = {context_};
-  for (const Parameter* parameter : given_parameters(procedure_)) {
-    if (parameter->closes) {
-      arguments.push_back(fmt::format("std::move({})", parameter->name));
-    } else if (parameter->is_handle()) {
-      arguments.push_back(fmt::format("*{}", local_(parameter->name + "_object")));
-    } else {
-      arguments.push_back(parameter->name);
-    }
-  }
-  code_.function(fmt::format("const auto {} = lrpc::server::run<{}>([&]", outcome_, result_type(procedure_)), {}, "",
-                 fmt::format("return static_cast<Impl_*>({})->{}(", impl_, procedure_.name), arguments, ");", "});");
-}
-
-void EntryStub::raise() {
-  if (procedure_.raises.empty())
-    return code_.guard("!" + outcome_, fmt::format("return lrpc::server::failed({}, {});", context_, outcome_));
-  std::vector<std::string> items{context_, outcome_, touches_image(procedure_) ? image_ : "nullptr",
-                                 raised_places(procedure_)};
-  const std::string layout = layout_of(procedure_);
-  for (const Raised& raised : procedure_.raises) {
-    const Type& type = *raised.type;
-    const std::string put = layout + local_.function("put_" + type.name) + "<lrpc::CopyCode::F>";
-    items.push_back(type.fields.empty() ? "nullptr"
-                    : type.constrained  ? fmt::format("lrpc::detail::Checked{{{}{}, {}}}", layout,
-                                                      local_.function("is_" + type.name), put)
-                                        : put);
-  }
-  code_.open(fmt::format("if (!{}) [[unlikely]]", outcome_));
-  code_.list("return lrpc::server::failed(", items, ");");
-  code_.outdent();
-}
-
-void EntryStub::write_results() {
-  if (std::ranges::none_of(procedure_.parameters, [&](const Parameter& p) { return p.is_out() && !in_place(p); }))
-    return;
-  if (!procedure_.results().empty())
-    code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
-  const bool only_one = procedure_.results().size() == 1;
-  const auto value = [&](const Parameter& p) {
-    return p.is_in() ? p.name : only_one ? results_ : results_ + "." + p.name;
-  };
-  for (const Parameter& parameter : procedure_.parameters) {
-    if (!parameter.is_out() || in_place(parameter)) continue;
-    if (parameter.is_bytes()) {
-      check_buffer(parameter);
-    } else if (!parameter.is_string()) {
-      write_.check(*parameter.type, value(parameter), kRefuseResult);
-    }
-  }
-  for (const Parameter& parameter : procedure_.parameters) {
-    if (!parameter.is_out() || in_place(parameter)) continue;
-    if (parameter.is_bytes()) {
-      write_buffer(parameter);
-    } else if (parameter.is_string()) {
-      code_.line("lrpc::put_variable<lrpc::CopyCode::F>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
-                 constant(parameter), value(parameter));
-    } else {
-      write_.put(*parameter.type, place(parameter.offset), value(parameter));
-    }
-  }
-}
-
-void EntryStub::check_buffer(const Parameter& parameter) {
-  const std::string& name = parameter.name;
-  code_.guard(copied_out(parameter)
-                  ? fmt::format("{}.size() > {}.bound", name, constant(parameter))
-                  : fmt::format("!lrpc::is_result({}, {}, {}, {})", image_, tail_, constant(parameter), name),
-              kRefuseResult);
-}
-
-void EntryStub::write_buffer(const Parameter& parameter) {
-  const std::string& name = parameter.name;
-  if (copied_out(parameter)) {
-    code_.line("lrpc::put_result<lrpc::CopyCode::F>({}, {}, {}, {});", image_, tail_, constant(parameter), name);
-  } else {
-    code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), name);
-  }
-}
 
 // --- The table and the export helpers --------------------------------------------------------------------------------
 
@@ -262,31 +214,23 @@ void emit_table(Code& code, const Interface& interface) {
 
 void emit_export(Code& code, const Interface& interface) {
   const GivenNames& given = *interface.given;
-  const std::string head = fmt::format("template <{} Impl_>", given.own("Implementation"));
+  // A function that gives `impl` to the server's function `called`, behind `first`.
+  const auto function = [&](std::string_view type, std::string_view name, const std::string& declared,
+                            std::string_view called, const std::string& first) {
+    code.line("template <{} Impl_>", given.own("Implementation"));
+    code.open(fmt::format("[[nodiscard]] lrpc::{} {}(", type, given.own(name)),
+              {"lrpc::Server& server", declared, "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
+    code.list(fmt::format("return server.{}(", called),
+              {first, given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"}, ");");
+    code.end();
+  };
   code.line(
       "/// Exports {} as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several",
       interface.name);
   code.line("/// at once; it stays the caller's and must outlive the export.");
-  code.line(head);
-  code.list(fmt::format("[[nodiscard]] lrpc::Result<lrpc::ExportId> {}(", given.own("export_to")),
-            {"lrpc::Server& server", "std::string name", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
-  code.indent();
-  code.list(
-      "return server.export_interface(",
-      {"std::move(name)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
-      ");");
-  code.end();
+  function("Result<lrpc::ExportId>", "export_to", "std::string name", "export_interface", "std::move(name)");
   code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
-  code.line(head);
-  code.list(fmt::format("[[nodiscard]] lrpc::Status {}(", given.own("serve_over")),
-            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl_& impl", "lrpc::ExportOptions options = {}"},
-            ") {");
-  code.indent();
-  code.list(
-      "return server.serve_over(",
-      {"std::move(socket)", given.own("kPdl"), "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
-      ");");
-  code.end();
+  function("Status", "serve_over", "lrpc::UniqueFd socket", "serve_over", "std::move(socket)");
 }
 
 void emit_callback_function(Code& code, const Interface& interface) {
@@ -303,8 +247,7 @@ void emit_callback_function(Code& code, const Interface& interface) {
   code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<{}>> {}(", client, interface.given->own("callback"));
   code.line("    lrpc::CallContext& context,");
   code.line("    const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),");
-  code.line("                                          .call_timeout = std::chrono::seconds(10)}) {");
-  code.indent();
+  code.open("                                          .call_timeout = std::chrono::seconds(10)}) {");
   const GivenNames& given = *interface.callback->given;
   code.list("return lrpc::detail::StubAccess::callback_port(context).bound<",
             {client, fmt::format("&{}::{}", client, given.own("import_over")),

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 
@@ -12,22 +11,24 @@ std::vector<const Parameter*> given_parameters(const Procedure& procedure) {
   return all;
 }
 
+std::string unchanging_declaration(const Parameter& parameter) {
+  const TypeKind kind = parameter.type->resolved().kind;
+  const bool large = kind == TypeKind::string || kind == TypeKind::record || kind == TypeKind::array;
+  return fmt::format("{}{}{} {}", large ? "const " : "", cpp_type(*parameter.type), large ? "&" : "", parameter.name);
+}
+
+std::string passed_declaration(const Parameter& parameter) {
+  if (parameter.is_bytes())
+    return (parameter.is_out() ? "lrpc::Buffer& " : "std::span<const std::byte> ") + parameter.name;
+  if (parameter.is_out()) return fmt::format("{}& {}", cpp_type(*parameter.type), parameter.name);
+  return parameter.is_string() ? "std::string_view " + parameter.name : unchanging_declaration(parameter);
+}
+
 std::string received_declaration(const Parameter& parameter, std::string_view impl) {
-  const Type& type = parameter.type->resolved();
-  const std::string spelled = cpp_type(*parameter.type);
-  if (parameter.is_handle()) {
-    const std::string object = fmt::format("typename {}::{}", impl, parameter.type->name);
-    return parameter.closes ? fmt::format("std::shared_ptr<{}> {}", object, parameter.name)
-                            : fmt::format("{}& {}", object, parameter.name);
-  }
-  if (parameter.is_bytes()) {
-    return fmt::format("{} {}", parameter.is_out() ? "lrpc::Buffer&" : "std::span<const std::byte>", parameter.name);
-  }
-  if (parameter.is_out()) return fmt::format("{}& {}", spelled, parameter.name);
-  if (parameter.is_string() || type.kind == TypeKind::record || type.kind == TypeKind::array) {
-    return fmt::format("const {}& {}", spelled, parameter.name);
-  }
-  return fmt::format("{} {}", spelled, parameter.name);
+  if (parameter.is_string() && !parameter.is_out()) return unchanging_declaration(parameter);
+  if (!parameter.is_handle()) return passed_declaration(parameter);
+  const std::string object = fmt::format("typename {}::{}", impl, parameter.type->name);
+  return (parameter.closes ? "std::shared_ptr<" + object + "> " : object + "& ") + parameter.name;
 }
 
 namespace {
@@ -45,8 +46,7 @@ void emit_signature(Code& code, const Procedure& procedure) {
   const std::string result = result_type(procedure);
   code.doc(procedure_doc(procedure));
   code.line("template <class Impl_>");
-  code.list(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
-  code.indent();
+  code.open(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
   if (procedure.results().empty()) {
     code.list(fmt::format("{}.{}(", impl, procedure.name), arguments, ");");
   } else {

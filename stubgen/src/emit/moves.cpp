@@ -26,6 +26,10 @@ std::string cpp_constant(const Integer& value) {
 
 std::string Place::text() const { return fmt::format("{} + {}{}", base, offset, stride); }
 
+Place Place::element(std::string_view index, std::uint64_t size) const {
+  return {base, offset, fmt::format("{} + {} * {}", stride, index, size)};
+}
+
 template <class Body>
 void Moves::for_each(const Type& array, const Body& body) const {
   static_assert(limits::kMaxExtents == 4, "a loop variable for each dimension");
@@ -50,9 +54,7 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
         return code_.line("lrpc::copy_bytes<{}>({}, {}.data(), {});", copy_code_, place.text(), value, resolved.size);
       }
       return for_each(resolved, [&](const std::string& index) {
-        const Place element{place.base, place.offset,
-                            fmt::format("{} + {} * {}", place.stride, index, resolved.target->size)};
-        put(*resolved.target, element, fmt::format("{}[{}]", value, index));
+        put(*resolved.target, place.element(index, resolved.target->size), fmt::format("{}[{}]", value, index));
       });
     default: return code_.line("lrpc::put_scalar<{}>({}, {});", copy_code_, place.text(), value);
   }
@@ -77,9 +79,8 @@ void Moves::get(const Type& type, const Place& place, const std::string& target,
         return code_.line("lrpc::copy_bytes<{}>({}.data(), {}, {});", copy_code_, target, place.text(), resolved.size);
       }
       return for_each(resolved, [&](const std::string& index) {
-        const Place element{place.base, place.offset,
-                            fmt::format("{} + {} * {}", place.stride, index, resolved.target->size)};
-        get(*resolved.target, element, fmt::format("{}[{}]", target, index), on_failure);
+        get(*resolved.target, place.element(index, resolved.target->size), fmt::format("{}[{}]", target, index),
+            on_failure);
       });
     default:
       code_.line("{} = lrpc::get_scalar<{}, {}>({});", target, copy_code_, cpp_type(type), place.text());

@@ -21,6 +21,8 @@ struct Place {
   std::uint64_t offset = 0;
   std::string stride;  ///< The offsets that the loops around it add; empty outside of arrays.
   [[nodiscard]] std::string text() const;
+  /// Where an element of this size lies in an array that begins here.
+  [[nodiscard]] Place element(std::string_view index, std::uint64_t size) const;
 };
 
 /// Emits moves into one function body.
@@ -41,6 +43,8 @@ class Moves {
                const std::string& on_failure) const;
   /// Checks a private value. Emits nothing if its type has no constraint.
   void check(const Type& type, const std::string& value, const std::string& on_failure) const;
+
+  [[nodiscard]] const std::string& copy_code() const { return copy_code_; }
 
  private:
   [[nodiscard]] std::string function(std::string_view name) const { return prefix_ + locals_.function(name); }
