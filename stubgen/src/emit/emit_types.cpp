@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "emit.h"
-#include "moves.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -12,8 +11,7 @@ namespace {
 // --- Types -----------------------------------------------------------------------------------------------------------
 
 void emit_enum(Code& code, const Type& type) {
-  code.open(fmt::format("enum class {} : std::{}int{}_t {{", type.name, type.integer.is_signed ? "" : "u",
-                        type.integer.bits));
+  code.open(fmt::format("enum class {} : std::{}_t {{", type.name, type.integer.name()));
   for (const Enumerator& value : type.enumerators) {
     code.doc(value.doc);
     code.line("{} = {},", value.name, cpp_constant(value.value));
@@ -110,14 +108,12 @@ void emit_results(Code& code, const Interface& interface) {
 
 // --- Checks: is_X(value) ---------------------------------------------------------------------------------------------
 
-void emit_enum_check(Code& code, const Type& type, const Locals& local) {
+void emit_enum_check(Code& code, const Type& type, const std::string& head) {
   std::vector<Integer> values;
   for (const Enumerator& value : type.enumerators) values.push_back(value.value);
-  std::sort(values.begin(), values.end());
-  bool contiguous = true;
-  for (std::size_t i = 1; i < values.size(); ++i) contiguous = contiguous && values[i] == values[i - 1].next();
-  const std::string head = fmt::format("[[nodiscard]] constexpr bool {}(", local.function("is_" + type.name));
-  if (!contiguous) {
+  std::ranges::sort(values);
+  const auto gap = [](const Integer& one, const Integer& next) { return next != one.next(); };
+  if (std::ranges::adjacent_find(values, gap) != values.end()) {
     code.line();
     code.open(fmt::format("{}{} value) noexcept {{", head, type.name));
     code.open("switch (value) {");
@@ -127,8 +123,7 @@ void emit_enum_check(Code& code, const Type& type, const Locals& local) {
     code.line("return false;");
     return code.close();
   }
-  const std::string number =
-      fmt::format("static_cast<std::{}int{}_t>(value)", type.integer.is_signed ? "" : "u", type.integer.bits);
+  const std::string number = fmt::format("static_cast<std::{}_t>(value)", type.integer.name());
   std::string test;
   if (values.front() > type.integer.lowest()) test = fmt::format("{} >= {}", number, cpp_constant(values.front()));
   if (values.back() < type.integer.highest())
@@ -137,28 +132,21 @@ void emit_enum_check(Code& code, const Type& type, const Locals& local) {
                 {test.empty() ? "true" : test}, ";");
 }
 
-void emit_alias_check(Code& code, const Type& type, const Locals& local) {
-  const std::string head = fmt::format("[[nodiscard]] constexpr bool {}(", local.function("is_" + type.name));
-  if (type.low || type.high) {
-    std::string test;
-    if (type.low) test += fmt::format("value >= {}", cpp_constant(*type.low));
-    if (type.high) test += fmt::format("{}value <= {}", test.empty() ? "" : " && ", cpp_constant(*type.high));
-    return code.function(head, {type.name + " value"}, ") noexcept", "return ", {test}, ";");
-  }
+void emit_range_check(Code& code, const Type& type, const std::string& head) {
+  std::string test;
+  if (type.low) test += fmt::format("value >= {}", cpp_constant(*type.low));
+  if (type.high) test += fmt::format("{}value <= {}", test.empty() ? "" : " && ", cpp_constant(*type.high));
+  code.function(head, {type.name + " value"}, ") noexcept", "return ", {test}, ";");
+}
+
+/// Of a record, or of an alias without a range of its own.
+void emit_parts_check(Code& code, const Type& type, const std::string& head, const Locals& local) {
   const bool by_reference = type.resolved().kind == TypeKind::array || type.resolved().kind == TypeKind::record;
   code.line();
   code.open(fmt::format("{}{}{}{} value) noexcept {{", head, by_reference ? "const " : "", type.name,
                         by_reference ? "&" : ""));
-  Moves(code, "", "", local).check(*type.target, "value", "return false;");
-  code.line("return true;");
-  code.close();
-}
-
-void emit_record_check(Code& code, const Type& type, const Locals& local) {
-  code.line();
-  code.open(fmt::format("[[nodiscard]] constexpr bool {}(const {}& value) noexcept {{",
-                        local.function("is_" + type.name), type.name));
   const Moves moves(code, "", "", local);
+  if (type.target != nullptr) moves.check(*type.target, "value", "return false;");
   for (const Field& field : type.fields) moves.check(*field.type, "value." + field.name, "return false;");
   code.line("return true;");
   code.close();
@@ -170,9 +158,14 @@ void emit_checks(Code& code, const Interface& interface) {
   code.line("// Whether a value conforms to its type.");
   for (const Type* type : interface.ordered) {
     if (!type->constrained) continue;
-    if (type->kind == TypeKind::enumeration) emit_enum_check(code, *type, local);
-    if (type->kind == TypeKind::alias) emit_alias_check(code, *type, local);
-    if (type->kind == TypeKind::record) emit_record_check(code, *type, local);
+    const std::string head = fmt::format("[[nodiscard]] constexpr bool {}(", local.function("is_" + type->name));
+    if (type->kind == TypeKind::enumeration) {
+      emit_enum_check(code, *type, head);
+    } else if (type->low || type->high) {
+      emit_range_check(code, *type, head);
+    } else {
+      emit_parts_check(code, *type, head, local);
+    }
   }
   code.line();
 }

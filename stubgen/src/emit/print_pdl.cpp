@@ -6,11 +6,6 @@
 namespace lrpc::stubgen {
 namespace {
 
-std::string_view direction(const Parameter& parameter) {
-  constexpr std::string_view kNames[] = {"in", "inout", "out"};
-  return kNames[static_cast<std::size_t>(parameter.direction)];
-}
-
 std::string place(const Parameter& parameter) {
   if (!parameter.variable()) return fmt::format("{:>6} {:>6}", parameter.offset, parameter.type->size);
   const Window& window = parameter.window;
@@ -21,10 +16,6 @@ std::string place(const Parameter& parameter) {
     text += fmt::format("{}tail {} +{}", window.inline_capacity > 0 ? ", " : "", window.tail_offset, bound);
   }
   return text;
-}
-
-std::string marks(const Procedure& procedure) {
-  return fmt::format("{}{}", procedure.may_block ? "  may_block" : "", procedure.one_way ? "  oneway" : "");
 }
 
 }  // namespace
@@ -39,15 +30,17 @@ std::string print_pdl(const Interface& interface) {
   }
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     const Procedure& procedure = interface.procedures[i];
-    text += fmt::format("\n{} {}  class {}  image {}  tail {}  A-stacks {}  stack {}{}\n", i, procedure.name,
+    text += fmt::format("\n{} {}  class {}  image {}  tail {}  A-stacks {}  stack {}{}{}\n", i, procedure.name,
                         procedure.astack_class, procedure.image_size, procedure.tail_size, procedure.astacks,
-                        procedure.stack_need, marks(procedure));
+                        procedure.stack_need, procedure.may_block ? "  may_block" : "",
+                        procedure.one_way ? "  oneway" : "");
     if (!procedure.parameters.empty() || !procedure.raises.empty()) {
       text += fmt::format("  {:<6} {:<20} {:<28} {:>6} {:>6}\n", "", "name", "type", "offset", "size");
     }
+    constexpr std::string_view kDirections[] = {"in", "inout", "out"};
     for (const Parameter& parameter : procedure.parameters) {
-      text += fmt::format("  {:<6} {:<20} {:<28} {}\n", direction(parameter), parameter.name, parameter.type->name,
-                          place(parameter));
+      text += fmt::format("  {:<6} {:<20} {:<28} {}\n", kDirections[static_cast<std::size_t>(parameter.direction)],
+                          parameter.name, parameter.type->name, place(parameter));
     }
     for (std::size_t error = 0; error < procedure.raises.size(); ++error) {
       const Raised& raised = procedure.raises[error];

@@ -14,8 +14,7 @@ std::string declaration(const Type& type) {
       std::vector<std::string> values;
       for (const Enumerator& value : type.enumerators)
         values.push_back(fmt::format("{} = {}", value.name, value.value.text()));
-      return fmt::format("enum {} : {}int{} {{ {} }}", type.name, type.integer.is_signed ? "" : "u", type.integer.bits,
-                         fmt::join(values, ", "));
+      return fmt::format("enum {} : {} {{ {} }}", type.name, type.integer.name(), fmt::join(values, ", "));
     }
     case TypeKind::alias: {
       const std::string range = type.low || type.high ? " range " + type.range_text(" .. ") : "";

@@ -262,10 +262,8 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   procedure.one_way = declaration.one_way.has_value();
   procedure.astacks = interface_.astacks;
   procedure.astack_size = interface_.astack_size;
-  if (declaration.astacks) {
+  if (declaration.astacks)
     procedure.astacks = in_limits(*declaration.astacks, 1, limits::kMaxAStacksPerClass, "the number of A-stacks");
-    procedure.astacks_given = procedure.astacks;
-  }
   if (declaration.astack_size) {
     procedure.astack_size = in_limits(*declaration.astack_size, limits::kMinAStackSize, limits::kMaxImageSize,
                                       "the size of an A-stack, with its head,");

@@ -12,8 +12,9 @@ TypeTable::TypeTable(Interface& interface, Diagnostics& diagnostics)
     : interface_(interface), diagnostics_(diagnostics) {
   for (const bool is_signed : {true, false}) {
     for (const unsigned bits : {8U, 16U, 32U, 64U}) {
-      Type& type = make(fmt::format("{}int{}", is_signed ? "" : "u", bits), TypeKind::integer);
-      type.integer = {is_signed, bits};
+      const IntegerKind integer{is_signed, bits};
+      Type& type = make(integer.name(), TypeKind::integer);
+      type.integer = integer;
       type.size = type.alignment = bits / 8;
     }
   }

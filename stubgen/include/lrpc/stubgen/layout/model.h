@@ -65,6 +65,7 @@ struct Type;
 struct IntegerKind {
   bool is_signed = false;
   unsigned bits = 8;
+  [[nodiscard]] std::string name() const { return (is_signed ? "int" : "uint") + std::to_string(bits); }
   [[nodiscard]] Integer lowest() const { return is_signed ? Integer(true, std::uint64_t{1} << (bits - 1)) : Integer(); }
   [[nodiscard]] Integer highest() const { return ~std::uint64_t{0} >> (64 - bits + (is_signed ? 1U : 0U)); }
 };
@@ -185,7 +186,6 @@ struct Procedure {
   bool may_block = false;
   bool one_way = false;  ///< The caller does not wait: no results, no errors.
   std::uint64_t astacks = limits::kDefaultAStacks;
-  std::optional<std::uint64_t> astacks_given;
   std::uint64_t astack_size = limits::kDefaultAStackSize;
   std::optional<ast::Number> astack_size_given;
 
