@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "emit/generator.h"
+#include "language/lexer.h"
 #include "lrpc/command_line.h"
 
 namespace {
@@ -47,10 +48,8 @@ std::string stem_of(const std::filesystem::path& file) {
   constexpr std::string_view kExtension = ".lrpc";
   if (!name.ends_with(kExtension) || name.size() == kExtension.size()) return {};
   std::string stem = name.substr(0, name.size() - kExtension.size());
-  const bool plain = std::all_of(stem.begin(), stem.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-  });
+  const bool plain = std::ranges::all_of(
+      stem, [](char c) { return stubgen::is_letter(c) || stubgen::is_digit(c) || c == '-' || c == '.'; });
   return plain ? stem : std::string();
 }
 

@@ -60,8 +60,6 @@ void close_namespace(Code& code, const Interface& interface);
 /// The procedure's doc comment, and those of its parameters.
 [[nodiscard]] Doc procedure_doc(const Procedure& procedure);
 [[nodiscard]] Locals locals_of(const Procedure& procedure);
-/// True if the procedure's stubs use the image at all.
-[[nodiscard]] bool touches_image(const Procedure& procedure);
 /// The prefix by which the procedure's stubs reach namespace `layout`: `layout::`.
 [[nodiscard]] std::string layout_of(const Procedure& procedure);
 /// Where the errors that it raises lie: `layout::kOpen_raised_ranges`.

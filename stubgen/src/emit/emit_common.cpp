@@ -132,11 +132,6 @@ Locals locals_of(const Procedure& procedure) {
   return Locals(procedure.given, std::move(names));
 }
 
-bool touches_image(const Procedure& procedure) {
-  return !procedure.parameters.empty() ||
-         std::ranges::any_of(procedure.raises, [](const Raised& raised) { return !raised.type->fields.empty(); });
-}
-
 std::string layout_of(const Procedure& procedure) { return procedure.given->own("layout") + "::"; }
 
 std::string raised_places(const Procedure& procedure) {

@@ -45,8 +45,7 @@ class EntryStub : private Stub {
     code_.line("/// Entry stub of procedure {}, {}.", identifier_, procedure_.name);
     code_.open(
         fmt::format("static std::uint16_t {}(void* {}, lrpc::CallContext& {}) {{", procedure_.name, impl_, context_));
-    if (touches_image(procedure_))
-      code_.line("std::byte* const {} = lrpc::detail::StubAccess::image({});", image_, context_);
+    if (touches_image()) code_.line("std::byte* const {} = lrpc::detail::StubAccess::image({});", image_, context_);
     if (procedure_.tail_size != 0)
       code_.line("std::byte* const {} = lrpc::detail::StubAccess::tail({});", tail_, context_);
   }
@@ -144,8 +143,7 @@ class EntryStub : private Stub {
   void raise() {
     if (procedure_.raises.empty())
       return code_.guard("!" + outcome_, fmt::format("return lrpc::server::failed({}, {});", context_, outcome_));
-    std::vector<std::string> items{context_, outcome_, touches_image(procedure_) ? image_ : "nullptr",
-                                   raised_places(procedure_)};
+    std::vector<std::string> items{context_, outcome_, touches_image() ? image_ : "nullptr", raised_places(procedure_)};
     const std::string layout = layout_of(procedure_);
     for (const Raised& raised : procedure_.raises) {
       const Type& type = *raised.type;
@@ -189,6 +187,10 @@ class EntryStub : private Stub {
     }
   }
 
+  [[nodiscard]] bool touches_image() const {
+    return !procedure_.parameters.empty() ||
+           std::ranges::any_of(procedure_.raises, [](const Raised& raised) { return !raised.type->fields.empty(); });
+  }
   [[nodiscard]] std::string found(const Parameter& p) const { return local_(p.name + "_found"); }
   [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copied"); }
   /// The variable that holds a handle until its object is found.

@@ -90,15 +90,9 @@ class XdrFile {
       return name;
     }
   }
-  /// The same for a procedure, of which rpcgen makes the functions `files_read_1` and `files_read_1_svc`.
-  std::string own_procedure(std::string_view word) {
-    const std::string stub = fmt::format("_{}", interface_.major);
-    return own(word, {"", stub, stub + "_svc"});
-  }
 
   /// `unsigned int grid[3]`.
   std::string declaration(const Type& type, const std::string& name) {
-    if (type.declared) return type_name(type) + " " + name;
     switch (type.kind) {
       case TypeKind::string: return fmt::format("string {}<{}>", name, type.bound);
       case TypeKind::bytes: return fmt::format("opaque {}<{}>", name, type.bound);
@@ -204,7 +198,8 @@ class XdrFile {
     const std::string takes = values(procedure.arguments(), procedure.name + "_arguments");
     std::string returns = values(results, procedure.name + "_results");
     if (!procedure.raises.empty()) returns = outcome(procedure, returns);
-    return fmt::format("{} {}({}) = {};", returns, own_procedure(procedure.name), takes, number);
+    const std::string stub = fmt::format("_{}", interface_.major);  // rpcgen makes files_read_1 and files_read_1_svc
+    return fmt::format("{} {}({}) = {};", returns, own(procedure.name, {"", stub, stub + "_svc"}), takes, number);
   }
 
   /// The result of a procedure with errors is a union: 0 and the results, or the number of the error in the order of

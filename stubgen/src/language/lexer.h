@@ -8,6 +8,10 @@
 
 namespace lrpc::stubgen {
 
+/// What names consist of; '_' is a letter.
+[[nodiscard]] constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// Reads tokens from a Source, which must outlive it and its tokens. Any bytes are allowed: what is not a token is
 /// reported and skipped. Work and memory are linear in the text.
 class Lexer {

@@ -28,17 +28,14 @@ class Checker {
     head();
     for (const auto& declaration : file_.declarations) {
       if (const auto* option = std::get_if<ast::Option>(&declaration)) this->option(*option);
+      if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) procedures_.push_back(procedure);
     }
     const std::string& around = interface_.enclosing_namespace;
     if (origin == Origin::file && (around == "lrpc" || !options_.contains("namespace")))
       check_free(around, file_.name, diagnostics_);
     if (declare_names()) {
       define_types();
-      std::vector<const ast::Procedure*> procedures;
-      for (const auto& declaration : file_.declarations) {
-        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) procedures.push_back(procedure);
-      }
-      this->procedures(procedures, interface_);
+      procedures(procedures_, interface_);
       callback();
       spell_types();
     }
@@ -65,7 +62,8 @@ class Checker {
   Diagnostics& diagnostics_;
   Interface interface_;
   TypeTable types_;
-  Scope names_;  ///< The interface's namespace and class Client.
+  std::vector<const ast::Procedure*> procedures_;  ///< The interface's, not the callback's.
+  Scope names_;                                    ///< The interface's namespace and class Client.
   const ast::Callback* callback_ = nullptr;
   Scope callback_names_;  ///< The same for the callback, in namespace `Callback`.
   NameSet hiding_;        ///< Names of fields and parameters: in their scopes, a type of the same name is not found.
@@ -130,11 +128,9 @@ bool Checker::declare_names() {
                                                   file_.declarations.size(), limits::kMaxDeclarations));
     return false;
   }
-  const auto procedures = static_cast<std::uint64_t>(std::count_if(
-      file_.declarations.begin(), file_.declarations.end(),
-      [](const ast::Declaration& declaration) { return std::holds_alternative<ast::Procedure>(declaration); }));
-  if ((procedures == 0 && !diagnostics_.has_errors()) || procedures > limits::kMaxProcedures) {
-    diagnostics_.error(file_.name.at, fmt::format("the interface has {} procedures; it can have 1 to {}", procedures,
+  const std::size_t count = procedures_.size();
+  if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures) {
+    diagnostics_.error(file_.name.at, fmt::format("the interface has {} procedures; it can have 1 to {}", count,
                                                   limits::kMaxProcedures));
   }
   const auto enter = [&](const ast::Name& name) {
@@ -269,10 +265,10 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
                                       "the size of an A-stack, with its head,");
     procedure.astack_size_given = declaration.astack_size;
   }
-  if (declaration.parameters.size() + declaration.results.size() > limits::kMaxParameters) {
-    diagnostics_.error(procedure.at,
-                       fmt::format("'{}' has {} parameters and results; the limit is {}", procedure.name,
-                                   declaration.parameters.size() + declaration.results.size(), limits::kMaxParameters));
+  const std::size_t count = declaration.parameters.size() + declaration.results.size();
+  if (count > limits::kMaxParameters) {
+    diagnostics_.error(procedure.at, fmt::format("'{}' has {} parameters and results; the limit is {}", procedure.name,
+                                                 count, limits::kMaxParameters));
     diagnostics_.note(procedure.at, "put them into records");
     return;
   }

@@ -64,21 +64,17 @@ void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
     Parameter& smallest = *waiting.front();
     const std::uint64_t share = align_down(room / waiting.size(), kWindowAlignment);
     const std::uint64_t bound = align_up(smallest.type->resolved().bound, kWindowAlignment);
-    if (bound <= share) {
-      smallest.window.inline_capacity = bound;
-      room -= bound;
-      waiting.erase(waiting.begin());
-      continue;
+    if (bound > share) {
+      // All that are left are larger than the share. Those that need all or nothing go first, which leaves more for the
+      // others.
+      const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return needs_whole_window(*p); });
+      if (whole != waiting.end()) {
+        waiting.erase(whole);
+        continue;
+      }
     }
-    // All that are left are larger than the share. Those that need all or nothing go first, which leaves more for the
-    // others.
-    const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return needs_whole_window(*p); });
-    if (whole != waiting.end()) {
-      waiting.erase(whole);
-      continue;
-    }
-    smallest.window.inline_capacity = share;
-    room -= share;
+    smallest.window.inline_capacity = std::min(bound, share);
+    room -= smallest.window.inline_capacity;
     waiting.erase(waiting.begin());
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "c_names.h"
+#include "language/lexer.h"
 #include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
@@ -77,11 +78,8 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
   for (std::size_t begin = 0;;) {
     const std::size_t end = value.find("::", begin);
     const ast::Name part{std::string(value.substr(begin, end - begin)), at};
-    const auto letter = [](char c) {
-      return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    };
-    if (part.text.empty() || (part.text.front() >= '0' && part.text.front() <= '9') ||
-        !std::all_of(part.text.begin(), part.text.end(), letter)) {
+    if (part.text.empty() || is_digit(part.text.front()) ||
+        !std::ranges::all_of(part.text, [](char c) { return is_letter(c) || is_digit(c); })) {
       diagnostics.error(at, "this is not a C++ namespace");
       diagnostics.note(at, "write 'option namespace = \"a::b\";'");
       return false;

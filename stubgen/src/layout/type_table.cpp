@@ -111,7 +111,6 @@ void TypeTable::define(Type& type, const ast::Alias& declaration) {
 }
 
 void TypeTable::define(Type& type, const ast::Record& declaration) {
-  type.is_error = declaration.is_error;
   if (declaration.fields.empty() && !declaration.incomplete && !declaration.is_error) {
     diagnostics_.error(type.at, fmt::format("the record '{}' has no fields", type.name));
     diagnostics_.note(type.at, "leave it out: there is nothing to pass");
