@@ -88,12 +88,6 @@ struct EntryFuzzer::Parts {
 
 namespace {
 
-/// Large and slow to come by, so that they last; the front is zeroed before each call. They end where the class does.
-std::map<std::pair<const Pdl*, std::uint16_t>, std::unique_ptr<std::byte[]>>& tails() {
-  static std::map<std::pair<const Pdl*, std::uint16_t>, std::unique_ptr<std::byte[]>> all;
-  return all;
-}
-
 std::shared_ptr<server::ServedBinding> make_binding(const Pdl& pdl) {
   // Its A-stacks are not used: the fuzzer's end where they should.
   static constexpr AStackClass kSmall[] = {{.image_size = 16, .tail_size = 0, .count = 1}};
@@ -116,11 +110,10 @@ std::shared_ptr<server::ServedBinding> make_binding(const Pdl& pdl) {
 std::byte* EntryFuzzer::Parts::tail_of(std::uint16_t astack_class) {
   const std::size_t size = pdl.classes[astack_class].tail_size;
   if (size == 0) return nullptr;
-  auto& memory = tails()[{&pdl, astack_class}];
-  if (memory == nullptr) {
-    memory.reset(new std::byte[size]);
-    std::memset(memory.get(), 0, size);
-  }
+  // Large and slow to come by, so that they last; the front is zeroed before each call. They end where the class does.
+  static std::map<std::pair<const Pdl*, std::uint16_t>, std::unique_ptr<std::byte[]>> tails;
+  auto& memory = tails[{&pdl, astack_class}];
+  if (memory == nullptr) memory = std::make_unique<std::byte[]>(size);
   std::memset(memory.get(), 0, std::min(size, kTailFront));
   return memory.get();
 }
@@ -187,8 +180,7 @@ void EntryFuzzer::Parts::call(Input& input) {
   const ProcedureDescriptor& procedure = pdl.procedures[identifier];
   const std::uint8_t flags = input.byte();
   const auto fixed = input.bytes(procedure.image_size);
-  image.reset(new std::byte[procedure.image_size]);
-  std::memset(image.get(), 0, procedure.image_size);
+  image = std::make_unique<std::byte[]>(procedure.image_size);
   if (!fixed.empty()) std::memcpy(image.get(), fixed.data(), fixed.size());
   tail = tail_of(procedure.astack_class);
   if ((flags & kLengthsNearBounds) != 0) fill_lengths(input, procedure);

@@ -88,9 +88,8 @@ void fill(Buffer& buffer);
 template <std::size_t N>
 [[nodiscard]] String<N> text() {
   constexpr char kFull[4] = {'t', 'e', 'x', 't'};
-  String<N> made;
   const std::size_t chosen = choose(4);
-  if (chosen == 0) return made;
+  if (chosen == 0) return {};
   std::string all(chosen == 1 ? std::min<std::size_t>(1, N) : N, ' ');
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = kFull[i % sizeof kFull];
   return String<N>(all);
