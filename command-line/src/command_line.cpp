@@ -84,34 +84,19 @@ Option Option::existing_directory() const { return Option(option_->check(CLI::Ex
 
 // ---- Command ----
 
-Option Command::option(const std::string& names, std::string& value, const std::string& description) const {
-  return Option(unmarked(app_->add_option(names, value, description)));
+template <typename Value>
+Option Command::option(const std::string& names, Value& value, const std::string& description) const {
+  CLI::Option* const option = app_->add_option(names, value, description);
+  constexpr bool kOfText = std::is_same_v<Value, std::string> || std::is_same_v<Value, std::vector<std::string>>;
+  return Option(kOfText ? unmarked(option) : option);
 }
-
-Option Command::option(const std::string& names, int& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
-}
-
-Option Command::option(const std::string& names, long long& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
-}
-
-Option Command::option(const std::string& names, unsigned& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
-}
-
-Option Command::option(const std::string& names, std::uint64_t& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
-}
-
-Option Command::option(const std::string& names, double& value, const std::string& description) const {
-  return Option(app_->add_option(names, value, description));
-}
-
-Option Command::option(const std::string& names, std::vector<std::string>& values,
-                       const std::string& description) const {
-  return Option(unmarked(app_->add_option(names, values, description)));
-}
+template Option Command::option(const std::string&, std::string&, const std::string&) const;
+template Option Command::option(const std::string&, int&, const std::string&) const;
+template Option Command::option(const std::string&, long long&, const std::string&) const;
+template Option Command::option(const std::string&, unsigned&, const std::string&) const;
+template Option Command::option(const std::string&, std::uint64_t&, const std::string&) const;
+template Option Command::option(const std::string&, double&, const std::string&) const;
+template Option Command::option(const std::string&, std::vector<std::string>&, const std::string&) const;
 
 Option Command::flag(const std::string& names, bool& value, const std::string& description) const {
   return Option(app_->add_flag(names, value, description));

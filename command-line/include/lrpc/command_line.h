@@ -82,14 +82,10 @@ struct Choice {
 /// A program or one of its subcommands.
 class Command {
  public:
-  Option option(const std::string& names, std::string& value, const std::string& description) const;
-  Option option(const std::string& names, int& value, const std::string& description) const;
-  Option option(const std::string& names, long long& value, const std::string& description) const;
-  Option option(const std::string& names, unsigned& value, const std::string& description) const;
-  Option option(const std::string& names, std::uint64_t& value, const std::string& description) const;
-  Option option(const std::string& names, double& value, const std::string& description) const;
-  /// Takes the arguments up to the next option or `--`, at least one, and may be repeated.
-  Option option(const std::string& names, std::vector<std::string>& values, const std::string& description) const;
+  /// `value` is a std::string, int, long long, unsigned, std::uint64_t or double; or a std::vector<std::string>, which
+  /// takes the arguments up to the next option or `--`, at least one, and may be repeated.
+  template <typename Value>
+  Option option(const std::string& names, Value& value, const std::string& description) const;
 
   /// True if it is given. An explicit value is accepted, too: --name=false.
   Option flag(const std::string& names, bool& value, const std::string& description) const;
