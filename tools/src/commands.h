@@ -1,12 +1,12 @@
 // The subcommands of lrpc. Each prints its result or error and returns the exit status.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lrpc/detail/shim/result.h"
+#include "lrpc/sealed.h"
 
 namespace lrpc::tools {
 
@@ -18,17 +18,8 @@ int list_names(const std::string& nameserver);
 int describe_name(const std::string& nameserver, const std::string& name);
 /// The caller's bindings to groups of hosts; to root, everybody's.
 int list_groups(const std::string& nameserver);
-
-struct RunOptions {
-  std::string nameserver;
-  std::string name;
-  std::string timeout = "0";  ///< Seconds, or shim::kNoLimitWord.
-  std::vector<std::string> allow;
-  std::vector<std::string> environment;
-  bool kill = false;
-  std::vector<std::string> command;
-};
-int run_sealed(const RunOptions& options);
+/// Sets options.timeout: `seconds` is a number that is not negative, or shim::kNoLimitWord.
+int run_sealed(SealedOptions options, const std::string& seconds, const std::vector<std::string>& command);
 
 /// Prints "lrpc: LINE" on the standard error. Ignores errors: the exit status does not depend on them.
 void tell(std::string_view line) noexcept;

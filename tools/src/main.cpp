@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "commands.h"
 #include "lrpc/command_line.h"
@@ -36,12 +38,14 @@ int run(int argc, char** argv) {
     status = lrpc::tools::list_groups(nameserver);
   });
 
-  lrpc::tools::RunOptions run_options;
+  lrpc::SealedOptions run_options;
+  std::string timeout = "0";
+  std::vector<std::string> command;
   bool sealed = false;
   const auto sealed_run = program.subcommand("run", "Run a program whose only way out is the call to one server");
   sealed_run.flag("--sealed", sealed, "Run it under a filter that refuses every other system call").required();
   sealed_run.option("--bind", run_options.name, "The exported name of the server; the program imports it").required();
-  sealed_run.option("--timeout", run_options.timeout, "Seconds to wait for the name, or no-limit (default: 0)")
+  sealed_run.option("--timeout", timeout, "Seconds to wait for the name, or no-limit (default: 0)")
       .non_negative_or(lrpc::shim::kNoLimitWord)
       .help_text("SECONDS|no-limit");
   sealed_run
@@ -53,13 +57,12 @@ int run(int argc, char** argv) {
               "NAME: pass this variable on; NAME=VALUE: set it (may be repeated; always: PATH, HOME, LANG, LC_*, TERM, "
               "TZ)")
       .help_text("NAME[=VALUE]");
-  sealed_run.flag("--kill", run_options.kill, "Kill the program at the first refused system call");
-  sealed_run
-      .option("PROGRAM", run_options.command, "The program, linked with -static-pie, and its arguments, behind --")
+  sealed_run.flag("--kill", run_options.kill_on_refusal, "Kill the program at the first refused system call");
+  sealed_run.option("PROGRAM", command, "The program, linked with -static-pie, and its arguments, behind --")
       .required();
   sealed_run.on_use([&] {
     run_options.nameserver = nameserver;
-    status = lrpc::tools::run_sealed(run_options);
+    status = lrpc::tools::run_sealed(std::move(run_options), timeout, command);
   });
 
   if (const auto ended = program.parse(argc, argv))

@@ -2,14 +2,15 @@
 
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "commands.h"
 #include "lrpc/detail/shim/no_limit.h"
-#include "lrpc/sealed.h"
 #include "refusal_report.h"
 
 namespace lrpc::tools {
@@ -31,7 +32,7 @@ void forward_signals() {
   for (const int number : kForwarded) sigaction(number, &action, nullptr);
 }
 
-/// `seconds` has been checked by the command line. 10^12 s or more count as no limit.
+/// 10^12 s or more count as no limit.
 std::chrono::milliseconds span_of(const std::string& seconds) {
   constexpr double kMost = 1e12;
   double number = 0;
@@ -42,17 +43,11 @@ std::chrono::milliseconds span_of(const std::string& seconds) {
 
 }  // namespace
 
-int run_sealed(const RunOptions& options) {
+int run_sealed(SealedOptions options, const std::string& seconds, const std::vector<std::string>& command) {
   RefusalReport report(tell);
-  SealedOptions sealed;
-  sealed.name = options.name;
-  sealed.nameserver = options.nameserver;
-  sealed.timeout = span_of(options.timeout);
-  sealed.allow = options.allow;
-  sealed.environment = options.environment;
-  sealed.kill_on_refusal = options.kill;
-  sealed.on_refused = [&](const Refusal& refusal) { report.refused(refusal); };
-  auto domain = SealedDomain::start(options.command, std::move(sealed));
+  options.timeout = span_of(seconds);
+  options.on_refused = [&](const Refusal& refusal) { report.refused(refusal); };
+  auto domain = SealedDomain::start(command, std::move(options));
   if (!domain) return complain(domain.error(), kNotStarted);
   running = &*domain;
   forward_signals();
