@@ -23,9 +23,9 @@ std::string in_case(std::string_view name, int (*change)(int)) {
 /// A member's name: words of the RPC language and of C that are not words of C++ get a '_', in which no name in an
 /// interface file ends.
 std::string member(const std::string& name) {
-  static const std::set<std::string, std::less<>> kWords{
-      "hyper",  "opaque",  "program", "quadruple", "string",   "version", "restrict", "u_char",   "u_int",
-      "u_long", "u_short", "bool_t",  "quad_t",    "u_quad_t", "unix",    "linux",    "xdrproc_t"};
+  static const NameSet kWords{"hyper",    "opaque",   "program", "quadruple", "string",   "version",
+                              "restrict", "u_char",   "u_int",   "u_long",    "u_short",  "bool_t",
+                              "quad_t",   "u_quad_t", "unix",    "linux",     "xdrproc_t"};
   return kWords.contains(name) ? name + "_" : name;
 }
 

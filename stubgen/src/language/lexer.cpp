@@ -15,13 +15,11 @@ bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >
 }  // namespace
 
 Token Lexer::next() {
-  doc_.clear();
   skip_space_and_comments();
   Token token;
   token.at = here_;
   token.first_on_line = std::exchange(first_on_line_, false);
-  token.doc = std::move(doc_);
-  doc_ = {};
+  token.doc = std::exchange(doc_, {});
   const std::size_t begin = at_;
   if (done()) {
     token.kind = TokenKind::end;

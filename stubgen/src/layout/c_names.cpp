@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <sstream>
 #include <string>
+
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 namespace {
 
-using Words = std::set<std::string, std::less<>>;
-
 /// The words of a text, which blanks and line ends separate.
-Words words(const char* text) {
+NameSet words(const char* text) {
   std::istringstream stream(text);
   return {std::istream_iterator<std::string>(stream), {}};
 }
@@ -265,19 +264,19 @@ result_window server shim system_error
 }  // namespace
 
 bool is_keyword(std::string_view name) {
-  static const Words kAll = words(kKeywords);
+  static const NameSet kAll = words(kKeywords);
   return kAll.contains(name);
 }
 
 bool is_macro(std::string_view name) {
-  static const Words kAll = words(kMacros);
+  static const NameSet kAll = words(kMacros);
   // SYS_: system call numbers; each kernel adds some. LRPC_: the runtime's own macros.
   return name.starts_with("SYS_") || name.starts_with("LRPC_") || kAll.contains(name);
 }
 
 bool is_global_name(std::string_view name) {
-  static const Words kAll = words(kGlobals);
-  static const Words kFloats = words(kOfFloats);
+  static const NameSet kAll = words(kGlobals);
+  static const NameSet kFloats = words(kOfFloats);
   const auto of_float = [name](std::string_view ending) {
     return name.ends_with(ending) && kFloats.contains(name.substr(0, name.size() - ending.size()));
   };
@@ -286,7 +285,7 @@ bool is_global_name(std::string_view name) {
 }
 
 bool is_runtime_name(std::string_view name) {
-  static const Words kAll = words(kRuntime);
+  static const NameSet kAll = words(kRuntime);
   return kAll.contains(name);
 }
 

@@ -52,12 +52,9 @@ void place_fixed_part(Procedure& procedure) {
   procedure.fixed_size = end;
 }
 
-/// A result that the procedure writes in place must have its place before the call: inline for its whole bound, or in
-/// the tail.
-bool needs_whole_window(const Parameter& parameter) { return parameter.is_bytes() && parameter.is_out(); }
-
 /// Shares `room` bytes among the windows: from the smallest bound up, each bound that fits an equal share gets its
-/// whole size; the others split the rest. A parameter that needs a whole window and cannot get it gets none.
+/// whole size; the others split the rest. But a result that the procedure writes in place must have its place before
+/// the call: inline for its whole bound, or in the tail.
 void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
   std::ranges::stable_sort(waiting, {}, [](const Parameter* p) { return p->type->resolved().bound; });
   while (!waiting.empty()) {
@@ -67,7 +64,7 @@ void share_room(std::vector<Parameter*> waiting, std::uint64_t room) {
     if (bound > share) {
       // All that are left are larger than the share. Those that need all or nothing go first, which leaves more for the
       // others.
-      const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return needs_whole_window(*p); });
+      const auto whole = std::ranges::find_if(waiting, [](const Parameter* p) { return p->is_bytes() && p->is_out(); });
       if (whole != waiting.end()) {
         waiting.erase(whole);
         continue;

@@ -105,7 +105,8 @@ bool check_free(std::string_view around, const ast::Name& name, Diagnostics& dia
   return false;
 }
 
-bool Scope::declare(const ast::Name& name) {
+bool Scope::declare(const ast::Name& name, NameUse use) {
+  if (!check_name(name, use, diagnostics_)) return false;
   const auto [entry, fresh] = taken_.try_emplace(name.text, name.at);
   if (!fresh) {
     diagnostics_.error(name.at, fmt::format("'{}' is declared twice", name.text));

@@ -28,13 +28,13 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
 /// Reports a name that cannot be a namespace in `around`, which is the global one if it is empty. True if it is free.
 bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics);
 
-/// One scope of names. Reports a name that is declared again.
+/// One scope of names.
 class Scope {
  public:
   explicit Scope(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  /// Enters a name that the file declares. False, with a diagnostic, if it is taken.
-  bool declare(const ast::Name& name);
+  /// Enters a name that the file declares. False, with a diagnostic, if check_name() refuses it or if it is taken.
+  bool declare(const ast::Name& name, NameUse use);
 
  private:
   std::map<std::string, Location, std::less<>> taken_;

@@ -80,7 +80,7 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
   std::map<Integer, const ast::Enumerator*> by_value;
   std::optional<Integer> next = 0;  // none: no integer type has a larger value
   for (const ast::Enumerator& enumerator : declaration.enumerators) {
-    if (check_name(enumerator.name, NameUse::member, diagnostics_)) names.declare(enumerator.name);
+    names.declare(enumerator.name, NameUse::member);
     const Location at = enumerator.value ? enumerator.value->at : enumerator.name.at;
     if (!enumerator.value && !next) {
       diagnostics_.error(at, fmt::format("'{}' would be one more than {}, the largest value of all",
@@ -122,7 +122,7 @@ void TypeTable::define(Type& type, const ast::Record& declaration) {
   }
   Scope names(diagnostics_);
   for (const ast::Field& field : declaration.fields) {
-    if (check_name(field.name, NameUse::member, diagnostics_)) names.declare(field.name);
+    names.declare(field.name, NameUse::member);
     const Type* field_type = type_of(field.type);
     if (field_type == nullptr || !may_be_inside(*field_type, field.type.name.at, "a field")) continue;
     type.fields.push_back({field.doc, field.name.text, field_type, 0});

@@ -101,8 +101,8 @@ struct Procedure {
 
 struct Option {
   Name name;
-  std::variant<Number, std::string> value;
-  Location value_at;
+  std::variant<Number, std::string> value{};
+  Location value_at{};
 };
 
 /// `callback { procedure ...; }`: the procedures by which the interface's server calls its clients back.
