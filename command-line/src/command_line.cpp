@@ -126,9 +126,7 @@ bool Command::parsed() const { return app_->parsed(); }
 // ---- Program ----
 
 Program::Program(const std::string& description, const std::string& name)
-    : Program(std::make_unique<CLI::App>(description, name)) {}
-
-Program::Program(std::unique_ptr<CLI::App> app) : Command(app.get()), owned_(std::move(app)) {}
+    : Command(std::make_unique<CLI::App>(description, name).release()), owned_(app_) {}
 
 Program::~Program() = default;
 

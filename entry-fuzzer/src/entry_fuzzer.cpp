@@ -60,34 +60,6 @@ bool exists(Errc code) noexcept {
 constexpr std::uint8_t kLengthsNearBounds = 1;  ///< Lengths of variable parameters are ones that matter.
 constexpr std::uint8_t kKnownHandles = 2;       ///< Handles are some that the server gave out.
 
-}  // namespace
-
-struct EntryFuzzer::Parts {
-  Parts(const Pdl& interface, std::span<const EntryStub> entries, void* implementation,
-        std::span<const HandlePlace> places)
-      : pdl(interface), stubs(entries), impl(implementation), handles(places) {}
-
-  void call(Input& input);
-  void fill_lengths(Input& input, const ProcedureDescriptor& procedure) const;
-  void fill_handles(Input& input, std::uint16_t identifier);
-  void note_handles(std::uint16_t identifier);
-  void check(const ProcedureDescriptor& procedure, std::uint16_t status);
-  [[nodiscard]] std::byte* tail_of(std::uint16_t astack_class);
-
-  const Pdl& pdl;
-  const std::span<const EntryStub> stubs;
-  void* const impl;
-  const std::span<const HandlePlace> handles;
-  std::shared_ptr<server::ServedBinding> binding;
-  server::PrimedContext context;
-  std::unique_ptr<std::byte[]> image;
-  std::byte* tail = nullptr;
-  std::map<std::uint32_t, std::vector<std::uint64_t>> granted;  ///< By tag.
-  std::uint64_t returned = 0;
-};
-
-namespace {
-
 std::shared_ptr<server::ServedBinding> make_binding(const Pdl& pdl) {
   // Its A-stacks are not used: the fuzzer's end where they should.
   static constexpr AStackClass kSmall[] = {{.image_size = 16, .tail_size = 0, .count = 1}};
@@ -106,6 +78,30 @@ std::shared_ptr<server::ServedBinding> make_binding(const Pdl& pdl) {
 }
 
 }  // namespace
+
+struct EntryFuzzer::Parts {
+  Parts(const Pdl& interface, std::span<const EntryStub> entries, void* implementation,
+        std::span<const HandlePlace> places)
+      : pdl(interface), stubs(entries), impl(implementation), handles(places), binding(make_binding(interface)) {}
+
+  void call(Input& input);
+  void fill_lengths(Input& input, const ProcedureDescriptor& procedure) const;
+  void fill_handles(Input& input, std::uint16_t identifier);
+  void note_handles(std::uint16_t identifier);
+  void check(const ProcedureDescriptor& procedure, std::uint16_t status);
+  [[nodiscard]] std::byte* tail_of(std::uint16_t astack_class);
+
+  const Pdl& pdl;
+  const std::span<const EntryStub> stubs;
+  void* const impl;
+  const std::span<const HandlePlace> handles;
+  const std::shared_ptr<server::ServedBinding> binding;
+  server::PrimedContext context;
+  std::unique_ptr<std::byte[]> image;
+  std::byte* tail = nullptr;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> granted;  ///< By tag.
+  std::uint64_t returned = 0;
+};
 
 std::byte* EntryFuzzer::Parts::tail_of(std::uint16_t astack_class) {
   const std::size_t size = pdl.classes[astack_class].tail_size;
@@ -213,9 +209,7 @@ void EntryFuzzer::Parts::call(Input& input) {
 
 EntryFuzzer::EntryFuzzer(const Pdl& pdl, std::span<const EntryStub> stubs, void* implementation,
                          std::span<const HandlePlace> handles)
-    : parts_(std::make_unique<Parts>(pdl, stubs, implementation, handles)) {
-  parts_->binding = make_binding(pdl);
-}
+    : parts_(std::make_unique<Parts>(pdl, stubs, implementation, handles)) {}
 
 EntryFuzzer::~EntryFuzzer() { parts_->binding->handles().close_all(); }
 

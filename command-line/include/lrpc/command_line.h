@@ -147,8 +147,6 @@ class Program : public Command {
   [[nodiscard]] int printed(int status) const;
 
  private:
-  explicit Program(std::unique_ptr<CLI::App> app);
-
   std::unique_ptr<CLI::App> owned_;
 };
 
