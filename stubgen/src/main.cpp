@@ -106,9 +106,8 @@ int run(const Options& options) {
     if (options.xdr != 0) fmt::print("{}\n", (out / stubgen::xdr_name(stem)).string());
     return kGood;
   }
-  if (options.out.empty() && !options.check && !options.print_pdl) {
+  if (options.out.empty() && !options.check && !options.print_pdl)
     return wrong_use("say where the headers go (--out DIR), or use --check or --print-pdl; --help has more");
-  }
   std::string why;
   auto text = read(options.file, why);
   if (!text) return wrong_use(fmt::format("cannot read {}: {}", options.file, why));
@@ -136,9 +135,8 @@ int run(const Options& options) {
     files.push_back(std::move(*xdr));
   }
   for (const stubgen::Header& file : files) {
-    if (!write(out / file.name, file.text, why)) {
+    if (!write(out / file.name, file.text, why))
       return wrong_use(fmt::format("cannot write {}: {}", (out / file.name).string(), why));
-    }
   }
   return kGood;
 }

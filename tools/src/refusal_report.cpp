@@ -16,9 +16,8 @@ void RefusalReport::refused(const Refusal& refusal) {
 }
 
 void RefusalReport::finish() {
-  for (const auto& [name, count] : counts_) {
+  for (const auto& [name, count] : counts_)
     if (count > 1) print_(fmt::format("refused: {}, {} times in all", name, count));
-  }
   if (not_listed_ > 0) print_(fmt::format("refused: {} more calls, which were not listed", not_listed_));
 }
 

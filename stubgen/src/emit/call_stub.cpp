@@ -230,9 +230,8 @@ void CallStub::copy_buffers(const std::vector<const Parameter*>& buffers) {
 /// Nothing can fail any more: now the caller's inout arguments change.
 void CallStub::give_results() {
   for (const Parameter& parameter : procedure_.parameters) {
-    if (parameter.is_in() && parameter.is_out() && !parameter.is_bytes()) {
+    if (parameter.is_in() && parameter.is_out() && !parameter.is_bytes())
       code_.line("{} = {};", parameter.name, copy_name(parameter));
-    }
   }
   const auto results = procedure_.results();
   if (results.empty()) return code_.line("return {};");

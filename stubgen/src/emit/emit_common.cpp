@@ -119,9 +119,8 @@ std::string result_type(const Procedure& procedure) {
 Doc procedure_doc(const Procedure& procedure) {
   Doc doc = procedure.doc;
   for (const Parameter& parameter : procedure.parameters) {
-    for (std::size_t i = 0; i < parameter.doc.size(); ++i) {
+    for (std::size_t i = 0; i < parameter.doc.size(); ++i)
       doc.push_back(i == 0 ? fmt::format("{}: {}", parameter.name, parameter.doc[i]) : "  " + parameter.doc[i]);
-    }
   }
   return doc;
 }

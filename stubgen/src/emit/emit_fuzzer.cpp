@@ -20,9 +20,8 @@ void emit_conforming(Code& code, const Type& type, const std::string& value) {
     code.line("return {}::{};", type.name, type.enumerators.front().name);
   } else if (type.kind == TypeKind::record) {
     code.line("{} {}{{}};", type.name, value);
-    for (const Field& field : type.fields) {
+    for (const Field& field : type.fields)
       if (field.type->constrained) code.line("{}.{} = {};", value, field.name, conforming(*field.type));
-    }
     code.line("return {};", value);
   } else if (type.low || type.high) {
     code.line("return {}{{{}}};", type.name, cpp_constant(type.low ? *type.low : *type.high));
@@ -77,9 +76,8 @@ void emit_procedure(Code& code, const Procedure& procedure) {
   code.open(fmt::format("{} {}(", plain ? "void" : result_type(procedure), procedure.name), parameters, ") {");
   emit_looks(code, procedure);
   code.line("lrpc::fuzz::interfere({});", context);
-  for (const Parameter* parameter : given_parameters(procedure)) {
+  for (const Parameter* parameter : given_parameters(procedure))
     if (parameter->is_bytes() && parameter->is_out()) code.line("lrpc::fuzz::fill({});", parameter->name);
-  }
   if (!procedure.raises.empty()) {
     code.open(fmt::format("switch (lrpc::fuzz::choose({})) {{", procedure.raises.size() + 2));
     for (std::size_t i = 0; i < procedure.raises.size(); ++i)
@@ -94,9 +92,8 @@ void emit_procedure(Code& code, const Procedure& procedure) {
 void emit_implementation(Code& code, const Interface& interface) {
   code.line("/// What stands behind the handles of the implementation below.");
   code.open("struct Objects_ {");
-  for (const Type* type : interface.declared) {
+  for (const Type* type : interface.declared)
     if (type->kind == TypeKind::handle) code.line("struct {} {{}};", type->name);
-  }
   code.end("};");
   code.comment(
       "Serves the interface for inputs of no meaning: it looks at every byte that it is given, and returns what "

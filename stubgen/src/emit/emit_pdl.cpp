@@ -39,9 +39,8 @@ void emit_ranges(Code& code, const std::string& name, const std::vector<ByteRang
 /// One range for each error, in the order of their statuses.
 std::vector<ByteRange> raised_ranges(const Procedure& procedure) {
   std::vector<ByteRange> ranges;
-  for (const Raised& raised : procedure.raises) {
+  for (const Raised& raised : procedure.raises)
     ranges.push_back({raised.offset, raised.type->fields.empty() ? 0 : raised.type->size});
-  }
   return ranges;
 }
 
@@ -83,9 +82,8 @@ void emit_descriptors(Code& code, const Interface& interface) {
   }
   code.line("/// A-stacks: procedures of similar size share them (LRPC §3.1).");
   code.open("inline constexpr lrpc::AStackClass kClasses[] = {");
-  for (const AStackClass& shared : interface.classes) {
+  for (const AStackClass& shared : interface.classes)
     code.line("{{.image_size = {}, .tail_size = {}, .count = {}}},", shared.image_size, shared.tail_size, shared.count);
-  }
   code.end("};");
   code.line("/// One descriptor a procedure, indexed by procedure identifier.");
   code.open("inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {");

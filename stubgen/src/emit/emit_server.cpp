@@ -120,9 +120,8 @@ class EntryStub : private Stub {
 
   /// The procedure writes results of bytes where the client copies them from.
   void prepare_results() {
-    for (const Parameter* buffer : procedure_.buffers()) {
+    for (const Parameter* buffer : procedure_.buffers())
       code_.line("lrpc::Buffer {} = lrpc::result_buffer({}, {}, {});", buffer->name, image_, tail_, constant(*buffer));
-    }
   }
 
   void run() {

@@ -202,9 +202,8 @@ void emit_get_record(Code& code, const Type& type, const Locals& local) {
                         type.fallible ? "[[nodiscard]] inline bool" : "inline void", local.function("get_" + type.name),
                         from, type.name, out));
   const Moves moves(code, copy_code, "", local);
-  for (const Field& field : type.fields) {
+  for (const Field& field : type.fields)
     moves.get(*field.type, {from, field.offset, ""}, out + "." + field.name, "return false;");
-  }
   if (type.fallible) code.line("return true;");
   code.end();
 }
@@ -241,9 +240,8 @@ void emit_callback(Code& code, const Interface& interface) {
 std::string emit_types(const Interface& interface, std::string_view stem) {
   Code code;
   emit_head(code, interface, stem, "its types, their places in an A-stack, and its procedure descriptor list.");
-  for (const std::string_view header : {"array", "cstddef", "cstdint", "cstring", "string_view"}) {
+  for (const std::string_view header : {"array", "cstddef", "cstdint", "cstring", "string_view"})
     code.line("#include <{}>", header);
-  }
   code.line();
   for (const std::string_view header : {"call/pdl", "result", "call/value"})
     code.line("#include \"lrpc/detail/shim/{}.h\"", header);

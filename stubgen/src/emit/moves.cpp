@@ -50,9 +50,8 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
       if (resolved.fields.empty()) return;
       return code_.line("{}<{}>({}, {});", function("put_" + resolved.name), copy_code_, place.text(), value);
     case TypeKind::array:
-      if (resolved.plain) {
+      if (resolved.plain)
         return code_.line("lrpc::copy_bytes<{}>({}, {}.data(), {});", copy_code_, place.text(), value, resolved.size);
-      }
       return for_each(resolved, [&](const std::string& index) {
         put(*resolved.target, place.element(index, resolved.target->size), fmt::format("{}[{}]", value, index));
       });
@@ -75,9 +74,8 @@ void Moves::get(const Type& type, const Place& place, const std::string& target,
       if (resolved.fallible) return load(function("get_" + resolved.name));
       return code_.line("{}<{}>({}, {});", function("get_" + resolved.name), copy_code_, place.text(), target);
     case TypeKind::array:
-      if (resolved.plain) {
+      if (resolved.plain)
         return code_.line("lrpc::copy_bytes<{}>({}.data(), {}, {});", copy_code_, target, place.text(), resolved.size);
-      }
       return for_each(resolved, [&](const std::string& index) {
         get(*resolved.target, place.element(index, resolved.target->size), fmt::format("{}[{}]", target, index),
             on_failure);

@@ -12,9 +12,8 @@ std::string place(const Parameter& parameter) {
   const std::uint64_t bound = parameter.type->resolved().bound;
   std::string text = fmt::format("{:>6} {:>6}  ", parameter.offset, 4);
   if (window.inline_capacity > 0) text += fmt::format("window {} +{}", window.inline_offset, window.inline_capacity);
-  if (bound > window.inline_capacity) {
+  if (bound > window.inline_capacity)
     text += fmt::format("{}tail {} +{}", window.inline_capacity > 0 ? ", " : "", window.tail_offset, bound);
-  }
   return text;
 }
 
@@ -34,9 +33,8 @@ std::string print_pdl(const Interface& interface) {
                         procedure.astack_class, procedure.image_size, procedure.tail_size, procedure.astacks,
                         procedure.stack_need, procedure.may_block ? "  may_block" : "",
                         procedure.one_way ? "  oneway" : "");
-    if (!procedure.parameters.empty() || !procedure.raises.empty()) {
+    if (!procedure.parameters.empty() || !procedure.raises.empty())
       text += fmt::format("  {:<6} {:<20} {:<28} {:>6} {:>6}\n", "", "name", "type", "offset", "size");
-    }
     constexpr std::string_view kDirections[] = {"in", "inout", "out"};
     for (const Parameter& parameter : procedure.parameters) {
       text += fmt::format("  {:<6} {:<20} {:<28} {}\n", kDirections[static_cast<std::size_t>(parameter.direction)],

@@ -87,9 +87,8 @@ class Parser : private TypeParser {
       fail(fmt::format("expected 'procedure' after 'oneway', found {}", describe(current_)),
            "write 'oneway procedure Name(...);'");
     }
-    if (at_word("union")) {
+    if (at_word("union"))
       unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
-    }
     fail(fmt::format("expected a declaration, found {}", describe(current_)),
          "declarations begin with option, enum, type, record, error, handle, procedure, oneway or callback");
   }

@@ -93,34 +93,28 @@ ast::Handle TypeParser::handle(Doc doc) {
 }
 
 ast::TypeRef TypeParser::type() {
-  if (at_word("sequence") && following_.kind == TokenKind::less) {
+  if (at_word("sequence") && following_.kind == TokenKind::less)
     unsupported(current_.at, "sequence<T, N>", "use an array T[N] with a count beside it, or bytes<N>");
-  }
-  if (at_word("optional") && following_.kind == TokenKind::less) {
+  if (at_word("optional") && following_.kind == TokenKind::less)
     unsupported(current_.at, "optional<T>", "put a bool beside the value that says whether it counts");
-  }
-  if (at_word("map") && following_.kind == TokenKind::less) {
+  if (at_word("map") && following_.kind == TokenKind::less)
     unsupported(current_.at, "map<K, V>", "use an array of records that hold key and value, with a count beside it");
-  }
   if (at_word("ref") && (following_.kind == TokenKind::less || following_.kind == TokenKind::identifier)) {
     unsupported(current_.at, "ref",
                 "pass the value itself: a record or array reaches the procedure by reference, unmoved");
   }
-  if (at_word("fd") && following_.kind != TokenKind::colon) {
+  if (at_word("fd") && following_.kind != TokenKind::colon)
     unsupported(current_.at, "fd", "pass a handle to what the server opened, or a name that it can open");
-  }
-  if (at_word("union") && following_.kind == TokenKind::open_brace) {
+  if (at_word("union") && following_.kind == TokenKind::open_brace)
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
-  }
   ast::TypeRef result{.name = name("a type")};
   if (take_if(TokenKind::less)) {
     result.bound = number();
     expect(TokenKind::greater, "after the bound");
   }
   while (take_if(TokenKind::open_square)) {
-    if (at(TokenKind::close_square)) {
+    if (at(TokenKind::close_square))
       fail("the array says no length", "arrays are of fixed length, T[N]; for bytes of varying length use bytes<N>");
-    }
     result.extents.push_back(number());
     expect(TokenKind::close_square, "after the array's length");
   }

@@ -50,9 +50,8 @@ std::string procedure(const Interface& interface, const Procedure& procedure) {
   if (procedure.may_block) text += " may_block";
   if (procedure.astacks != interface.astacks) text += fmt::format(" astacks {}", procedure.astacks);
   // If every size is known, the A-stack's size is exact, whatever astack_size is asked for.
-  if (procedure.any_variable() && procedure.astack_size != interface.astack_size) {
+  if (procedure.any_variable() && procedure.astack_size != interface.astack_size)
     text += fmt::format(" astack_size {}", procedure.astack_size);
-  }
   return text + ";";
 }
 

@@ -244,13 +244,11 @@ class Checker {
     }
     // Arguments first, then the results in the order: behind '->', then `out` parameters.
     Scope scope(diagnostics_);
-    for (const ast::Parameter& item : declaration.parameters) {
+    for (const ast::Parameter& item : declaration.parameters)
       if (item.direction != ast::Direction::out) parameter(item, scope, procedure);
-    }
     for (const ast::Parameter& item : declaration.results) parameter(item, scope, procedure);
-    for (const ast::Parameter& item : declaration.parameters) {
+    for (const ast::Parameter& item : declaration.parameters)
       if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
-    }
     raises(declaration, procedure);
     one_way(declaration, procedure);
     owner.procedures.push_back(std::move(procedure));
@@ -284,9 +282,8 @@ class Checker {
       diagnostics_.error(parameter.at, fmt::format("the handle '{}' cannot be inout", parameter.name));
       diagnostics_.note(parameter.at, "take one handle as a parameter and return another as a result");
     }
-    if (declaration.closes && (!parameter.is_handle() || !parameter.is_in())) {
+    if (declaration.closes && (!parameter.is_handle() || !parameter.is_in()))
       diagnostics_.error(*declaration.closes, "'closes' is for a handle that the procedure takes");
-    }
     if (!declaration.uninterpreted) return;
     if (!parameter.is_in()) {
       diagnostics_.error(*declaration.uninterpreted,

@@ -38,13 +38,11 @@ void place_fixed_part(Procedure& procedure) {
     parameter.offset = align_up(end, fixed_alignment(parameter));
     end = parameter.offset + fixed_size(parameter);
   };
-  for (Parameter& parameter : procedure.parameters) {
+  for (Parameter& parameter : procedure.parameters)
     if (parameter.is_in()) place(parameter);
-  }
   const std::uint64_t arguments_end = end;
-  for (Parameter& parameter : procedure.parameters) {
+  for (Parameter& parameter : procedure.parameters)
     if (!parameter.is_in()) place(parameter);
-  }
   for (Raised& raised : procedure.raises) {
     raised.offset = align_up(arguments_end, raised.type->alignment);
     end = std::max(end, raised.offset + raised.type->size);

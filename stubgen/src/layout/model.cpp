@@ -8,9 +8,8 @@ namespace {
 template <class Wanted>
 std::vector<const Parameter*> those(const std::vector<Parameter>& parameters, const Wanted& wanted) {
   std::vector<const Parameter*> found;
-  for (const Parameter& parameter : parameters) {
+  for (const Parameter& parameter : parameters)
     if (wanted(parameter)) found.push_back(&parameter);
-  }
   return found;
 }
 

@@ -65,12 +65,10 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
                               text, use == NameUse::type ? "type" : "namespace"),
                   "choose another name; procedures, parameters, fields and enum values may have this one");
   }
-  if (use != NameUse::member && contains(kBuiltIn, text)) {
+  if (use != NameUse::member && contains(kBuiltIn, text))
     return refuse(fmt::format("'{}' is a built-in type", text), "choose another name");
-  }
-  if (use != NameUse::member && contains(kLater, text)) {
+  if (use != NameUse::member && contains(kLater, text))
     return refuse(fmt::format("'{}' is kept for a type of a later version", text), "choose another name");
-  }
   return true;
 }
 
