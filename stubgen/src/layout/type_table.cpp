@@ -262,15 +262,12 @@ void TypeTable::complete_link(const Type*& link, const Type& from) {
     diagnostics_.error(link->at, fmt::format("'{}' contains itself", link->name));
     diagnostics_.note(from.declared ? from.at : link->at,
                       "an A-stack has a fixed size: refer to other values by a handle or a number");
-    link = find("int32");
-    return;
-  }
-  if (found == progress_.end() && depth_ > limits::kMaxNesting) {
+  } else if (found == progress_.end() && depth_ > limits::kMaxNesting) {
     report_nesting(*link);
-    link = find("int32");
-    return;
+  } else {
+    return complete(const_cast<Type&>(*link));  // interface_ owns it and is not const
   }
-  complete(const_cast<Type&>(*link));  // interface_ owns it and is not const
+  link = find("int32");
 }
 
 void TypeTable::nest(Type& type) {
