@@ -1,7 +1,6 @@
 // Emits the parts of a procedure's client side, in the order in which a stub runs.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +9,7 @@
 
 namespace lrpc::stubgen {
 
-/// Emits the client side of one procedure. The steps that all procedures share are in the runtime
-/// (lrpc/detail/client/call/stub.h).
+/// Of one procedure. The steps that all procedures share are in the runtime (lrpc/detail/client/call/stub.h).
 class CallStub : private Stub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)

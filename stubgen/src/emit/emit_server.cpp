@@ -16,7 +16,6 @@ constexpr const char* kRefuseResult = "return lrpc::server::failed(lrpc::Errc::b
 
 // --- Entry stubs -----------------------------------------------------------------------------------------------------
 
-/// Emits one entry stub.
 class EntryStub : private Stub {
  public:
   EntryStub(Code& code, const Procedure& procedure, std::size_t identifier)
