@@ -95,11 +95,6 @@ template <std::size_t N>
   return String<N>(all);
 }
 
-template <class Array>
-[[nodiscard]] Array filled(const typename Array::value_type& value) {
-  Array array;
-  array.fill(value);
-  return array;
-}
+using lrpc::filled;
 
 }  // namespace lrpc::fuzz

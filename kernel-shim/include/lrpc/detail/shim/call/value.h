@@ -75,13 +75,13 @@ template <std::size_t N>
   return a.view() == b;
 }
 
-/// An array, or an array of arrays, of which each element is `value`: what generated types begin with where zeros would
-/// not conform.
+/// An array, or an array of arrays, of which each element (or inner array) is `value`: what generated types begin with
+/// where zeros would not conform.
 template <class Array, class Value>
 [[nodiscard]] constexpr Array filled(Value value) noexcept {
   using Element = typename Array::value_type;
   Array array{};
-  if constexpr (requires { typename Element::value_type; }) {
+  if constexpr (requires { typename Element::value_type; } && !std::is_same_v<Value, Element>) {
     array.fill(filled<Element>(value));
   } else {
     array.fill(static_cast<Element>(value));
