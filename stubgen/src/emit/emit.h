@@ -1,4 +1,4 @@
-// Emits the three headers of a .lrpc file, and its fuzzer. Each emitter's functions stand in the order of its output.
+// Emits the three headers of a .lrpc file. Each emitter's functions stand in the order of its output.
 #pragma once
 
 #include <string>
@@ -16,8 +16,6 @@ namespace lrpc::stubgen {
 [[nodiscard]] std::string emit_types(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_client(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_server(const Interface& interface, std::string_view stem);
-/// <stem>_fuzzer.cpp, which includes the server header.
-[[nodiscard]] std::string emit_fuzzer(const Interface& interface, std::string_view stem);
 
 // What is emitted for an interface and for its callback, each in its own namespace.
 

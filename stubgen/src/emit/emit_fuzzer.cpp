@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit.h"
+#include "generator.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -123,7 +124,9 @@ void emit_handles(Code& code, const Interface& interface) {
 
 }  // namespace
 
-std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
+std::string fuzzer_name(std::string_view stem) { return std::string(stem) + "_fuzzer.cpp"; }
+
+Header generate_fuzzer(const Interface& interface, std::string_view stem) {
   Code code;
   emit_head(code, interface, stem, "a fuzzer of the server's entry stubs, a function for libFuzzer.", false);
   for (const std::string_view header : {"array", "cstddef", "cstdint", "memory", "span"})
@@ -159,7 +162,7 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   code.line("{}::fuzz_(std::as_bytes(std::span(data, size)));", interface.cpp_namespace().substr(2));
   code.line("return 0;");
   code.close();
-  return code.take();
+  return {fuzzer_name(stem), code.take()};
 }
 
 }  // namespace lrpc::stubgen

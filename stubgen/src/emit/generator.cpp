@@ -9,17 +9,11 @@ std::array<std::string, 3> header_names(std::string_view stem) {
   return {base + ".types.h", base + ".client.h", base + ".server.h"};
 }
 
-std::string fuzzer_name(std::string_view stem) { return std::string(stem) + "_fuzzer.cpp"; }
-
 std::array<Header, 3> generate(const Interface& interface, std::string_view stem) {
   auto names = header_names(stem);
   return {Header{std::move(names[0]), emit_types(interface, stem)},
           Header{std::move(names[1]), emit_client(interface, stem)},
           Header{std::move(names[2]), emit_server(interface, stem)}};
-}
-
-Header generate_fuzzer(const Interface& interface, std::string_view stem) {
-  return {fuzzer_name(stem), emit_fuzzer(interface, stem)};
 }
 
 }  // namespace lrpc::stubgen
