@@ -1,5 +1,4 @@
 #include "lrpc/detail/shim/binder/allocator_page.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

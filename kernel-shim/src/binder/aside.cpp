@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -58,10 +55,24 @@ struct Aside {
   std::chrono::steady_clock::time_point not_before;  ///< While stalled: when to try to start threads again.
 
   Aside() { waiting.reserve(most_descriptors(kMostWithoutMemory)); }
-  void start_threads_locked() noexcept;
-  void start_threads_in_time_locked() noexcept;
-  void stall_locked() noexcept;
-  void ask_again_locked() noexcept;
+  /// Starts threads for all that waits. If that fails, it is tried again after kClosingPause.
+  void start_threads_locked() noexcept {
+    const bool some_waited = stalled.exchange(false);
+    const bool closers_started = start_closers_locked();
+    if (!start_to_clear_locked(some_waited) || !closers_started) stall_locked();
+  }
+  /// The same, but while stalled only once per kClosingPause.
+  void start_threads_in_time_locked() noexcept {
+    if (!stalled || std::chrono::steady_clock::now() >= not_before) start_threads_locked();
+  }
+  void stall_locked() noexcept {
+    stalled = true;
+    not_before = std::chrono::steady_clock::now() + kClosingPause;
+    ask_again_locked();
+  }
+  void ask_again_locked() noexcept {
+    for (const ClosingAgain* one : again) (void)one->soon();
+  }
   [[nodiscard]] auto waiting_of_locked(uid_t user) const noexcept {
     return std::ranges::count(waiting, user, [](const ToClose& one) { return one.stranger.user; });
   }
@@ -144,28 +155,6 @@ bool Aside::start_closers_locked() noexcept try {
   return true;
 } catch (const std::bad_alloc&) {
   return false;
-}
-
-/// Starts threads for all that waits. If that fails, it is tried again after kClosingPause.
-void Aside::start_threads_locked() noexcept {
-  const bool some_waited = stalled.exchange(false);
-  const bool closers_started = start_closers_locked();
-  if (!start_to_clear_locked(some_waited) || !closers_started) stall_locked();
-}
-
-/// As start_threads_locked(), but while stalled only once per kClosingPause.
-void Aside::start_threads_in_time_locked() noexcept {
-  if (!stalled || std::chrono::steady_clock::now() >= not_before) start_threads_locked();
-}
-
-void Aside::stall_locked() noexcept {
-  stalled = true;
-  not_before = std::chrono::steady_clock::now() + kClosingPause;
-  ask_again_locked();
-}
-
-void Aside::ask_again_locked() noexcept {
-  for (const ClosingAgain* one : again) (void)one->soon();
 }
 
 // ---- More than may wait ----

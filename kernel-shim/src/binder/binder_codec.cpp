@@ -141,8 +141,6 @@ void transfer(auto& archive, OneOf<Failed> auto& body) {
   archive.reason(body.text);
 }
 
-Error bad_message(std::string what) { return {Errc::bad_message, "bad binder message: " + std::move(what)}; }
-
 /// Reads the body of the alternative number `index` of BinderBody. Precondition: index < its size.
 template <std::size_t... Index>
 BinderBody read_body(BinderReader& reader, std::size_t index, std::index_sequence<Index...>) {

@@ -18,6 +18,8 @@
 
 namespace lrpc::shim {
 
+inline Error bad_message(std::string what) { return {Errc::bad_message, "bad binder message: " + std::move(what)}; }
+
 /// Printable ASCII without space, not too long. Whether a name may be empty depends on the message.
 inline bool plausible_name(std::string_view name) noexcept {
   return name.size() <= kMaxNameLength && std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
@@ -43,12 +45,20 @@ class BinderWriter {
     raw(bytes);
   }
   void name(const std::string& value) {
-    if (!plausible_name(value)) fail("a name is too long or has characters that names cannot have");
-    integer(static_cast<std::uint8_t>(std::min(value.size(), kMaxNameLength)));
-    raw(std::as_bytes(std::span(value.data(), std::min(value.size(), kMaxNameLength))));
+    check(plausible_name(value), "a name is too long or has characters that names cannot have");
+    const auto cut = std::span(value).first(std::min(value.size(), kMaxNameLength));
+    integer(static_cast<std::uint8_t>(cut.size()));
+    raw(std::as_bytes(cut));
   }
-  void text(const std::string& value) { characters(value); }
-  void reason(const std::string& value) { characters(cut_text(value, kMaxReasonLength)); }
+  void text(std::string_view value) {
+    if (value.size() > kMaxBinderMessage) {
+      overflow_ = true;
+      return;
+    }
+    integer(static_cast<std::uint32_t>(value.size()));
+    raw(std::as_bytes(std::span(value)));
+  }
+  void reason(std::string_view value) { text(cut_text(value, kMaxReasonLength)); }
   void nonce(const Nonce& value) { raw(std::as_bytes(std::span(value))); }
   void raw(std::span<const std::byte> bytes) {
     if (bytes.size() > kMaxBinderMessage - out_.size()) {
@@ -62,8 +72,8 @@ class BinderWriter {
   void count(const std::vector<T>& sequence, std::size_t /*most*/, std::size_t /*element_size*/) {
     integer(static_cast<std::uint32_t>(std::min<std::size_t>(sequence.size(), 0xffff'ffffU)));
   }
-  void check(bool good, const char* wrong) {
-    if (!good) fail(wrong);
+  void check(bool good, const char* wrong) noexcept {
+    if (!good && wrong_ == nullptr) wrong_ = wrong;
   }
 
   /// Overwrites the number at offset `at`.
@@ -74,18 +84,6 @@ class BinderWriter {
   [[nodiscard]] std::vector<std::byte> take() noexcept { return std::move(out_); }
 
  private:
-  void characters(std::string_view value) {
-    if (value.size() > kMaxBinderMessage) {
-      overflow_ = true;
-      return;
-    }
-    integer(static_cast<std::uint32_t>(value.size()));
-    raw(std::as_bytes(std::span(value.data(), value.size())));
-  }
-  void fail(const char* wrong) noexcept {
-    if (wrong_ == nullptr) wrong_ = wrong;
-  }
-
   std::vector<std::byte> out_;
   bool overflow_ = false;
   const char* wrong_ = nullptr;

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string_view>
 
+#include "binder_fields.h"
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
@@ -41,7 +42,7 @@ Result<bool> wait_ready(int socket, short events, std::optional<Clock::time_poin
   for (;;) {
     int wait_ms = -1;
     if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
       wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
     }
     pollfd entry{socket, events, 0};
@@ -73,17 +74,15 @@ void take_control(msghdr& header, BinderMessage& message) {
       UniqueFd fd(number);
       if (sent) message.fds.push_back(std::move(fd));
     });
-    if (const auto sender = credentials_in(*control))
-      message.sender = Credentials{sender->pid, sender->uid, sender->gid};
+    if (const auto sender = credentials_in(*control)) message.sender = sender;
   }
 }
 
 /// What recvmsg delivered, checked and decoded. `envelope` holds the descriptors: they close with it on failure.
 Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> packet, int flags, BinderMessage envelope) {
-  if (envelope.fds.size() > kMaxBinderFds) {
-    return Error{Errc::bad_message, "bad binder message: more than " + std::to_string(kMaxBinderFds) + " descriptors"};
-  }
-  if ((flags & MSG_TRUNC) != 0) return Error{Errc::bad_message, "bad binder message: too long"};
+  if (envelope.fds.size() > kMaxBinderFds)
+    return bad_message("more than " + std::to_string(kMaxBinderFds) + " descriptors");
+  if ((flags & MSG_TRUNC) != 0) return bad_message("too long");
   // The buffer has room for more than kMaxBinderFds, so descriptors are missing only if this process had no free
   // numbers.
   const bool fds_lost = (flags & MSG_CTRUNC) != 0;
@@ -96,15 +95,6 @@ Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> pack
   if (!fds_lost) message->fds = std::move(envelope.fds);
   message->sender = envelope.sender;
   return std::optional<BinderMessage>(std::move(*message));
-}
-
-/// Fills in the address; false if the path is too long for one.
-bool unix_address(std::string_view path, sockaddr_un& address) noexcept {
-  address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path || path.find('\0') != std::string_view::npos) return false;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return true;
 }
 
 /// Why a nameserver's socket could not be used, as a readable text.
@@ -125,11 +115,12 @@ std::string why_not(int err) {
 /// Connects to one path; on failure `err` is the errno. A nameserver that does not accept within 5 s (without `wait`:
 /// at once) counts as absent.
 Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
-  sockaddr_un address{};
-  if (!unix_address(path, address)) {
+  sockaddr_un address{AF_UNIX, {}};
+  if (path.size() >= sizeof address.sun_path || path.find('\0') != std::string::npos) {
     err = ENAMETOOLONG;
     return Errc::no_nameserver;
   }
+  path.copy(address.sun_path, path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return system_error("socket", errno);
   const auto connected = [&] {
@@ -166,31 +157,6 @@ std::string_view environment(const char* name) noexcept {
   return value != nullptr ? value : std::string_view();
 }
 
-}  // namespace
-
-Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
-  if (message.fds.size() > kMaxBinderFds) {
-    return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
-  }
-  auto bytes = encode(message);
-  if (!bytes) return bytes.error();
-
-  std::optional<Clock::time_point> deadline;
-  if (!(timeout == kNoLimit)) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
-  std::array<int, kMaxBinderFds> fds{};
-  std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
-  const auto copied = std::span(fds).first(message.fds.size());
-  for (;;) {
-    if (send_packet(socket, *bytes, copied, deadline ? MSG_DONTWAIT : 0) >= 0) return {};
-    if (errno != EAGAIN || timeout <= milliseconds(0)) return send_error(errno);
-    auto ready = wait_ready(socket, POLLOUT, deadline);
-    if (!ready) return ready.error();
-    if (!*ready) return send_error(EAGAIN);
-  }
-}
-
-namespace {
-
 /// The value of a socket option; -1 on failure.
 int option_of(int socket, int name) noexcept {
   int value = -1;
@@ -211,9 +177,7 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   err = errno;
   if (next.size < 0) return std::optional<BinderMessage>();
   // The peeked message is the one that we receive below: with Attachments::none nobody else reads from the socket.
-  if (none && next.laden) {
-    return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
-  }
+  if (none && next.laden) return bad_message("it brings descriptors, where there are none to bring");
   const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
@@ -245,11 +209,10 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
   }
   if (intake.size < 0 && err != E2BIG) return std::optional<BinderMessage>();
   err = 0;
-  BinderMessage envelope;
-  if (intake.sender) envelope.sender = Credentials{intake.sender->pid, intake.sender->uid, intake.sender->gid};
-  if (intake.size < 0 || intake.fds_refused)
-    return Error{Errc::bad_message, "bad binder message: it brings what nobody could want"};
+  if (intake.size < 0 || intake.fds_refused) return bad_message("it brings what nobody could want");
   const int flags = (intake.cut ? MSG_TRUNC : 0) | (intake.fds_lost ? MSG_CTRUNC : 0);
+  BinderMessage envelope;
+  envelope.sender = intake.sender;
   auto opened = open_packet({buffer.get(), static_cast<std::size_t>(intake.size)}, flags, std::move(envelope));
   if (opened && *opened) {
     (*opened)->fds = std::move(intake.fds);
@@ -260,6 +223,27 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
 }
 
 }  // namespace
+
+Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
+  if (message.fds.size() > kMaxBinderFds) {
+    return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
+  }
+  auto bytes = encode(message);
+  if (!bytes) return bytes.error();
+
+  std::optional<Clock::time_point> deadline;
+  if (!(timeout == kNoLimit)) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
+  std::array<int, kMaxBinderFds> fds{};
+  std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
+  const auto copied = std::span(fds).first(message.fds.size());
+  for (;;) {
+    if (send_packet(socket, *bytes, copied, deadline ? MSG_DONTWAIT : 0) >= 0) return {};
+    if (errno != EAGAIN || timeout <= milliseconds(0)) return send_error(errno);
+    auto ready = wait_ready(socket, POLLOUT, deadline);
+    if (!ready) return ready.error();
+    if (!*ready) return send_error(EAGAIN);
+  }
+}
 
 Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout,
                                                      Attachments attachments, const Stranger& stranger) {

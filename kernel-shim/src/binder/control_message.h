@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+
 namespace lrpc::shim {
 
 /// A msghdr with one buffer and, if given, control data. `part` and the memory of `control` must outlive it.
@@ -53,13 +55,13 @@ void for_each_descriptor(const cmsghdr& control, Take&& take) {
 }
 
 /// The sender's credentials, as the kernel knows them, if this control message has them.
-inline std::optional<ucred> credentials_in(const cmsghdr& control) noexcept {
+inline std::optional<Credentials> credentials_in(const cmsghdr& control) noexcept {
   if (control.cmsg_level != SOL_SOCKET || control.cmsg_type != SCM_CREDENTIALS ||
       control.cmsg_len < CMSG_LEN(sizeof(ucred)))
     return std::nullopt;
   ucred sender{};
   std::memcpy(&sender, CMSG_DATA(&control), sizeof sender);
-  return sender;
+  return Credentials{sender.pid, sender.uid, sender.gid};
 }
 
 /// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and

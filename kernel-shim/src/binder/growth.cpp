@@ -55,21 +55,21 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
   auto received = receive_small(line, "line", PeerSocket::Made::here, server);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<GrowthAnswer>();
+  SmallMessage& came = **received;
   // A region is a memfd. A socket must be closed as a PeerSocket.
-  const bool is_socket = (*received)->fd && is_socket_pair_end((*received)->fd.get());
-  if (is_socket) PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, server).reset();
-  ClosedAside region(std::move((*received)->fd), server);  // closed aside if it is refused: freeing it may take long
-  ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
+  const bool is_socket = came.fd && is_socket_pair_end(came.fd.get());
+  if (is_socket) PeerSocket(std::move(came.fd), PeerSocket::Made::by_peer, server).reset();
+  ClosedAside region(std::move(came.fd), server);  // closed aside if it is refused: freeing it may take long
+  ByteReader bytes(came.contents());
   GrowthAnswer answer;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::answer));
   answer.count = bytes.number<std::uint16_t>();
   answer.refusal = static_cast<Errc>(bytes.number<std::uint16_t>());
   bytes.check((answer.count == 0) == (answer.refusal != Errc::ok));
   if (!bytes.done()) return Error{Errc::bad_message, "not an answer to a request for A-stacks"};
-  if ((*received)->fds_lost) return Error{Errc::limit_reached, "out of descriptors: a secondary region needs two"};
-  if ((*received)->fds_refused || is_socket || static_cast<bool>(region) != (answer.count != 0)) {
+  if (came.fds_lost) return Error{Errc::limit_reached, "out of descriptors: a secondary region needs two"};
+  if (came.fds_refused || is_socket || static_cast<bool>(region) != (answer.count != 0))
     return Error{Errc::bad_message, "a secondary region is one descriptor"};
-  }
   answer.region = std::move(region);
   return std::optional<GrowthAnswer>(std::move(answer));
 }
@@ -78,9 +78,10 @@ Result<GrowthRequest> take_growth_request(int line, const Stranger& client) {
   auto received = receive_small(line, "line", PeerSocket::Made::by_peer, client);
   if (!received) return received.error();
   if (!received->has_value()) return Error{Errc::bad_message, "a line without a request"};
-  const bool attached = (*received)->fd || (*received)->fds_refused || (*received)->fds_lost;
-  PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, client).reset();
-  ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
+  SmallMessage& came = **received;
+  const bool attached = came.fd || came.fds_refused || came.fds_lost;
+  PeerSocket(std::move(came.fd), PeerSocket::Made::by_peer, client).reset();
+  ByteReader bytes(came.contents());
   GrowthRequest request;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::request));
   request.astack_class = bytes.number<std::uint16_t>();

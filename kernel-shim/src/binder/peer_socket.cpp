@@ -4,11 +4,9 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <utility>
 
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::shim {
 namespace {
@@ -74,10 +72,7 @@ void PeerSocket::reset() noexcept {
   Stranger stranger = std::move(stranger_);
   const bool ours = owner_ == this_process();
   hang_up();  // from here on nothing is added
-  if (!ours || holds_nothing(fd_.get(), made_)) {
-    fd_.reset();
-    return;
-  }
+  if (!ours || holds_nothing(fd_.get(), made_)) return fd_.reset();
   close_aside(std::move(fd_), std::move(stranger));
 }
 

@@ -33,12 +33,10 @@ Result<std::optional<SmallMessage>> receive_small(int socket, const char* what, 
     received.size = static_cast<std::size_t>(intake.size);
     received.fds_lost = intake.fds_lost;
     received.fds_refused = intake.fds_refused || intake.fds.size() > 1;
-    for (UniqueFd& fd : intake.fds) {
-      if (intake.fds.size() == 1) {
-        received.fd = std::move(fd);
-      } else {
-        close_aside(std::move(fd), stranger);
-      }
+    if (intake.fds.size() == 1) {
+      received.fd = std::move(intake.fds.front());
+    } else {
+      close_strangers(std::move(intake.fds), stranger);
     }
   }
   if (received.size == 0 && !attached) return Error{Errc::peer_gone, std::string("the ") + what + " has hung up"};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/result.h"
@@ -20,6 +21,8 @@ struct SmallMessage {
   UniqueFd fd;               ///< As from take_in(): a socket must be put into a PeerSocket.
   bool fds_refused = false;  ///< Too many descriptors came, or one of a kind that is not accepted.
   bool fds_lost = false;     ///< Descriptors came for which this process had no free numbers.
+
+  [[nodiscard]] std::span<const std::byte> contents() const noexcept { return std::span(bytes).first(size); }
 };
 
 /// Receives one message of a stranger, at most kLongest bytes of it. nullopt: there is none. Error: peer_gone, also if

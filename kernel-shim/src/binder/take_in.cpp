@@ -14,7 +14,6 @@
 
 #include "aside.h"
 #include "control_message.h"
-#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
 
 namespace lrpc::shim {
@@ -57,8 +56,7 @@ class Porter {
   void work(bool looks_first) noexcept;
   [[nodiscard]] bool is_as_looked_at() const noexcept;
   ssize_t receive(msghdr& header, int flags) noexcept;
-  void look_at(const cmsghdr& control) noexcept;
-  bool hand_over() noexcept;
+  void hand_over() noexcept;
 
   int socket_;
   int handover_;  ///< Where to send descriptors. Negative: this process is out of descriptors.
@@ -83,17 +81,15 @@ bool Porter::fetch_sockets() noexcept {
   return socket_ >= 0;
 }
 
-void Porter::look_at(const cmsghdr& control) noexcept {
-  if (const auto sender = credentials_in(control)) intake_.sender = sender;
-  for_each_descriptor(control, [this](int number, bool sent) {
-    if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
-  });
-}
-
 ssize_t Porter::receive(msghdr& header, int flags) noexcept {
   const ssize_t size = ::recvmsg(socket_, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
   if (size < 0) return size;
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) look_at(*one);
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (const auto sender = credentials_in(*one)) intake_.sender = sender;
+    for_each_descriptor(*one, [this](int number, bool sent) {
+      if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
+    });
+  }
   return size;
 }
 
@@ -149,21 +145,20 @@ void Porter::work(bool looks_first) noexcept {
   }
   intake_.fds_refused |= sent > kMaxBinderFds;
   if (looks_first && !intake_.fds_refused && !intake_.fds_lost) intake_.fds_refused = !is_as_looked_at();
-  if (sent != 0 && !intake_.fds_refused && !intake_.fds_lost) handed_over_ = hand_over();
+  if (sent != 0 && !intake_.fds_refused && !intake_.fds_lost) hand_over();
 }
 
 /// Sends the accepted descriptors to the process's own table.
-bool Porter::hand_over() noexcept {
+void Porter::hand_over() noexcept {
   std::array<int, kMaxBinderFds> wanted{};
   std::size_t count = 0;
   for (std::size_t i = first_; i < numbers_.size(); ++i) {
     if (numbers_[i] >= 0) wanted[count++] = numbers_[i];
   }
   const auto told = static_cast<std::byte>(count);
-  if (handover_ >= 0 && send_packet(handover_, {&told, 1}, std::span(wanted).first(count), MSG_DONTWAIT) == 1)
-    return true;
-  intake_.fds_lost = true;
-  return false;
+  handed_over_ =
+      handover_ >= 0 && send_packet(handover_, {&told, 1}, std::span(wanted).first(count), MSG_DONTWAIT) == 1;
+  intake_.fds_lost = !handed_over_;
 }
 
 void Porter::run(Table table) noexcept {

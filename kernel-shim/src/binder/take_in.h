@@ -1,7 +1,6 @@
 // Receives a message that may bring a stranger's descriptors.
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -21,7 +20,7 @@ struct Intake {
   ssize_t size = -1;  ///< Bytes in the room given; -1: nothing was received.
   int err = 0;        ///< Why nothing was received; EAGAIN: there is no message.
   bool cut = false;   ///< It had more bytes than there was room.
-  std::optional<ucred> sender = {};
+  std::optional<Credentials> sender = {};
   /// At most kMaxBinderFds, each an end of a SEQPACKET socketpair, a memfd or a seccomp listener. The caller must put
   /// the sockets among them into a PeerSocket (Made::by_peer) before anything can fail.
   std::vector<UniqueFd> fds = {};
