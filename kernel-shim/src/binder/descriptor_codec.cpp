@@ -5,8 +5,6 @@
 //     three times, for call, return, raised:  u16 count, then offset u32 · size u32 each
 //     u16 count of variable parameters, then  u32 length offset · inline offset · inline capacity · tail offset · bound
 //                                             · u8 directions (1 in, 2 out) each
-#include <algorithm>
-
 #include "lrpc/detail/shim/call/packed_image.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 
@@ -49,16 +47,10 @@ bool sound_ranges(std::span<const ImageRange> ranges, std::uint32_t image_size) 
   return true;
 }
 
-bool holds_word(std::span<const ImageRange> ranges, std::uint32_t offset) noexcept {
-  return std::ranges::any_of(ranges, [&](const ImageRange& range) {
-    return offset >= range.offset && std::uint64_t{offset} + 4 <= std::uint64_t{range.offset} + range.size;
-  });
-}
-
 bool sound_variable(const VariableParameter& p, const ProcedureDescriptor& procedure, const AStackClass& shared) {
   if (!p.in && !p.out) return false;
-  if (p.in && !holds_word(procedure.call_ranges, p.length_offset)) return false;
-  if (p.out && !holds_word(procedure.return_ranges, p.length_offset)) return false;
+  if (p.in && !packed_place(procedure.call_ranges, p.length_offset)) return false;
+  if (p.out && !packed_place(procedure.return_ranges, p.length_offset)) return false;
   if (std::uint64_t{p.inline_offset} + p.inline_capacity > procedure.image_size) return false;
   if ((p.bound & VariableParameter::kInTail) != 0) return false;
   return p.never_in_tail() || std::uint64_t{p.tail_offset} + p.bound <= shared.tail_size;

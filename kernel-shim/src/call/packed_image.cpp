@@ -14,18 +14,6 @@ std::uint64_t size_of(std::span<const ImageRange> ranges) noexcept {
   return size;
 }
 
-/// The offset among the packed bytes of the word at `offset` of the image; nullopt if no range carries it whole.
-std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges, std::uint32_t offset) noexcept {
-  std::size_t before = 0;
-  for (const ImageRange& range : ranges) {
-    if (offset >= range.offset &&
-        std::uint64_t{offset} + sizeof(std::uint32_t) <= std::uint64_t{range.offset} + range.size)
-      return before + (offset - range.offset);
-    before += range.size;
-  }
-  return std::nullopt;
-}
-
 /// Where on the A-stack the value of `p` lies, according to its length word among the packed bytes; nullopt if that
 /// breaks the bounds.
 std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges, std::span<const std::byte> packed,
@@ -41,9 +29,19 @@ std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges,
 
 }  // namespace
 
+std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges, std::uint32_t offset) noexcept {
+  std::size_t before = 0;
+  for (const ImageRange& range : ranges) {
+    if (offset >= range.offset &&
+        std::uint64_t{offset} + sizeof(std::uint32_t) <= std::uint64_t{range.offset} + range.size)
+      return before + (offset - range.offset);
+    before += range.size;
+  }
+  return std::nullopt;
+}
+
 std::uint64_t PackedShape::most() const noexcept {
   std::uint64_t size = size_of(ranges);
-  if (goes == nullptr) return size;
   for (const VariableParameter& p : variables) size += p.*goes ? p.bound : 0;
   return size;
 }
@@ -61,7 +59,6 @@ std::optional<std::size_t> pack(const PackedShape& shape, const AStack& astack, 
     if (range.size != 0) std::memcpy(out.data() + size, astack.image + range.offset, range.size);
     size += range.size;
   }
-  if (shape.goes == nullptr) return size;
   const auto fixed = out.first(size);
   for (const VariableParameter& p : shape.variables) {
     if (!(p.*shape.goes)) continue;
@@ -79,7 +76,6 @@ bool unpack(const PackedShape& shape, std::span<const std::byte> packed, const A
   // Check the lengths first, so that nothing has been written if one of them is wrong.
   std::uint64_t wanted = fixed;
   const auto for_each = [&](auto&& with) {
-    if (shape.goes == nullptr) return true;
     for (const VariableParameter& p : shape.variables) {
       if (!(p.*shape.goes)) continue;
       const auto place = place_of(shape.ranges, packed, p, astack);

@@ -19,8 +19,8 @@ namespace lrpc::shim {
 /// parameters in this direction. A view into a descriptor.
 struct PackedShape {
   std::span<const ImageRange> ranges;
-  std::span<const VariableParameter> variables;
-  bool VariableParameter::*goes = nullptr;  ///< &VariableParameter::in or ::out; null: none of them.
+  std::span<const VariableParameter> variables{};
+  bool VariableParameter::*goes = nullptr;  ///< &VariableParameter::in or ::out; null only without variables.
 
   [[nodiscard]] static PackedShape of_call(const ProcedureDescriptor& procedure) noexcept {
     return {procedure.call_ranges, procedure.variable_parameters, &VariableParameter::in};
@@ -28,21 +28,21 @@ struct PackedShape {
   [[nodiscard]] static PackedShape of_return(const ProcedureDescriptor& procedure) noexcept {
     return {procedure.return_ranges, procedure.variable_parameters, &VariableParameter::out};
   }
-  /// For the error with this index, from 1; nullopt if the procedure does not raise it.
-  [[nodiscard]] static std::optional<PackedShape> of_raised(const ProcedureDescriptor& procedure,
-                                                            std::uint16_t index) noexcept {
-    if (index == 0 || index > procedure.raised_ranges.size()) return std::nullopt;
-    return PackedShape{procedure.raised_ranges.subspan(index - 1U, 1), {}, nullptr};
-  }
   /// For a return with this status; nullopt if it carries nothing (a failure, or an error that is not declared).
   [[nodiscard]] static std::optional<PackedShape> of_status(const ProcedureDescriptor& procedure,
                                                             std::uint16_t status) noexcept {
-    return status == 0 ? of_return(procedure) : of_raised(procedure, status);
+    if (status == 0) return of_return(procedure);
+    if (status > procedure.raised_ranges.size()) return std::nullopt;
+    return PackedShape{.ranges = procedure.raised_ranges.subspan(status - 1U, 1)};
   }
 
   /// The most bytes that it takes.
   [[nodiscard]] std::uint64_t most() const noexcept;
 };
+
+/// The offset among the packed bytes of the word at `offset` of the image; nullopt if no range carries it whole.
+[[nodiscard]] std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges,
+                                                      std::uint32_t offset) noexcept;
 
 /// The most bytes that a return of `procedure` takes, with any status.
 [[nodiscard]] std::uint64_t most_returned(const ProcedureDescriptor& procedure) noexcept;
