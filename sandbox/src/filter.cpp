@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <span>
 
 #include "lrpc/detail/shim/system/fd.h"
 

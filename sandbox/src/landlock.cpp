@@ -71,7 +71,7 @@ std::vector<UniqueFd>& pinned() {
 }
 
 /// Adds a rule for `path`. If the path does not exist, or the kernel refuses the rule, appends `path` to `missing`.
-void allow(int ruleset, const std::string& path, std::uint64_t accesses, std::string& missing) {
+void allow(int ruleset, const std::string& path, std::uint64_t accesses, std::vector<std::string>& missing) {
   UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat found {};
   bool added = false;
@@ -79,7 +79,7 @@ void allow(int ruleset, const std::string& path, std::uint64_t accesses, std::st
     const PathBeneath rule{S_ISDIR(found.st_mode) ? accesses : accesses & kOfFiles, fd.get()};
     added = rule.allowed == 0 || ::syscall(kAddRule, ruleset, kPathBeneath, &rule, 0) == 0;
   }
-  if (!added) missing += (missing.empty() ? "" : ", ") + path;
+  if (!added) missing.push_back(path);
   if (added && path.starts_with("/proc/")) pinned().push_back(std::move(fd));
 }
 
@@ -91,19 +91,17 @@ bool allow_ports(int ruleset, std::span<const std::uint16_t> ports, std::uint64_
   return true;
 }
 
-std::string list(const std::vector<std::string>& paths) {
+/// The paths behind `title`; nothing if there are none.
+std::string list(const char* title, const std::vector<std::string>& paths) {
   std::string text;
-  for (const std::string& path : paths) text += (text.empty() ? "" : ", ") + path;
+  for (const std::string& path : paths) text += (text.empty() ? title : ", ") + path;
   return text;
 }
 
-std::string describe_files(const Options& options, int abi, const std::string& missing) {
-  std::string text = "Landlock (ABI " + std::to_string(abi) + ")";
-  if (!options.read_only.empty()) text += ", to be read: " + list(options.read_only);
-  if (!options.read_write.empty()) text += ", to be written: " + list(options.read_write);
-  if (!options.removable_in.empty()) text += ", to be removed: what is in " + list(options.removable_in);
-  if (!missing.empty()) text += ", not there: " + missing;
-  return text;
+std::string describe_files(const Options& options, int abi, const std::vector<std::string>& missing) {
+  return "Landlock (ABI " + std::to_string(abi) + ")" + list(", to be read: ", options.read_only) +
+         list(", to be written: ", options.read_write) + list(", to be removed: what is in ", options.removable_in) +
+         list(", not there: ", missing);
 }
 
 void none(const std::string& why, Report& report) { report.files = report.tcp = report.others = {false, why}; }
@@ -138,7 +136,7 @@ void restrict_by_landlock(const Options& options, Report& report) {
   const UniqueFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &attributes, size, 0)));
   if (!ruleset) return none(why_no_landlock(errno), report);
 
-  std::string missing;
+  std::vector<std::string> missing;
   constexpr std::uint64_t kRead = kReadFile | kReadDirectory;
   const std::uint64_t write = attributes.files & ~std::uint64_t{kExecute | kMakeCharacterDevice | kMakeBlockDevice};
   for (const std::string& path : options.read_only) allow(ruleset.get(), path, kRead, missing);

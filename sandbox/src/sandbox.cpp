@@ -63,12 +63,6 @@ Part install(const std::vector<sock_filter>& filter, const Options& options) {
   return {false, std::string("seccomp: ") + std::strerror(errno)};
 }
 
-/// Adds files that the C library reads at run time, if some group allows opening files. They reveal nothing sensitive.
-void add_usual_paths(Options& options) {
-  if (!has(options.groups, Group::read_files) && !has(options.groups, Group::write_files)) return;
-  options.read_only.emplace_back("/sys/devices/system/cpu/online");  // the C library's number of processors
-}
-
 std::string line(const char* what, const Part& part) {
   return std::string(what) + (part.holds ? ": " : " NOT HELD: ") + part.text;
 }
@@ -82,7 +76,8 @@ std::string Report::text() const {
 
 Result<Report> enter(const Options& chosen) {
   Options options = chosen;
-  add_usual_paths(options);
+  if (has(options.groups, Group::read_files) || has(options.groups, Group::write_files))
+    options.read_only.emplace_back("/sys/devices/system/cpu/online");  // for the C library's number of processors
   auto filter = make_filter({.otherwise = options.kill ? Otherwise::kill : Otherwise::error,
                              .rules = rules_of(options.groups),
                              .allow = options.allow});

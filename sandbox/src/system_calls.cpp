@@ -58,15 +58,14 @@ Rules descriptors() {
   // Not allowed: F_SETOWN and F_SETSIG, which have signals sent to other processes, and leases.
   for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_SETPIPE_SZ,
                             F_GETPIPE_SZ, F_SETLK, F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK})
-    rules.push_back({"fcntl", {equal(1, static_cast<std::uint64_t>(command))}});
-  for (const std::uint64_t request : {std::uint64_t{FIONBIO}, std::uint64_t{FIONREAD}, std::uint64_t{FIOCLEX},
-                                      std::uint64_t{SIOCOUTQ}, std::uint64_t{TCGETS}, std::uint64_t{TIOCGWINSZ}})
+    rules.push_back({"fcntl", {equal(1, command)}});
+  for (const int request : {FIONBIO, FIONREAD, FIOCLEX, SIOCOUTQ, TCGETS, TIOCGWINSZ})
     rules.push_back({"ioctl", {equal(1, request)}});
   return rules;
 }
 
 Rule unix_sockets(const char* call, int type) {
-  return {call, {equal(0, AF_UNIX), equal_but_for(1, kSocketFlags, static_cast<std::uint64_t>(type))}};
+  return {call, {equal(0, AF_UNIX), equal_but_for(1, kSocketFlags, type)}};
 }
 
 /// IPv4 and IPv6 sockets of `type`, with `protocol` or the default (0) only: Landlock has rules for TCP, not for MPTCP
@@ -75,10 +74,7 @@ Rules internet_sockets(int type, int protocol) {
   Rules rules;
   for (const int domain : {AF_INET, AF_INET6}) {
     for (const int named : {0, protocol})
-      rules.push_back({"socket",
-                       {equal(0, static_cast<std::uint64_t>(domain)),
-                        equal_but_for(1, kSocketFlags, static_cast<std::uint64_t>(type)),
-                        equal(2, static_cast<std::uint64_t>(named))}});
+      rules.push_back({"socket", {equal(0, domain), equal_but_for(1, kSocketFlags, type), equal(2, named)}});
   }
   return rules;
 }
@@ -112,7 +108,7 @@ Rules threads() {
   allow(rules, "getpriority setpriority", {equal(0, 0), equal(1, 0)});  // PRIO_PROCESS, the calling thread
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
                            PR_SET_TIMERSLACK, PR_GET_TIMERSLACK})
-    rules.push_back({"prctl", {equal(0, static_cast<std::uint64_t>(option))}});
+    rules.push_back({"prctl", {equal(0, option)}});
   return rules;
 }
 
@@ -129,7 +125,7 @@ Rules read_files() {
 Rules write_files() {
   Rules rules = read_files();
   // O_TRUNC is allowed only together with O_WRONLY or O_RDWR: before ABI 3 Landlock does not check O_TRUNC itself.
-  for (const std::uint64_t mode : {std::uint64_t{O_WRONLY}, std::uint64_t{O_RDWR}}) {
+  for (const int mode : {O_WRONLY, O_RDWR}) {
     rules.push_back({"openat", {equal_but_for(2, ~std::uint64_t{O_ACCMODE}, mode)}});
     rules.push_back({"open", {equal_but_for(1, ~std::uint64_t{O_ACCMODE}, mode)}});
   }
@@ -147,9 +143,9 @@ Rules shared_memory() { return {{"memfd_create"}, {"ftruncate"}, {"fallocate"}, 
 Rules trap_listeners() {
   // readlink of /proc/self/fd/N tells a seccomp listener from other descriptors.
   Rules rules{{"seccomp", {equal(0, SECCOMP_GET_NOTIF_SIZES)}}, {"readlink"}, {"readlinkat"}};
-  constexpr std::uint64_t kSetFlags = _IOW('!', 4, std::uint64_t);  // SECCOMP_IOCTL_NOTIF_SET_FLAGS, Linux 6.6
-  for (const std::uint64_t request : {std::uint64_t{SECCOMP_IOCTL_NOTIF_RECV}, std::uint64_t{SECCOMP_IOCTL_NOTIF_SEND},
-                                      std::uint64_t{SECCOMP_IOCTL_NOTIF_ID_VALID}, kSetFlags})
+  constexpr unsigned long kSetFlags = _IOW('!', 4, std::uint64_t);  // SECCOMP_IOCTL_NOTIF_SET_FLAGS, Linux 6.6
+  for (const unsigned long request :
+       {SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND, SECCOMP_IOCTL_NOTIF_ID_VALID, kSetFlags})
     rules.push_back({"ioctl", {equal(1, request)}});
   return rules;
 }
@@ -213,8 +209,7 @@ const std::vector<Rule>& computing_rules() {
     // Lets other processes' membarrier(2) reach this one, not the reverse.
     allow(rules, "membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)});
     // Waiting, time, randomness.
-    for (const std::uint64_t operation : {std::uint64_t{FUTEX_WAIT}, std::uint64_t{FUTEX_WAKE},
-                                          std::uint64_t{FUTEX_WAIT_BITSET}, std::uint64_t{FUTEX_WAKE_BITSET}})
+    for (const int operation : {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET})
       allow(rules, "futex", {equal_but_for(1, kFutexFlags, operation)});
     allow(rules, "clock_gettime clock_getres clock_nanosleep", {at_most(0, kLastClock)});
     allow(rules, "gettimeofday time nanosleep restart_syscall sched_yield getcpu");
@@ -244,7 +239,7 @@ std::vector<Rule> rules_of(const std::vector<Group>& groups) {
   allow(rules,
         "rt_sigtimedwait rt_sigpending rt_sigsuspend pause getgroups getresuid getresgid getpgrp getrlimit "
         "clock_gettime clock_getres uname sysinfo futex");
-  rules.push_back({"tgkill", {equal(0, static_cast<std::uint64_t>(::getpid()))}});  // abort(3), raise(3)
+  rules.push_back({"tgkill", {equal(0, ::getpid())}});  // abort(3), raise(3)
   for (const Group group : groups) {
     std::vector<Rule> more = rules_of(group);
     rules.insert(rules.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));

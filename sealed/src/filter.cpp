@@ -42,7 +42,7 @@ std::vector<Rule> rules(Refuse refuse) {
   all.push_back({"mmap", {never_executable, equal_but_for(3, ~std::uint64_t{MAP_ANONYMOUS}, MAP_ANONYMOUS)}});
   if (refuse == Refuse::trace) {
     for (const int fd : {shim::kSealedRegionFd, shim::kSealedDescriptionFd})
-      all.push_back({"mmap", {never_executable, without(3, MAP_ANONYMOUS), equal(4, static_cast<std::uint64_t>(fd))}});
+      all.push_back({"mmap", {never_executable, without(3, MAP_ANONYMOUS), equal(4, fd)}});
   }
   // The three streams, and the binding's two descriptors while they are open. fstat reveals nothing about other
   // processes.
@@ -62,10 +62,8 @@ std::vector<Rule> rules(Refuse refuse) {
   all.insert(all.end(), streams.begin(), streams.end());
   // Some C libraries (glibc 2.33 to 2.38) find out the kind of a stream with this call at its first use. It is refused,
   // but does not kill the program; Supervisor::is_worth_telling() makes the same exception.
-  if (refuse == Refuse::kill) {
-    constexpr std::uint64_t kByDescriptor = AT_EMPTY_PATH;
-    all.push_back({"newfstatat", {equal_but_for(3, ~kByDescriptor, kByDescriptor)}, EPERM});
-  }
+  if (refuse == Refuse::kill)
+    all.push_back({"newfstatat", {equal_but_for(3, ~std::uint64_t{AT_EMPTY_PATH}, AT_EMPTY_PATH)}, EPERM});
   return all;
 }
 
@@ -86,7 +84,7 @@ Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<st
                                              std::optional<int> send_on) {
   sandbox::FilterOptions options{
       .otherwise = refuse, .rules = rules(refuse), .allow = allow, .notifies_first = shim::kTrapNumber};
-  if (send_on) options.rules.push_back({"sendmsg", {equal(0, static_cast<std::uint64_t>(*send_on))}});
+  if (send_on) options.rules.push_back({"sendmsg", {equal(0, *send_on)}});
   return sandbox::make_filter(options);
 }
 

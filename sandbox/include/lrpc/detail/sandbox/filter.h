@@ -3,9 +3,9 @@
 
 #include <linux/filter.h>
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,15 +20,16 @@ struct Condition {
   std::uint64_t value = 0;
   bool at_most = false;
 };
-constexpr Condition equal(unsigned argument, std::uint64_t value) {
-  return {argument, ~std::uint64_t{0}, value, false};
+constexpr Condition equal(unsigned argument, std::convertible_to<std::uint64_t> auto value) {
+  return {argument, ~std::uint64_t{0}, static_cast<std::uint64_t>(value), false};
 }
 constexpr Condition at_most(unsigned argument, std::uint64_t value) { return {argument, 0, value, true}; }
 /// The argument has none of these bits set.
 constexpr Condition without(unsigned argument, std::uint64_t bits) { return {argument, bits, 0, false}; }
 /// The argument equals `value`, whatever its bits in `bits` are.
-constexpr Condition equal_but_for(unsigned argument, std::uint64_t bits, std::uint64_t value) {
-  return {argument, ~bits, value, false};
+constexpr Condition equal_but_for(unsigned argument, std::uint64_t bits,
+                                  std::convertible_to<std::uint64_t> auto value) {
+  return {argument, ~bits, static_cast<std::uint64_t>(value), false};
 }
 
 /// A system call and the conditions for its arguments, which must all hold. If several rules have one name, one of them
