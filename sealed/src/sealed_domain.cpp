@@ -21,11 +21,6 @@ struct SealedDomain::Impl {
   Impl(std::vector<std::string> arguments, SealedOptions options)
       : launcher(std::move(arguments), std::move(options)) {}
 
-  static void* thread_main(void* self) {
-    const shim::NoCancellation never;  // not even by on_refused: the thread is the library's
-    static_cast<Impl*>(self)->run();
-    return nullptr;
-  }
   void run() noexcept {
     std::optional<Status> status;
     std::exception_ptr thrown;
@@ -39,8 +34,6 @@ struct SealedDomain::Impl {
       std::lock_guard lock(mutex);
       started = std::move(status);
       without_memory = thrown;
-      if (!runs) ended = 0;
-      begun = true;
       pidfd = launcher.take_pidfd();
       changed.notify_all();
     }
@@ -59,7 +52,7 @@ struct SealedDomain::Impl {
   shim::Thread thread;
   std::mutex mutex;
   std::condition_variable changed;
-  bool begun = false;  ///< The start has succeeded or failed.
+  // One of these two is set when the start has succeeded or failed.
   std::optional<Status> started;
   std::exception_ptr without_memory;  ///< What the start threw; start() rethrows it.
   std::optional<int> ended;
@@ -70,16 +63,16 @@ Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, Sea
   const shim::NoCancellation never;
   auto impl = std::make_unique<Impl>(std::move(arguments), std::move(options));
   if (Status prepared = impl->launcher.prepare(); !prepared) return prepared.error();
-  if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running)
-    return running.error();
+  Impl& made = *impl;
+  if (Status running = made.thread.start<&Impl::run>({.name = "lrpc-sealed"}, &made); !running) return running.error();
   SealedDomain domain(std::move(impl));
   {
-    std::unique_lock lock(domain.impl_->mutex);
-    domain.impl_->changed.wait(lock, [&] { return domain.impl_->begun; });
+    std::unique_lock lock(made.mutex);
+    made.changed.wait(lock, [&] { return made.started || made.without_memory; });
   }
   // The thread does not touch these two any more.
-  if (domain.impl_->without_memory) std::rethrow_exception(domain.impl_->without_memory);
-  if (const Status& started = *domain.impl_->started; !started) return started.error();
+  if (made.without_memory) std::rethrow_exception(made.without_memory);
+  if (!*made.started) return made.started->error();
   return domain;
 }
 
