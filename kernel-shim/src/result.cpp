@@ -4,10 +4,8 @@
 #include <link.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <system_error>
 
 namespace lrpc {

@@ -1,5 +1,4 @@
 #include "lrpc/detail/shim/call/region.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <ctime>
 
-#include "lrpc/detail/shim/system/processor.h"
-
 namespace lrpc::shim {
 namespace {
 

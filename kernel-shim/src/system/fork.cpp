@@ -82,6 +82,9 @@ KnownProcess* known_process() noexcept {
 /// The last number given to this process or an ancestor. A child inherits it.
 constinit std::atomic<ProcessNumber> last_number{0};
 
+/// Before there are threads: a child forked while a thread registers the handlers would wait for that thread for ever.
+[[maybe_unused]] const bool known_early = (know_of_forks(), true);
+
 }  // namespace
 
 ProcessNumber this_process() noexcept {
@@ -95,17 +98,9 @@ ProcessNumber this_process() noexcept {
 }
 
 void know_of_forks() {
-  static const int registered =
+  [[maybe_unused]] static const int registered =
       ((void)dropped(), pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child));
-  (void)registered;
 }
-
-namespace {
-
-/// Before there are threads: a child forked while a thread registers the handlers would wait for that thread for ever.
-[[maybe_unused]] const bool known_early = (know_of_forks(), true);
-
-}  // namespace
 
 void drop_in_fork_children(int fd) {
   know_of_forks();

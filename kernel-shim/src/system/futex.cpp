@@ -26,14 +26,19 @@ const timespec* deadline_of(std::chrono::nanoseconds limit, timespec& until) noe
   return &until;
 }
 
-Wake wait(void* word, int op, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
-  timespec until{};
-  if (syscall(SYS_futex, word, op, expected, deadline_of(limit, until), nullptr, bits) == 0) return Wake::woken;
-  switch (errno) {
+/// What woke a sleeper whose system call failed with `err`.
+Wake wake_of(int err) noexcept {
+  switch (err) {
     case EAGAIN: return Wake::changed;
     case ETIMEDOUT: return Wake::timed_out;
     default: return Wake::interrupted;
   }
+}
+
+Wake wait(void* word, int op, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
+  timespec until{};
+  if (syscall(SYS_futex, word, op, expected, deadline_of(limit, until), nullptr, bits) == 0) return Wake::woken;
+  return wake_of(errno);
 }
 
 }  // namespace
@@ -58,16 +63,12 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
   timespec until{};
   if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline_of(limit, until), CLOCK_MONOTONIC) >= 0)
     return Wake::woken;
-  switch (errno) {
-    case EAGAIN: return Wake::changed;
-    case ETIMEDOUT: return Wake::timed_out;
-    case EINTR: return Wake::interrupted;
-    default: {
-      const timespec nap{0, 1'000'000};
-      clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
-      return Wake::interrupted;
-    }
+  const int err = errno;
+  if (err != EAGAIN && err != ETIMEDOUT && err != EINTR) {
+    const timespec nap{0, 1'000'000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
   }
+  return wake_of(err);
 }
 
 bool can_wait_any() noexcept {

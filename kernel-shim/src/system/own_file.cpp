@@ -26,14 +26,12 @@ Status check(const struct stat& found, const std::string& path, const OwnFile& f
                                           ", who could change it: chown it to root or to user " +
                                           std::to_string(file.user)};
   }
-  if (file.secret && (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Error{Errc::not_permitted, path + " can be read by others than its owner (mode " + octal(found.st_mode) +
-                                          "); do: chmod 600 " + path};
-  }
-  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error{Errc::not_permitted, path + " can be written by others than its owner (mode " + octal(found.st_mode) +
-                                          "); do: chmod go-w " + path};
-  }
+  const auto open_to_others = [&](const char* how, const char* repair) {
+    return Error{Errc::not_permitted, path + " can be " + how + " by others than its owner (mode " +
+                                          octal(found.st_mode) + "); do: chmod " + repair + " " + path};
+  };
+  if (file.secret && (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) return open_to_others("read", "600");
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return open_to_others("written", "go-w");
   return {};
 }
 

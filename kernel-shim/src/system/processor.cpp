@@ -1,12 +1,10 @@
 #include "lrpc/detail/shim/system/processor.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -64,13 +62,12 @@ Calibration calibrate() noexcept {
   const auto ns =
       static_cast<double>(std::max<std::int64_t>(1, std::chrono::nanoseconds(last.time - first.time).count()));
   const auto passed = static_cast<double>(last.tick > first.tick ? last.tick - first.tick : 1);
-  Calibration result;
-  result.begin = first;
-  result.ns_per_tick = ns / passed;
-  result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(passed * 1000 / ns)));
-  result.poll_delays_per_us = static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(1, kPolls * result.ticks_per_us / std::max<std::uint64_t>(1, shortest)));
-  return result;
+  const auto ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(passed * 1000 / ns)));
+  const auto delays_per_us = std::max<std::uint64_t>(1, kPolls * ticks_per_us / std::max<std::uint64_t>(1, shortest));
+  return {.ticks_per_us = ticks_per_us,
+          .poll_delays_per_us = static_cast<std::uint32_t>(delays_per_us),
+          .ns_per_tick = ns / passed,
+          .begin = first};
 }
 
 /// Never freed.

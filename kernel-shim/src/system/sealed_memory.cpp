@@ -37,18 +37,14 @@ Status check_page_size(int fd, const struct stat& status, const std::string& wha
   return {};
 }
 
-/// Returns the errno, or 0.
-int set_size(int fd, std::uint64_t size) noexcept {
-  return without_size_signal([&] { return ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno; });
-}
-
 }  // namespace
 
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   if (!fd && errno == EINVAL) fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("memfd_create", errno);
-  if (const int err = set_size(fd.get(), size); err != 0) return system_error("ftruncate of a memfd", err);
+  const int err = without_size_signal([&] { return ftruncate(fd.get(), static_cast<off_t>(size)) == 0 ? 0 : errno; });
+  if (err != 0) return system_error("ftruncate of a memfd", err);
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a memfd", errno);
   return fd;
 }

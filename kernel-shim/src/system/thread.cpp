@@ -19,48 +19,6 @@
 #include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::shim {
-
-Status schedule_this_thread(const Scheduling& scheduling) {
-  static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
-  const auto policy = static_cast<std::size_t>(scheduling.policy);
-  if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
-  // setpriority(2) would take the nearest one.
-  const bool nice = policy < 2 ? scheduling.nice >= -20 && scheduling.nice <= 19 : scheduling.nice == 0;
-  if (!nice) return Error{Errc::invalid_argument, "the scheduling policy has no such niceness"};
-  sched_param parameters{};
-  parameters.sched_priority = scheduling.priority;
-  int err = 0;
-  if (sched_setscheduler(0, kPolicies[policy], &parameters) != 0) err = errno;
-  // On Linux niceness belongs to a thread.
-  if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
-  if (err == EPERM || err == EACCES) {
-    return Error{Errc::not_permitted,
-                 "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
-  }
-  if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
-  if (err != 0) return system_error("sched_setscheduler", err);
-  return {};
-}
-
-Status can_schedule(const Scheduling& scheduling) {
-  struct Attempt {
-    const Scheduling& scheduling;
-    Status outcome;
-  } attempt{scheduling, {}};
-  Thread thread;
-  Status started = thread.start(
-      {.name = "lrpc-probe"},
-      [](void* argument) -> void* {
-        auto& mine = *static_cast<Attempt*>(argument);
-        mine.outcome = schedule_this_thread(mine.scheduling);
-        return nullptr;
-      },
-      &attempt);
-  if (!started) return started;
-  thread.join();
-  return attempt.outcome;
-}
-
 namespace {
 
 /// A thread names itself: to name another one means to write a file in /proc, which a sandbox may forbid.
@@ -107,6 +65,40 @@ void* run_named(void* argument) {
 }
 
 }  // namespace
+
+Status schedule_this_thread(const Scheduling& scheduling) {
+  static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
+  const auto policy = static_cast<std::size_t>(scheduling.policy);
+  if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
+  // setpriority(2) would take the nearest one.
+  const bool nice = policy < 2 ? scheduling.nice >= -20 && scheduling.nice <= 19 : scheduling.nice == 0;
+  if (!nice) return Error{Errc::invalid_argument, "the scheduling policy has no such niceness"};
+  sched_param parameters{};
+  parameters.sched_priority = scheduling.priority;
+  int err = 0;
+  if (sched_setscheduler(0, kPolicies[policy], &parameters) != 0) err = errno;
+  // On Linux niceness belongs to a thread.
+  if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
+  if (err == EPERM || err == EACCES) {
+    return Error{Errc::not_permitted,
+                 "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
+  }
+  if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
+  if (err != 0) return system_error("sched_setscheduler", err);
+  return {};
+}
+
+Status can_schedule(const Scheduling& scheduling) {
+  struct Attempt {
+    const Scheduling& scheduling;
+    Status outcome;
+    void run() { outcome = schedule_this_thread(scheduling); }
+  } attempt{scheduling, {}};
+  Thread thread;
+  if (Status started = thread.start<&Attempt::run>({.name = "lrpc-probe"}, &attempt); !started) return started;
+  thread.join();
+  return attempt.outcome;
+}
 
 Status Thread::start(const Options& options, Body body, void* argument) {
   std::unique_ptr<NamedBody> named(new (std::nothrow) NamedBody{.body = body, .argument = argument});

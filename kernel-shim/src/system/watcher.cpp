@@ -71,10 +71,6 @@ struct Watcher::Impl {
 
   Status start_locked();
   void run();
-  void drain_wakeups() const {
-    eventfd_t count = 0;
-    (void)eventfd_read(wakeup_.get(), &count);
-  }
   void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
   int run_due_work(std::unique_lock<std::mutex>& lock);
   void post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept;
@@ -127,13 +123,9 @@ int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
     std::shared_ptr<Work> work = std::move(place.mapped());
     work->place = std::move(place);
     lock.unlock();
-    bool again = false;
     try {
       work->run();
     } catch (const std::bad_alloc&) {
-      again = true;
-    }
-    if (again) {
       lock.lock();
       post_locked(work, Clock::now() + kMemoryPause);
       lock.unlock();
@@ -178,7 +170,8 @@ void Watcher::Impl::sort_out(std::unique_lock<std::mutex>& lock, std::span<const
     if (stop_) return;
     const Id id = event.data.u64;  // a copy: an epoll_event is packed, and this is misaligned there
     if (id == kWakeupId) {
-      drain_wakeups();
+      eventfd_t count = 0;
+      (void)eventfd_read(wakeup_.get(), &count);
       continue;
     }
     const auto found = watches_.find(id);
