@@ -16,7 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <sstream>
 
 namespace lrpc::sandbox {
@@ -138,8 +140,6 @@ Rules write_files() {
   return rules;
 }
 
-Rules shared_memory() { return {{"memfd_create"}, {"ftruncate"}, {"fallocate"}, {"fcntl", {equal(1, F_ADD_SEALS)}}}; }
-
 Rules trap_listeners() {
   // readlink of /proc/self/fd/N tells a seccomp listener from other descriptors.
   Rules rules{{"seccomp", {equal(0, SECCOMP_GET_NOTIF_SIZES)}}, {"readlink"}, {"readlinkat"}};
@@ -169,17 +169,14 @@ Rules datagrams() {
   return rules;
 }
 
-Rules unix_datagrams() {
-  return {unix_sockets("socket", SOCK_DGRAM), unix_sockets("socketpair", SOCK_DGRAM), {"connect"}};
-}
-
 Rules rules_of(Group group) {
   switch (group) {
     case Group::descriptors: return descriptors();
     case Group::messages: return messages();
     case Group::connect:
       return {unix_sockets("socket", SOCK_STREAM), unix_sockets("socket", SOCK_SEQPACKET), {"connect"}};
-    case Group::shared_memory: return shared_memory();
+    case Group::shared_memory:
+      return {{"memfd_create"}, {"ftruncate"}, {"fallocate"}, {"fcntl", {equal(1, F_ADD_SEALS)}}};
     case Group::peers: return {{"pidfd_open"}};
     case Group::threads: return threads();
     case Group::trap_listeners: return trap_listeners();
@@ -189,7 +186,8 @@ Rules rules_of(Group group) {
     case Group::rings: return rings();
     case Group::datagrams: return datagrams();
     case Group::streams: return streams();
-    case Group::unix_datagrams: return unix_datagrams();
+    case Group::unix_datagrams:
+      return {unix_sockets("socket", SOCK_DGRAM), unix_sockets("socketpair", SOCK_DGRAM), {"connect"}};
   }
   return {};
 }
@@ -240,10 +238,7 @@ std::vector<Rule> rules_of(const std::vector<Group>& groups) {
         "rt_sigtimedwait rt_sigpending rt_sigsuspend pause getgroups getresuid getresgid getpgrp getrlimit "
         "clock_gettime clock_getres uname sysinfo futex");
   rules.push_back({"tgkill", {equal(0, ::getpid())}});  // abort(3), raise(3)
-  for (const Group group : groups) {
-    std::vector<Rule> more = rules_of(group);
-    rules.insert(rules.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-  }
+  for (const Group group : groups) std::ranges::move(rules_of(group), std::back_inserter(rules));
   return rules;
 }
 

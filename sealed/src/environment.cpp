@@ -18,15 +18,6 @@ bool passes_by_default(std::string_view name) {
   return name.starts_with("LC_") || std::ranges::find(kByDefault, name) != kByDefault.end();
 }
 
-/// Checks that SealedOptions::environment may contain `wanted`; the error says why not.
-Status check(std::string_view name, const std::string& wanted) {
-  if (name.empty() || wanted.find('\0') != std::string::npos)
-    return Error{Errc::invalid_argument, "'" + wanted + "' is neither NAME nor NAME=VALUE of the environment"};
-  if (name == shim::kSealedVariable)
-    return Error{Errc::invalid_argument, std::string(name) + " tells a sealed program its binding and cannot be set"};
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> environment_of_program(const char* const* launchers,
@@ -36,7 +27,10 @@ Result<std::vector<std::string>> environment_of_program(const char* const* launc
   for (const std::string& one : wanted) {
     const std::size_t equals = one.find('=');
     const std::string_view name = std::string_view(one).substr(0, equals);
-    if (Status fine = check(name, one); !fine) return fine.error();
+    if (name.empty() || one.find('\0') != std::string::npos)
+      return Error{Errc::invalid_argument, "'" + one + "' is neither NAME nor NAME=VALUE of the environment"};
+    if (name == shim::kSealedVariable)
+      return Error{Errc::invalid_argument, std::string(name) + " tells a sealed program its binding and cannot be set"};
     if (equals == std::string::npos) {
       passed.insert(name);
     } else {

@@ -54,8 +54,6 @@ AllocatorPageMapping::~AllocatorPageMapping() {
   if (spare_ != nullptr) munmap(spare_, kAllocatorPageSize);
 }
 
-bool AllocatorPageMapping::here() const noexcept { return owner_ == this_process(); }
-
 Status AllocatorPageMapping::put(UniqueFd fd) {
   if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};
   if (Status good = check_sealed_memory(fd.get(), kAllocatorPageSize, "the allocator's page"); !good) return good;

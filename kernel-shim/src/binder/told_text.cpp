@@ -1,11 +1,11 @@
 #include "lrpc/detail/shim/binder/told_text.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 
 #include "binder_fields.h"
+#include "lrpc/detail/shim/call/value.h"
 
 namespace lrpc::shim {
 namespace {
@@ -65,8 +65,7 @@ ToldText take_told(std::span<const std::byte> room) noexcept {
   std::array<std::byte, sizeof(Length) + kMostTold> copy;
   const std::size_t copied = std::min(copy.size(), room.size());
   std::memcpy(copy.data(), room.data(), copied);
-  // The copy is made here, once: the compiler must not read the shared image again later.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copies_are_made();
   Length length = 0;
   std::memcpy(&length, copy.data(), sizeof length);
   told.size = std::min<std::size_t>(length, copied - sizeof length);

@@ -84,7 +84,7 @@ class AllocatorPageMapping {
   [[nodiscard]] AllocatorPage& operator*() const noexcept { return *page_; }
   [[nodiscard]] AllocatorPage* operator->() const noexcept { return page_; }
   /// False in a forked child, where the address has no page.
-  [[nodiscard]] bool here() const noexcept;
+  [[nodiscard]] bool here() const noexcept { return owner_ == this_process(); }
 
  private:
   AllocatorPage* page_;             ///< Constant from construction.

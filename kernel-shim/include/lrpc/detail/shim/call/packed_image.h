@@ -69,9 +69,6 @@ class ReceivedDescriptors {
 
   ReceivedDescriptors(ReceivedDescriptors&&) noexcept = default;
   ReceivedDescriptors& operator=(ReceivedDescriptors&&) noexcept = default;
-  ReceivedDescriptors(const ReceivedDescriptors&) = delete;
-  ReceivedDescriptors& operator=(const ReceivedDescriptors&) = delete;
-  ~ReceivedDescriptors() = default;
 
   [[nodiscard]] std::span<const ProcedureDescriptor> procedures() const noexcept { return procedures_; }
 
