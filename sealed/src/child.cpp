@@ -36,8 +36,7 @@ constexpr timeval kConnectTime{5, 0};
 int connect_nameserver(const ChildPlan& plan) noexcept {
   int err = ENOENT;
   for (const std::string& path : plan.nameservers) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
+    sockaddr_un address{AF_UNIX, {}};
     if (path.size() >= sizeof address.sun_path) {
       err = ENAMETOOLONG;
       continue;

@@ -184,8 +184,7 @@ Status Launcher::begin() {
 void Launcher::end_child() noexcept {
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
-  }
+  while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
   pid_ = -1;
 }
 
@@ -205,8 +204,7 @@ Status Launcher::fork_child() {
 /// forked meanwhile may have a copy.
 void Launcher::await_report() const noexcept {
   std::array<pollfd, 2> either{{{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
-  while (poll(either.data(), either.size(), -1) < 0 && errno == EINTR) {
-  }
+  while (poll(either.data(), either.size(), -1) < 0 && errno == EINTR) continue;
 }
 
 /// After the child's import request: receives the answer in its place, and sends it its inheritance.
@@ -219,9 +217,6 @@ Status Launcher::introduce() {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
   const UniqueFd socket(connection[0]);  // a private server's is a copy of socket_, so not the last
-  if (report.step == Step::asked && !socket)
-    return Error{Errc::limit_reached,
-                 "this process is out of file descriptors: it got no copy of the child's connection"};
   if (report.step != Step::asked) {
     if (report.step == Step::connecting) {
       nameserver_lost_ = nameserver_seen_;
@@ -237,6 +232,9 @@ Status Launcher::introduce() {
     }
     return system_error("asking for the binding", report.err);
   }
+  if (!socket)
+    return Error{Errc::limit_reached,
+                 "this process is out of file descriptors: it got no copy of the child's connection"};
   nameserver_seen_ = true;
   if (Status seized = supervisor_->seize(); !seized) return seized;
 

@@ -34,15 +34,12 @@ Status Supervisor::seize() noexcept {
 }
 
 bool Supervisor::wait_for_start() noexcept {
-  while (phase_ != Phase::running) {
-    if (!next_event()) return false;
-  }
-  return true;
+  while (phase_ != Phase::running && next_event()) continue;
+  return phase_ == Phase::running;
 }
 
 int Supervisor::wait_for_end() noexcept {
-  while (next_event()) {
-  }
+  while (next_event()) continue;
   return status_;
 }
 
@@ -67,12 +64,10 @@ void Supervisor::on_event(int event, int signal) noexcept {
     case PTRACE_EVENT_SECCOMP: return on_system_call();
     case PTRACE_EVENT_EXEC: phase_ = Phase::running; return go_on();
     case PTRACE_EVENT_STOP:
+      if (signal == SIGTRAP) return go_on();
       // A group stop (SIGSTOP and its like): the program stays stopped until SIGCONT.
-      if (signal != SIGTRAP) {
-        (void)ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
-        return;
-      }
-      return go_on();
+      (void)ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
+      return;
     default: return go_on(signal);  // a signal is about to be delivered: let it
   }
 }

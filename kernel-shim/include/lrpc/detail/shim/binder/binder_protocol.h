@@ -40,8 +40,7 @@ namespace lrpc::shim {
 inline constexpr std::uint16_t kBinderProtocolVersion = 3;
 inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
 inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
-inline constexpr std::size_t kMaxNameLength = 255;  ///< Of an exported name: printable ASCII, no space, not empty.
-
+inline constexpr std::size_t kMaxNameLength = 255;     ///< Of an exported name: printable ASCII, no space, not empty.
 inline constexpr std::size_t kMaxReasonLength = 1024;  ///< Of the text of a BindReply or Failed; encode() cuts it.
 
 /// 128 random bits that name a binding to third parties.
@@ -240,7 +239,6 @@ struct PollerPage {};
 struct WakeAllocator {};
 
 /// All messages of the protocol. The order defines the types on the wire: append, never reorder.
-
 using BinderBody =
     std::variant<ExportRequest, Exported, WithdrawRequest, Withdrawn, ImportRequest, BindRequest, BindReply, Bound,
                  ListRequest, Listed, DescribeRequest, Described, Failed, PollerPage, WakeAllocator>;

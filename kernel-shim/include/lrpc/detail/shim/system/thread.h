@@ -33,10 +33,9 @@ Status can_schedule(const Scheduling& scheduling);
 class Thread {
  public:
   struct Options {
-    const char* name = "lrpc";  ///< As debuggers and top show it; at most 15 characters.
-    std::size_t stack_size =
-        0;  ///< Bytes beside thread-local variables, rounded up to pages and to what a thread needs; 0: the default.
-    std::size_t guard_size = 0;  ///< Bytes below the stack that nobody can touch, rounded up; 0: the system's default.
+    const char* name = "lrpc";   ///< As debuggers and top show it; at most 15 characters.
+    std::size_t stack_size = 0;  ///< Bytes beside thread-local variables, at least what a thread needs; 0: the default.
+    std::size_t guard_size = 0;  ///< Bytes below the stack that nobody can touch; 0: the default. Both are rounded up.
   };
   using Body = void* (*)(void* argument);
 
