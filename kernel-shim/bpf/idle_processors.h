@@ -1,5 +1,4 @@
-// What the eBPF program and its reader share: one of these for each processor, in a map that the reader has mapped.
-// Read by C and C++.
+// What the eBPF program (C) and its reader (C++) share: one for each processor, in a map that the reader has mapped.
 #pragma once
 
 #include <linux/types.h>

@@ -63,8 +63,7 @@ std::uint64_t known_accesses(int abi) {
   return known;
 }
 
-/// Descriptors of files in /proc, kept open: procfs drops an inode that is not in use, and a Landlock rule names an
-/// inode.
+/// Files in /proc, kept open: procfs drops an inode that is not in use, and a Landlock rule names an inode.
 std::vector<UniqueFd>& pinned() {
   static std::vector<UniqueFd> fds;
   return fds;

@@ -1,5 +1,4 @@
-// Checks that a process has only one thread: Landlock, dropped capabilities and a seccomp filter with a listener apply
-// to the calling thread only.
+// Checks that a process has only one thread: Landlock, dropped capabilities and a filter's listener apply to one.
 #pragma once
 
 #include "lrpc/detail/shim/result.h"

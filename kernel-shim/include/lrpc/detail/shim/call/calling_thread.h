@@ -1,5 +1,4 @@
-// A thread's own state on the call path, in one thread-local object: each further thread-local variable would cost one
-// more load of an address.
+// A thread's own state on the call path, in one thread-local object: each further one would cost one more load.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +24,8 @@ struct CallingThread {
   std::size_t lease = kLeasingThreads * kLeaseSize;
   /// The thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
   LinkageRecord* linkages = nullptr;
-  /// The limits of the calls that the thread makes; null: none. Scopes set it at the client. The server sets it around
-  /// a procedure to what is left of the caller's deadline, so nested calls inherit the deadline. Whoever sets it
-  /// restores the former value.
+  /// The limits of the calls that the thread makes; null: none. Scopes set it at the client; the server sets it around
+  /// a procedure to what is left of the caller's deadline, for nested calls. Whoever sets it restores the former value.
   CallLimits* limits = nullptr;
 };
 
