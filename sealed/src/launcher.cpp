@@ -57,9 +57,8 @@ Launcher::Launcher(std::vector<std::string> arguments, SealedOptions options)
 
 Status Launcher::prepare() {
   if (arguments_.empty()) return Error{Errc::invalid_argument, "which program is to be started sealed?"};
-  if (!shim::valid_name(options_.name)) {
+  if (!shim::valid_name(options_.name))
     return Error{Errc::invalid_argument, "'" + options_.name + "' is not a name that a sealed program could import"};
-  }
   if (socket_ && options_.pdl == nullptr) {
     return Error{Errc::invalid_argument,
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
@@ -211,9 +210,8 @@ Status Launcher::introduce() {
   std::array<int, 1> connection{};
   await_report();
   const ssize_t got = shim::receive_packet(control_.get(), room_of(report), connection, MSG_DONTWAIT);
-  if (got != static_cast<ssize_t>(sizeof report)) {
+  if (got != static_cast<ssize_t>(sizeof report))
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
-  }
   const UniqueFd socket(connection[0]);  // a private server's is a copy of socket_, so not the last
   if (report.step != Step::asked) {
     if (report.step == Step::connecting) {
@@ -248,9 +246,8 @@ Status Launcher::introduce() {
   const shim::ClosedAside region(std::move(fds.front()), server);
   bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, server);
   if (!shim::is_socket_pair_end(bell_.get())) return Error{Errc::bad_message, "the binding's bell is not one"};
-  if (shim::is_socket_pair_end(region.get())) {
+  if (shim::is_socket_pair_end(region.get()))
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
-  }
   // Check the size here: the sealed program has no thread on which to close a region of another size aside.
   auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
@@ -283,9 +280,8 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   if (message.fds_lost)
     return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&message.body);
-  if (bound == nullptr || fds.size() != (socket_ ? 2U : 3U)) {
+  if (bound == nullptr || fds.size() != (socket_ ? 2U : 3U))
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
-  }
   if (socket_) {  // what a private server says about itself does not count, but what the kernel says
     if (!shim::sender_known(message, early_))
       return Error{Errc::bad_message, "the private server's credentials are missing"};

@@ -61,8 +61,7 @@ class Launcher {
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.
   UniqueFd childs_control_;
-  shim::PeerSocket bell_;  ///< Our copy, kept as long as this object: the server sees a hang-up when it or this process
-                           ///< ends.
+  shim::PeerSocket bell_;  ///< Our copy: the server sees a hang-up when this object or this process ends.
   UniqueFd pidfd_;
   pid_t pid_ = -1;
   std::unique_ptr<Supervisor> supervisor_;

@@ -84,14 +84,12 @@ Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds
   for (;;) {
     char word = 0;
     // Do not receive a message with descriptors: to close them could block.
-    if (peek(kept, std::as_writable_bytes(std::span(&word, 1)), MSG_DONTWAIT, false).laden) {
+    if (peek(kept, std::as_writable_bytes(std::span(&word, 1)), MSG_DONTWAIT, false).laden)
       return Error{Errc::peer_gone, "the server answers an offer with descriptors"};
-    }
     const ssize_t got = recv(kept, &word, 1, MSG_DONTWAIT);
     if (got == 1 && word == static_cast<char>(message)) return {};
-    if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR))
       return Error{Errc::peer_gone, "the server has not taken the offer: it has one already, or is out of descriptors"};
-    }
     if (!wait_for(kept, POLLIN, until)) return Error{Errc::timed_out, "the server's clerk has not answered the offer"};
   }
 }

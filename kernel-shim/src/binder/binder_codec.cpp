@@ -160,9 +160,8 @@ Result<std::vector<std::byte>> encode(const BinderMessage& message) {
 
   const std::string name = kTypeNames[message.body.index()];
   if (writer.wrong() != nullptr) return Error{Errc::invalid_argument, name + ": " + writer.wrong()};
-  if (writer.overflow()) {
+  if (writer.overflow())
     return Error{Errc::limit_reached, name + ": longer than " + std::to_string(kMaxBinderMessage) + " bytes"};
-  }
   writer.patch(kLengthAt, static_cast<std::uint32_t>(writer.size() - kHeaderSize));
   return writer.take();
 }

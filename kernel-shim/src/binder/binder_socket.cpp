@@ -223,9 +223,8 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
 }  // namespace
 
 Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
-  if (message.fds.size() > kMaxBinderFds) {
+  if (message.fds.size() > kMaxBinderFds)
     return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
-  }
   auto bytes = encode(message);
   if (!bytes) return bytes.error();
 
@@ -277,9 +276,8 @@ Stranger stranger_at(int socket) {
 }
 
 void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept {
-  for (UniqueFd& fd : fds) {
+  for (UniqueFd& fd : fds)
     if (fd) close_aside(std::move(fd), stranger);
-  }
 }
 
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair() {

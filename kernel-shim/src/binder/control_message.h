@@ -26,8 +26,7 @@ inline msghdr header_of(iovec& part, std::span<char> control = {}) noexcept {
 struct Peeked {
   ssize_t size = -1;     ///< As recvmsg(2) returns it; -1: errno says why.
   bool laden = false;    ///< It has descriptors, or other control data that nobody asked for.
-  bool carries = false;  ///< It has credentials: if they are switched on (SO_PASSCRED), this is a message and not the
-                         ///< end of file.
+  bool carries = false;  ///< It has credentials. With SO_PASSCRED every message has, and the end of file has not.
 };
 /// `credentials`: they are switched on, and the control data has room for them alone. errno is recvmsg's.
 inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool credentials) noexcept {

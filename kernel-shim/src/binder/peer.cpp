@@ -47,9 +47,8 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
                                              ": another major version is another interface; rebuild the client against "
                                              "the server's .lrpc file"};
   }
-  if (exported.minor < wanted.minor) {
+  if (exported.minor < wanted.minor)
     return Error{Errc::version_mismatch, both + ": the server is older than the client; update the server"};
-  }
   // With stubgen's hashes always so: they cover the minor version, too.
   if (exported.minor > wanted.minor && wanted.hash != exported.hash) {
     return Error{Errc::version_mismatch, both +

@@ -24,8 +24,7 @@ class WaitingThreads {
   }
 
  private:
-  static constexpr std::size_t kMostAtOnce = 1024;  ///< As a rule there are no more; so many can be added without
-                                                    ///< memory.
+  static constexpr std::size_t kMostAtOnce = 1024;  ///< So many can be added without memory: more than there are as a rule.
   std::vector<uid_t> of_users_;
 };
 

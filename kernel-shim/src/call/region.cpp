@@ -34,9 +34,8 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes, std:
   std::uint64_t offset = 0;
   for (const AStackClass& declared : classes) {
     if (declared.count == 0) return Error{Errc::invalid_argument, "an A-stack class without A-stacks"};
-    if (declared.count > limits::kMaxAStacksPerClass) {
+    if (declared.count > limits::kMaxAStacksPerClass)
       return over("number of A-stacks in a class", declared.count, limits::kMaxAStacksPerClass);
-    }
     if (declared.image_size > limits::kMaxImageSize)
       return over("A-stack size", declared.image_size, limits::kMaxImageSize);
     if (declared.tail_size > limits::kMaxTailSize)

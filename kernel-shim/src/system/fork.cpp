@@ -17,8 +17,7 @@ namespace {
 struct Dropped {
   std::mutex mutex;
   std::multiset<int> fds;
-  std::multiset<int> of_parent;  ///< In a child: numbers that have been replaced, kept only because the fork handler
-                                 ///< may not free.
+  std::multiset<int> of_parent;  ///< In a child: numbers that have been replaced. The fork handler may not free them.
 };
 
 /// Never destroyed: watchers in static storage may outlive any static.

@@ -64,9 +64,8 @@ Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, 
     });
     if (err != 0) return system_error("writing a binding's description", err);
   }
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
     return system_error("sealing a binding's description", errno);
-  }
   description.variable = std::to_string(kSealedRegionFd) + ':' + std::to_string(kSealedDescriptionFd) + ':' +
                          std::to_string(request->size()) + ':' + std::to_string(answer->size());
   return description;

@@ -16,8 +16,7 @@ namespace lrpc::sandbox {
 enum class Group : std::uint8_t {
   descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to read a file's metadata.
   messages,        ///< To send and receive (descriptors, too) and accept on open sockets; to make socket pairs, but not
-                   ///< of datagrams: a datagram socket can send to every Unix datagram socket of the system by its
-                   ///< path.
+                   ///< of datagrams, which can be sent to the path of any Unix datagram socket.
   connect,         ///< To make and connect Unix stream and packet sockets, for example to a restarted nameserver.
   shared_memory,   ///< memfd_create and sealing, for regions.
   peers,           ///< pidfd_open, to learn that a peer has died.
@@ -32,8 +31,7 @@ enum class Group : std::uint8_t {
   datagrams,       ///< UDP sockets.
   unix_datagrams,  ///< Unix datagram sockets: syslog(3), sd_notify(3). To any path.
   streams,         ///< TCP sockets, and no other kind of streams. If Landlock restricts TCP, only to the ports of
-                   ///< `tcp_connect` and `tcp_bind`; but listening on an unbound socket gets a port that the kernel
-                   ///< picks.
+                   ///< `tcp_connect` and `tcp_bind`; but to listen unbound takes a port that the kernel picks.
 };
 
 /// The groups that libserver and libclient need for all they do: export, export again, import, bind, call and be called
