@@ -23,7 +23,6 @@ Status drop_capabilities(std::uint64_t keep) {
     held[i].effective = held[i].permitted;
     held[i].inheritable = 0;
   }
-  header = {_LINUX_CAPABILITY_VERSION_3, 0};
   if (::syscall(SYS_capset, &header, held.data()) != 0) return system_error("capset", errno);
   return {};
 }

@@ -123,16 +123,10 @@ void restrict_by_landlock(const Options& options, Report& report) {
   if (abi < 1) return none(why_no_landlock(errno), report);
   RulesetAttributes attributes;
   attributes.files = known_accesses(abi);
-  std::size_t size = sizeof attributes.files;
-  if (abi >= 4) {
-    attributes.network = kBindTcp | kConnectTcp;
-    size += sizeof attributes.network;
-  }
-  if (abi >= 6) {
-    attributes.scoped = kAbstractSockets | kSignals;
-    size += sizeof attributes.scoped;
-  }
-  const UniqueFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &attributes, size, 0)));
+  if (abi >= 4) attributes.network = kBindTcp | kConnectTcp;
+  if (abi >= 6) attributes.scoped = kAbstractSockets | kSignals;
+  // A kernel whose structure is shorter takes this one, too, if the rest is zero.
+  const UniqueFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &attributes, sizeof attributes, 0)));
   if (!ruleset) return none(why_no_landlock(errno), report);
 
   std::vector<std::string> missing;

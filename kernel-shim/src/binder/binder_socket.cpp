@@ -67,17 +67,6 @@ Error send_error(int err) {
   }
 }
 
-/// Moves the descriptors and credentials that recvmsg delivered to `message`; closes descriptors that no peer sent.
-void take_control(msghdr& header, BinderMessage& message) {
-  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
-    for_each_descriptor(*control, [&](int number, bool sent) {
-      UniqueFd fd(number);
-      if (sent) message.fds.push_back(std::move(fd));
-    });
-    if (const auto sender = credentials_in(*control)) message.sender = sender;
-  }
-}
-
 /// What recvmsg delivered, checked and decoded. `envelope` holds the descriptors: they close with it on failure.
 Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> packet, int flags, BinderMessage envelope) {
   if (envelope.fds.size() > kMaxBinderFds)
@@ -192,7 +181,11 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   err = errno;
   if (received < 0) return std::optional<BinderMessage>();
   err = 0;
-  take_control(header, envelope);
+  for_each_descriptor(header, [&](int number, bool sent) {
+    UniqueFd fd(number);  // closed if no peer sent it
+    if (sent) envelope.fds.push_back(std::move(fd));
+  });
+  envelope.sender = credentials_in(header);
   return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
 }
 

@@ -37,29 +37,33 @@ inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool creden
   return {size, size >= 0 && (header.msg_flags & MSG_CTRUNC) != 0, size >= 0 && header.msg_controllen != 0};
 }
 
-/// Calls `take(number, sent)` for every descriptor of one control message. `sent` is false for a descriptor that no
+/// Calls `take(number, sent)` for every descriptor in the control data. `sent` is false for a descriptor that no
 /// peer sent: if SO_PASSPIDFD is set, the kernel adds a pidfd to each message, and the maker of the socket, who may
 /// still hold our end, can set it. If the kernel could not make the pidfd, it adds a negative number, which is skipped.
 template <class Take>
-void for_each_descriptor(const cmsghdr& control, Take&& take) {
+void for_each_descriptor(msghdr& header, Take&& take) {
   constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5
-  if (control.cmsg_level != SOL_SOCKET || (control.cmsg_type != SCM_RIGHTS && control.cmsg_type != kPidfd)) return;
-  const std::size_t size = control.cmsg_len - CMSG_LEN(0);
-  for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(&control) + at, sizeof number);
-    if (number >= 0) take(number, control.cmsg_type == SCM_RIGHTS);
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || (one->cmsg_type != SCM_RIGHTS && one->cmsg_type != kPidfd)) continue;
+    const std::size_t size = one->cmsg_len - CMSG_LEN(0);
+    for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(one) + at, sizeof number);
+      if (number >= 0) take(number, one->cmsg_type == SCM_RIGHTS);
+    }
   }
 }
 
-/// The sender's credentials, as the kernel knows them, if this control message has them.
-inline std::optional<Credentials> credentials_in(const cmsghdr& control) noexcept {
-  if (control.cmsg_level != SOL_SOCKET || control.cmsg_type != SCM_CREDENTIALS ||
-      control.cmsg_len < CMSG_LEN(sizeof(ucred)))
-    return std::nullopt;
-  ucred sender{};
-  std::memcpy(&sender, CMSG_DATA(&control), sizeof sender);
-  return Credentials{sender.pid, sender.uid, sender.gid};
+/// The sender's credentials, as the kernel knows them, if the control data has them.
+inline std::optional<Credentials> credentials_in(msghdr& header) noexcept {
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred sender{};
+    if (one->cmsg_len < CMSG_LEN(sizeof sender)) continue;
+    std::memcpy(&sender, CMSG_DATA(one), sizeof sender);
+    return Credentials{sender.pid, sender.uid, sender.gid};
+  }
+  return std::nullopt;
 }
 
 /// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and

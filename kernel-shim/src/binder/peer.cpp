@@ -37,30 +37,24 @@ std::string version_of(const InterfaceId& interface) {
 }  // namespace
 
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
-  const std::string both = "wanted is " + version_of(wanted) + ", exported is " + version_of(exported);
-  if (wanted.name != exported.name) {
-    return Error{Errc::interface_mismatch,
-                 both + ": import the name of a server that exports " + std::string(wanted.name)};
-  }
-  if (wanted.major != exported.major) {
-    return Error{Errc::version_mismatch, both +
-                                             ": another major version is another interface; rebuild the client against "
-                                             "the server's .lrpc file"};
-  }
+  const auto mismatch = [&](Errc code, const std::string& why) {
+    return Error{code, "wanted is " + version_of(wanted) + ", exported is " + version_of(exported) + why};
+  };
+  if (wanted.name != exported.name)
+    return mismatch(Errc::interface_mismatch, ": import the name of a server that exports " + std::string(wanted.name));
+  if (wanted.major != exported.major)
+    return mismatch(Errc::version_mismatch,
+                    ": another major version is another interface; rebuild the client against the server's .lrpc file");
   if (exported.minor < wanted.minor)
-    return Error{Errc::version_mismatch, both + ": the server is older than the client; update the server"};
+    return mismatch(Errc::version_mismatch, ": the server is older than the client; update the server");
+  if (wanted.hash == exported.hash) return {};
   // With stubgen's hashes always so: they cover the minor version, too.
-  if (exported.minor > wanted.minor && wanted.hash != exported.hash) {
-    return Error{Errc::version_mismatch, both +
-                                             ": the client is older than the server; rebuild the client against the "
-                                             "server's .lrpc file"};
-  }
-  if (wanted.hash != exported.hash) {
-    return Error{Errc::hash_mismatch, both + ", but their declarations differ (hash " + hexadecimal(wanted.hash) +
-                                          " here, " + hexadecimal(exported.hash) +
-                                          " there): generate both sides from the same .lrpc file"};
-  }
-  return {};
+  if (exported.minor > wanted.minor)
+    return mismatch(Errc::version_mismatch,
+                    ": the client is older than the server; rebuild the client against the server's .lrpc file");
+  return mismatch(Errc::hash_mismatch, ", but their declarations differ (hash " + hexadecimal(wanted.hash) + " here, " +
+                                           hexadecimal(exported.hash) +
+                                           " there): generate both sides from the same .lrpc file");
 }
 
 Result<int> ask_for_senders(int socket) {

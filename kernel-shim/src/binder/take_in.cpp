@@ -82,12 +82,10 @@ bool Porter::fetch_sockets() noexcept {
 ssize_t Porter::receive(msghdr& header, int flags) noexcept {
   const ssize_t size = ::recvmsg(socket_, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
   if (size < 0) return size;
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    if (const auto sender = credentials_in(*one)) intake_.sender = sender;
-    for_each_descriptor(*one, [this](int number, bool sent) {
-      if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
-    });
-  }
+  if (const auto sender = credentials_in(header)) intake_.sender = sender;
+  for_each_descriptor(header, [this](int number, bool sent) {
+    if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
+  });
   return size;
 }
 
