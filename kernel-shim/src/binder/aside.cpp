@@ -21,7 +21,6 @@
 #include "lrpc/detail/shim/binder/closing_again.h"
 #include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "nursery.h"
-#include "waiting_threads.h"
 
 namespace lrpc::shim {
 namespace {
@@ -31,6 +30,25 @@ constexpr std::size_t kMostWithoutMemory = std::size_t{4} * kMostToCloseOfAll;
 
 /// The process's descriptor limit, but at most `most`.
 std::size_t most_descriptors(std::size_t most) noexcept { return std::min<std::uint64_t>(descriptor_limit(), most); }
+
+/// The user of each thread that is held up.
+class WaitingThreads {
+ public:
+  WaitingThreads() { of_users_.reserve(kMostAtOnce); }
+  [[nodiscard]] bool has_none(uid_t user) const noexcept { return std::ranges::count(of_users_, user) == 0; }
+  [[nodiscard]] bool room_for(uid_t user) const noexcept {
+    return has_none(user) || (of_users_.size() < kMostAside && std::ranges::count(of_users_, user) < kMostAsideOfOne);
+  }
+  void add(uid_t user) { of_users_.push_back(user); }
+  void remove(uid_t user) noexcept {
+    *std::ranges::find(of_users_, user) = of_users_.back();
+    of_users_.pop_back();
+  }
+
+ private:
+  static constexpr std::size_t kMostAtOnce = 1024;  ///< So many can be added without memory; rarely there are more.
+  std::vector<uid_t> of_users_;
+};
 
 struct ToClose {
   Stranger stranger;
