@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <span>
 
 #include "lrpc/detail/shim/system/fd.h"
@@ -108,7 +107,7 @@ void none(const std::string& why, Report& report) { report.files = report.tcp = 
 std::string why_no_landlock(int err) {
   if (err == ENOSYS) return "this kernel has no Landlock, or a filter hides it";
   if (err == EOPNOTSUPP) return "Landlock is off: the kernel was started without it (lsm=)";
-  return "Landlock: " + std::string(std::strerror(err));
+  return system_error("Landlock", err).text;
 }
 
 }  // namespace
@@ -137,7 +136,7 @@ void restrict_by_landlock(const Options& options, Report& report) {
   for (const std::string& path : options.removable_in) allow(ruleset.get(), path, kRemoveFile, missing);
   if (abi >= 4 && !(allow_ports(ruleset.get(), options.tcp_bind, kBindTcp) &&
                     allow_ports(ruleset.get(), options.tcp_connect, kConnectTcp))) {
-    return none("Landlock takes no rule for a port: " + std::string(std::strerror(errno)), report);
+    return none(system_error("Landlock takes no rule for a port", errno).text, report);
   }
   if (::syscall(kRestrictSelf, ruleset.get(), 0) != 0) return none(why_no_landlock(errno), report);
   report.files = {true, describe_files(options, abi, missing)};

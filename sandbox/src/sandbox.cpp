@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "landlock.h"
 #include "lrpc/detail/sandbox/filter.h"
@@ -38,8 +37,7 @@ bool has(const std::vector<Group>& groups, Group group) { return std::ranges::fi
 
 /// `not_alone`: why it is unknown whether other threads keep their capabilities; empty if there are no other threads.
 Part give_up_privileges(const Options& options, const std::string& not_alone) {
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    return {false, std::string("PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno)};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return {false, system_error("PR_SET_NO_NEW_PRIVS", errno).text};
   if (!options.keep_capabilities) return {true, "no new ones"};
   if (auto dropped = drop_capabilities(*options.keep_capabilities); !dropped) return {false, dropped.error().message()};
   if (!not_alone.empty()) return {false, not_alone};
@@ -48,7 +46,7 @@ Part give_up_privileges(const Options& options, const std::string& not_alone) {
 
 Part hide_memory() {
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {true, "not to be seen"};
-  return {false, std::string("PR_SET_DUMPABLE: ") + std::strerror(errno)};
+  return {false, system_error("PR_SET_DUMPABLE", errno).text};
 }
 
 /// Installs the filter on all existing threads; new threads inherit it.
@@ -57,10 +55,9 @@ Part install(const std::vector<sock_filter>& filter, const Options& options) {
   const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
   if (result == 0) return {true, options.kill ? "others end the process" : "others fail with EPERM"};
   if (result > 0) return {false, "thread " + std::to_string(result) + " has a filter of its own"};
-  if (errno == ENOSYS || errno == EINVAL || errno == EPERM || errno == EACCES)
-    return {false,
-            std::string("this kernel, or a filter that is in place, allows no filters: ") + std::strerror(errno)};
-  return {false, std::string("seccomp: ") + std::strerror(errno)};
+  const bool refused = errno == ENOSYS || errno == EINVAL || errno == EPERM || errno == EACCES;
+  const char* const what = refused ? "this kernel, or a filter that is in place, allows no filters" : "seccomp";
+  return {false, system_error(what, errno).text};
 }
 
 std::string line(const char* what, const Part& part) {

@@ -10,13 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
-#include <system_error>
 
 namespace lrpc::sealed {
 namespace {
 
 Error not_found(const std::string& name, int err) {
-  return {Errc::invalid_argument, "cannot run '" + name + "': " + std::generic_category().message(err)};
+  return {Errc::invalid_argument, system_error("cannot run '" + name + "'", err).text};
 }
 
 bool is_executable(const std::string& path) {
