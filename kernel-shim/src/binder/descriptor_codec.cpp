@@ -21,10 +21,7 @@ constexpr std::size_t kVariableSize = 21;
 
 void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
   append_number(to, static_cast<std::uint16_t>(ranges.size()));
-  for (const ImageRange& range : ranges) {
-    append_number(to, range.offset);
-    append_number(to, range.size);
-  }
+  for (const ImageRange& range : ranges) append_numbers(to, range.offset, range.size);
 }
 
 /// Reads a number of rows of at least `row` bytes each. Returns 0, and notes a fault in `reader`, if the number exceeds
@@ -62,18 +59,15 @@ std::string encode_descriptors(std::span<const ProcedureDescriptor> procedures) 
   std::string bytes;
   append_number(bytes, static_cast<std::uint16_t>(procedures.size()));
   for (const ProcedureDescriptor& procedure : procedures) {
-    append_number(bytes, procedure.astack_class);
-    append_number(
-        bytes, static_cast<std::uint8_t>((procedure.may_block ? kMayBlock : 0) | (procedure.handles ? kHandles : 0)));
-    append_number(bytes, procedure.image_size);
+    const int flags = (procedure.may_block ? kMayBlock : 0) | (procedure.handles ? kHandles : 0);
+    append_numbers(bytes, procedure.astack_class, static_cast<std::uint8_t>(flags), procedure.image_size);
     put_ranges(bytes, procedure.call_ranges);
     put_ranges(bytes, procedure.return_ranges);
     put_ranges(bytes, procedure.raised_ranges);
     append_number(bytes, static_cast<std::uint16_t>(procedure.variable_parameters.size()));
     for (const VariableParameter& p : procedure.variable_parameters) {
-      for (const std::uint32_t number : {p.length_offset, p.inline_offset, p.inline_capacity, p.tail_offset, p.bound})
-        append_number(bytes, number);
-      append_number(bytes, static_cast<std::uint8_t>((p.in ? kIn : 0) | (p.out ? kOut : 0)));
+      const auto directions = static_cast<std::uint8_t>((p.in ? kIn : 0) | (p.out ? kOut : 0));
+      append_numbers(bytes, p.length_offset, p.inline_offset, p.inline_capacity, p.tail_offset, p.bound, directions);
     }
   }
   return bytes;
@@ -130,12 +124,10 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
     if (!sound_ranges(procedure.call_ranges, procedure.image_size) ||
         !sound_ranges(procedure.return_ranges, procedure.image_size))
       return bad("a range outside its image, or two that overlap");
-    for (const ImageRange& raised : procedure.raised_ranges) {
-      if (std::uint64_t{raised.offset} + raised.size > procedure.image_size) return bad("an error outside its image");
-    }
-    for (const VariableParameter& p : procedure.variable_parameters) {
+    for (const ImageRange& raised : procedure.raised_ranges)
+      if (!sound_ranges({&raised, 1}, procedure.image_size)) return bad("an error outside its image");
+    for (const VariableParameter& p : procedure.variable_parameters)
       if (!sound_variable(p, procedure, shared)) return bad("a string or bytes parameter outside its A-stack");
-    }
   }
   return received;
 }

@@ -24,8 +24,7 @@ enum class Kind : std::uint8_t { request = 1, answer = 2 };
 /// Sends a message of these numbers, too few for std::string to allocate.
 ssize_t send_on_line(int line, std::span<const int> fds, Kind kind, auto... numbers) noexcept {
   std::string bytes;
-  append_number(bytes, static_cast<std::uint8_t>(kind));
-  (append_number(bytes, static_cast<std::uint16_t>(numbers)), ...);
+  append_numbers(bytes, static_cast<std::uint8_t>(kind), static_cast<std::uint16_t>(numbers)...);
   return send_packet(line, std::as_bytes(std::span(bytes)), fds, MSG_DONTWAIT);
 }
 

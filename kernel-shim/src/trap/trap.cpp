@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <span>
 
@@ -36,10 +36,7 @@ bool parse(const std::string& text, std::array<int, 4>& numbers) noexcept {
 }  // namespace
 
 std::array<std::uint64_t, 2> in_registers(const Nonce& nonce) noexcept {
-  std::array<std::uint64_t, 2> halves{};
-  static_assert(sizeof halves == sizeof nonce);
-  std::memcpy(halves.data(), nonce.data(), sizeof halves);
-  return halves;
+  return std::bit_cast<std::array<std::uint64_t, 2>>(nonce);
 }
 
 long trap(const TrapRegisters& registers) noexcept {

@@ -15,6 +15,7 @@ template <std::unsigned_integral Int>
 void append_number(std::string& to, Int value) {
   for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
 }
+void append_numbers(std::string& to, std::unsigned_integral auto... values) { (append_number(to, values), ...); }
 
 /// Writes numbers and bytes into memory that is known to have room.
 class ByteWriter {
