@@ -37,9 +37,8 @@ Status seal(Binding& binding, const SealOptions& options) {
   const UniqueFd listener(installed);
   // Our copy of the listener closes on return: so traps fail instead of waiting when the server closes its copy. Do not
   // wait for room on the bell: the filter forbids poll(2), and we have sent nothing that could fill it.
-  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get(), kDoNotWait);
-      !offered)
-    return offered;
+  if (Status sent = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get(), kDoNotWait); !sent)
+    return sent;
   object.set_sealed();
   return {};
 }
