@@ -9,35 +9,27 @@ namespace lrpc::client {
 
 namespace {
 
-/// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What
-/// is leased under a number passes to the number's next owner.
-class ThreadNumbers {
- public:
-  static unsigned acquire() noexcept {
-    std::uint32_t used = used_.load(std::memory_order_relaxed);
-    while (used != kAll) {
-      const auto number = static_cast<unsigned>(__builtin_ctz(~used));
-      if (used_.compare_exchange_weak(used, used | 1U << number, std::memory_order_acquire)) return number;
-    }
-    return kLeasingThreads;
-  }
-  static void release(unsigned number) noexcept {
-    if (number < kLeasingThreads) used_.fetch_and(~(1U << number), std::memory_order_release);
-  }
-  static void keep_only(unsigned number) noexcept {
-    used_.store(number < kLeasingThreads ? 1U << number : 0U, std::memory_order_relaxed);
-  }
+/// Each living thread has a number of its own, as long as there are any, until it ends. What is leased under a number
+/// passes to the number's next owner. The bits of the numbers that threads have:
+constinit std::atomic<std::uint32_t> used_numbers{0};
 
- private:
-  static constexpr std::uint32_t kAll = (1ULL << kLeasingThreads) - 1;
-  static constinit std::atomic<std::uint32_t> used_;
-};
-constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
+unsigned acquire_number() noexcept {
+  constexpr std::uint32_t kAll = (1ULL << kLeasingThreads) - 1;
+  std::uint32_t used = used_numbers.load(std::memory_order_relaxed);
+  while (used != kAll) {
+    const auto number = static_cast<unsigned>(__builtin_ctz(~used));
+    if (used_numbers.compare_exchange_weak(used, used | 1U << number, std::memory_order_acquire)) return number;
+  }
+  return kLeasingThreads;
+}
+
+/// In that form; none for a thread without a number.
+std::uint32_t bit_of(unsigned number) noexcept { return number < kLeasingThreads ? 1U << number : 0U; }
 
 void give_number_back(void* /*marked*/) noexcept {
   const unsigned number = shim::calling_thread.number();
   shim::calling_thread.set_number(kLeasingThreads);
-  ThreadNumbers::release(number);
+  used_numbers.fetch_and(~bit_of(number), std::memory_order_release);
 }
 
 /// The key's destructor gives the number back when a thread ends. A thread_local's destructor would not do: to register
@@ -49,7 +41,7 @@ const bool have_number_key = pthread_key_create(&number_key, &give_number_back) 
 
 void number_this_thread() noexcept {
   if (!have_number_key || !shim::have_asymmetric_fence || shim::calling_thread.number() != kLeasingThreads) return;
-  const unsigned number = ThreadNumbers::acquire();
+  const unsigned number = acquire_number();
   if (number == kLeasingThreads) return;
   shim::calling_thread.set_number(number);
   if (pthread_setspecific(number_key, &number_key) != 0) give_number_back(nullptr);
@@ -57,7 +49,9 @@ void number_this_thread() noexcept {
 
 }  // namespace
 
-void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(shim::calling_thread.number()); }
+void forget_other_threads_numbers() noexcept {
+  used_numbers.store(bit_of(shim::calling_thread.number()), std::memory_order_relaxed);
+}
 
 SecondaryRecords::~SecondaryRecords() {
   for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
@@ -110,11 +104,6 @@ void AStackList::put_shared(shim::LinkageRecord& record) noexcept {
   push(record);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
-}
-
-void AStackList::close() noexcept {
-  std::lock_guard lock(ending_);
-  stop_leasing();
 }
 
 void AStackList::Lease::set_wanted(bool is) noexcept {
@@ -341,8 +330,6 @@ void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::s
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
-
-void AStackList::wake_waiters() noexcept { wakes_.raise(); }
 
 void AStackList::end_starving() noexcept {
   // L9: a thread that waits behind either has counted itself before this, and is woken, or reads in wait() that nobody

@@ -11,19 +11,15 @@
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
-#include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/processor.h"
 #include "secondary_astacks.h"
 
 namespace lrpc::client {
-namespace {
 
 /// A long call keeps its tail's pages. The watcher tries again to trim them, at growing intervals up to this.
 constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
 /// The watcher takes delays of 32 bits, in milliseconds.
 constexpr std::chrono::milliseconds kLongestGrownIdle = std::chrono::hours(24);
-
-}  // namespace
 
 BindingObject::BindingObject(BindingParts parts)
     : local_(parts.remote == nullptr ? kLocal : 0),
@@ -42,12 +38,11 @@ BindingObject::BindingObject(BindingParts parts)
   lists_ = std::make_unique<AStackList[]>(classes.size());
   if (parts_.supply == AStackSupply::grow) {
     secondary_ = std::make_unique<SecondaryAStacks>(*this);
-    return_ = shim::Watcher::Task([this, number = number_] { return_unused(this, number); });
+    return_ = shim::Watcher::Task([this, number = number_] { run(this, number, &BindingObject::return_unused); });
   }
   const SecondaryRecords* secondary = secondary_ != nullptr ? &secondary_->records() : nullptr;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
+  for (std::size_t i = 0; i < classes.size(); ++i)
     lists_[i].fill(records_, classes[i].first_astack, classes[i].declared.count, secondary);
-  }
 }
 
 Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts) {
@@ -66,16 +61,14 @@ Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts)
 
 Status BindingObject::watch() {
   shim::Watcher& watcher = Library::get().watcher;
+  const auto on_end = [this](shim::Watcher::Event event) { watcher_saw_end(event.id); };
   if (parts_.server_pidfd) {
-    auto watched =
-        watcher.watch(parts_.server_pidfd.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
+    auto watched = watcher.watch(parts_.server_pidfd.get(), on_end);
     if (!watched) return watched.error();
     pidfd_watch_ = *watched;
   }
   // The only event that a server can cause on the bell is its end.
-  auto watched = watcher.watch(
-      parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, {},
-      shim::Watcher::For::end);
+  auto watched = watcher.watch(parts_.bell.get(), on_end, {}, shim::Watcher::For::end);
   if (!watched) return watched.error();
   bell_watch_ = *watched;
   return {};
@@ -240,17 +233,17 @@ void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
     tails_used_.store(false);  // the next use of a tail tries again
 }
 
-bool BindingObject::is_there(const Library& library, BindingObject* binding, std::uint64_t number) {
-  return library.bindings.contains(binding) && binding->number_ == number;
-}
-
-void BindingObject::trim(BindingObject* binding, std::uint64_t number) {
+void BindingObject::run(BindingObject* binding, std::uint64_t number, void (BindingObject::*task)()) {
   Library& library = Library::of_living_binding();
   std::lock_guard lock(library.mutex);
-  if (!is_there(library, binding, number) || binding->has_been_let_go()) return;
+  if (library.bindings.contains(binding) && binding->number_ == number) (binding->*task)();
+}
+
+void BindingObject::trim() {
+  if (has_been_let_go()) return;
   // A call that is still under way may have used its tail before tails_used_ was cleared, and does not set it again.
-  const std::uint32_t next = std::min(2 * binding->trim_delay_ms_, kLongestTrimDelayMs);
-  if (!binding->trim_idle_tails()) binding->schedule_trim(next);
+  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
+  if (!trim_idle_tails()) schedule_trim(next);
 }
 
 void BindingObject::schedule_return() noexcept {
@@ -261,12 +254,9 @@ void BindingObject::schedule_return() noexcept {
   if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
 }
 
-void BindingObject::return_unused(BindingObject* binding, std::uint64_t number) {
-  Library& library = Library::of_living_binding();
-  std::lock_guard lock(library.mutex);
-  if (!is_there(library, binding, number)) return;
-  binding->return_scheduled_.store(false);
-  if (binding->secondary_ != nullptr && binding->secondary_->return_unused()) binding->schedule_return();
+void BindingObject::return_unused() {
+  return_scheduled_.store(false);
+  if (secondary_->return_unused()) schedule_return();
 }
 
 bool BindingObject::trim_idle_tails() {

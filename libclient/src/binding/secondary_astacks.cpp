@@ -6,7 +6,6 @@
 
 #include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/call/gates.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::client {
 namespace {
@@ -42,13 +41,7 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
 }  // namespace
 
 SecondaryAStacks::SecondaryAStacks(BindingObject& binding) noexcept
-    : binding_(binding), owner_(shim::this_process()), records_(binding.parts_.region.layout().astack_count()) {}
-
-SecondaryAStacks::~SecondaryAStacks() {
-  if (owner_ != shim::this_process()) return;
-  if (asked_) asked_->line.reset();
-  for (Secondary& one : places_) one.line.reset();
-}
+    : binding_(binding), records_(binding.parts_.region.layout().astack_count()) {}
 
 SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept {
   const std::unique_lock lock(asking_, std::try_to_lock);
@@ -65,11 +58,6 @@ SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::c
     asked_.reset();
     return pause(kRefusedPause);
   }
-}
-
-SecondaryAStacks::Look SecondaryAStacks::pause(milliseconds time) noexcept {
-  not_before_ = Clock::now() + time;
-  return Look::refused;
 }
 
 /// Makes a request for as many A-stacks as the class has, so that a burst of any size is served after a few requests.
@@ -138,27 +126,21 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
   declared.count = count;
   line.take_nothing();  // the server has nothing more to send on this line
   auto layout = shim::RegionLayout::of({&declared, 1});
-  bool added = false;
-  if (layout) {
-    auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
-                                    : shim::Region::map(fd.get(), *std::move(layout));
-    if (region && !binding_.remote()) fd.release().reset();  // the mapping keeps the memory
-    const auto block = records_.block(request.place);
-    distrusted_ = !region && region.code() == Errc::bad_message;
-    binding_.make_room_in_quarantine(records_.first(), request.place);
-    const bool room = region && !block.empty() && (!binding_.remote() || binding_.remote_path()->grow(request.place));
-    if (room) {
-      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class);
-      const std::lock_guard lock(mutex_);
-      // G7: either the revocation sees the region, or we see it.
-      added = !binding_.revoked();
-      if (added) {
-        places_[request.place] = {*std::move(region), std::move(line), request.astack_class, count, kInUse};
-        binding_.lists_[request.astack_class].add(block.first(count));
-      }
-    }
+  if (!layout) return false;  // the line hangs up
+  auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
+                                  : shim::Region::map(fd.get(), *std::move(layout));
+  if (region && !binding_.remote()) fd.release().reset();  // the mapping keeps the memory
+  const auto block = records_.block(request.place);
+  distrusted_ = !region && region.code() == Errc::bad_message;
+  binding_.make_room_in_quarantine(records_.first(), request.place);
+  if (!region || block.empty() || (binding_.remote() && !binding_.remote_path()->grow(request.place))) return false;
+  for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class);
+  {
+    const std::lock_guard lock(mutex_);
+    if (binding_.revoked()) return false;  // G7: either the revocation sees the region, or we see it
+    places_[request.place] = {*std::move(region), std::move(line), request.astack_class, count, kInUse};
+    binding_.lists_[request.astack_class].add(block.first(count));
   }
-  if (!added) return false;  // the line hangs up
   // Callers of other classes wait for their turn to ask.
   for (std::size_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) binding_.lists_[i].wake_waiters();
   binding_.schedule_return();
@@ -192,19 +174,6 @@ void SecondaryAStacks::forget_after_fork() noexcept {
 
 // ---- Back to the first size ----
 
-/// Whether all A-stacks of a place are among `idle`, and how often they were used so far.
-bool SecondaryAStacks::all_idle(std::uint32_t place, const std::vector<LinkageRecord*>& idle,
-                                std::uint64_t& used) const noexcept {
-  std::uint32_t here = 0;
-  used = 0;
-  for (const LinkageRecord* record : idle) {
-    if (record->index < records_.first() || records_.place_of(*record) != place) continue;
-    ++here;
-    used += record->generation();
-  }
-  return here == places_[place].count;
-}
-
 /// Removes the A-stacks of unused regions from `idle`, and moves these regions from their places to `unused`.
 void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<LinkageRecord*>& idle,
                                    std::vector<Secondary>& unused) {
@@ -212,15 +181,15 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
   for (std::uint32_t place = 0; place < places_.size(); ++place) {
     Secondary& one = places_[place];
     if (!one.region.mapped() || one.astack_class != astack_class) continue;
-    std::uint64_t used = 0;
-    const bool idle_now = all_idle(place, idle, used);
-    if (!idle_now || used != std::exchange(one.used, used) || binding_.anybody_waits_for_sent()) {
-      if (!idle_now) one.used = kInUse;
-      continue;
-    }
-    std::erase_if(idle, [&](const LinkageRecord* record) {
+    const auto is_here = [&](const LinkageRecord* record) {
       return record->index >= records_.first() && records_.place_of(*record) == place;
-    });
+    };
+    std::uint64_t used = 0;
+    for (const LinkageRecord* record : idle) used += is_here(record) ? record->generation() : 0;
+    if (std::ranges::count_if(idle, is_here) != one.count) used = kInUse;
+    const std::uint64_t before = std::exchange(one.used, used);
+    if (used == kInUse || used != before || binding_.anybody_waits_for_sent()) continue;
+    std::erase_if(idle, is_here);
     if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
     // G8: nobody in this domain can find these A-stacks any more. The clerk sees the end of the line, and lets go of
     // the region as soon as it can. The line ends before a request for the same place can be sent.
@@ -229,17 +198,11 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
   }
 }
 
-std::size_t SecondaryAStacks::count() const {
+std::size_t SecondaryAStacks::count(std::optional<std::uint16_t> astack_class) const {
   const std::lock_guard lock(mutex_);
   std::size_t all = 0;
-  for (const Secondary& one : places_) all += one.count;
-  return all;
-}
-
-std::size_t SecondaryAStacks::count(std::uint16_t astack_class) const {
-  const std::lock_guard lock(mutex_);
-  std::size_t all = 0;
-  for (const Secondary& one : places_) all += one.astack_class == astack_class ? one.count : 0;
+  for (const Secondary& one : places_)
+    if (!astack_class || one.astack_class == *astack_class) all += one.count;
   return all;
 }
 
@@ -258,12 +221,7 @@ bool SecondaryAStacks::return_unused() {
   std::vector<LinkageRecord*> idle;
   idle.reserve(binding_.records_.size() + count());
   for (std::uint16_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) {
-    bool any = false;
-    {
-      const std::lock_guard lock(mutex_);
-      any = std::ranges::any_of(places_, [i](const Secondary& one) { return one.count != 0 && one.astack_class == i; });
-    }
-    if (!any) continue;
+    if (count(i) == 0) continue;
     AStackList& list = binding_.lists_[i];
     (void)binding_.release_quarantined(list);
     binding_.trim_phase_.fetch_add(1, std::memory_order_seq_cst);
@@ -279,13 +237,9 @@ bool SecondaryAStacks::return_unused() {
     binding_.trim_phase_.fetch_add(1, std::memory_order_release);
   }
   unused.clear();
-  bool left = false;
-  {
-    const std::lock_guard lock(mutex_);
-    left = std::ranges::any_of(places_, [](const Secondary& one) { return one.region.mapped(); });
-  }
+  const bool any_left = count() != 0;
   const std::unique_lock lock(asking_, std::try_to_lock);
-  return left || !lock.owns_lock() || asked_;
+  return any_left || !lock.owns_lock() || asked_;
 }
 
 }  // namespace lrpc::client

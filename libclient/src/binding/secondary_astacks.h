@@ -13,12 +13,11 @@
 #include "lrpc/detail/shim/binder/growth.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/call/region.h"
-#include "lrpc/detail/shim/system/fd.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc::client {
 
-/// The secondary regions of one Binding Object, which owns this. Thread-safe.
+/// The secondary regions of one Binding Object, which owns this. Thread-safe. Its destruction, not while calls are
+/// outstanding, hangs up every line.
 ///
 /// At most one request is under way at a time, whatever the class. A caller that finds all A-stacks in use calls
 /// look(), which asks or looks for the answer. The caller waits for the clerk no longer than it would for an A-stack.
@@ -27,8 +26,6 @@ class SecondaryAStacks {
   explicit SecondaryAStacks(BindingObject& binding) noexcept;
   SecondaryAStacks(const SecondaryAStacks&) = delete;
   SecondaryAStacks& operator=(const SecondaryAStacks&) = delete;
-  /// Hangs up every line. Not while calls are outstanding.
-  ~SecondaryAStacks();
 
   [[nodiscard]] const SecondaryRecords& records() const noexcept { return records_; }
 
@@ -51,9 +48,8 @@ class SecondaryAStacks {
   /// Returns to the server the regions that nobody has used since the previous call of this. True: a region or a
   /// request is left, so call it again later. Runs on the watcher's thread, under the library's lock.
   [[nodiscard]] bool return_unused();
-  /// The number of A-stacks in all secondary regions; of one class.
-  [[nodiscard]] std::size_t count() const;
-  [[nodiscard]] std::size_t count(std::uint16_t astack_class) const;
+  /// The number of A-stacks in all secondary regions, or in those of one class.
+  [[nodiscard]] std::size_t count(std::optional<std::uint16_t> astack_class = {}) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -75,17 +71,17 @@ class SecondaryAStacks {
   [[nodiscard]] Look receive(std::chrono::milliseconds patience);
   [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, shim::ClosedAside fd,
                             shim::PeerSocket line);
-  Look pause(std::chrono::milliseconds time) noexcept;
+  Look pause(std::chrono::milliseconds time) noexcept {
+    not_before_ = Clock::now() + time;
+    return Look::refused;
+  }
   [[nodiscard]] std::optional<shim::GrowthRequest> request_for(std::uint16_t astack_class);
 
-  [[nodiscard]] bool all_idle(std::uint32_t place, const std::vector<shim::LinkageRecord*>& idle,
-                              std::uint64_t& used) const noexcept;
   void take_unused(std::uint16_t astack_class, std::vector<shim::LinkageRecord*>& idle, std::vector<Secondary>& unused);
 
   [[nodiscard]] shim::Stranger stranger() const { return {binding_.server().uid}; }
 
   BindingObject& binding_;
-  const shim::ProcessNumber owner_;
   SecondaryRecords records_;
 
   std::mutex asking_;

@@ -189,7 +189,7 @@ class AStackList {
   void starve() noexcept { waiters_.fetch_add(kStarver, std::memory_order_seq_cst); }
   void end_starving() noexcept;
   [[nodiscard]] bool anybody_starves() const noexcept { return waiters_.load(std::memory_order_relaxed) >= kStarver; }
-  void wake_waiters() noexcept;
+  void wake_waiters() noexcept { wakes_.raise(); }
   /// As wake_waiters(), but without a system call if nobody waits.
   void tell_waiters() noexcept;
   /// Whether an A-stack is in a LIFO; a guess while other threads use the list.
@@ -202,7 +202,10 @@ class AStackList {
   [[nodiscard]] bool looks_empty() const noexcept;
   /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so every caller gets to
   /// BindingObject::take_slow(), which reports it. Idempotent.
-  void close() noexcept;
+  void close() noexcept {
+    std::lock_guard lock(ending_);
+    stop_leasing();
+  }
   /// close() for a forked child. Takes no lock: a thread that does not exist there may hold it.
   void close_after_fork() noexcept { stop_leasing(); }
 

@@ -46,7 +46,6 @@ struct InlineServer {
   void* server = nullptr;
 };
 
-struct Library;
 class SecondaryAStacks;
 class Waiting;
 
@@ -179,11 +178,11 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  /// Tasks that the watcher runs for the binding with this number. By then the binding may be gone, and another one may
-  /// be at its address.
-  static void trim(BindingObject* binding, std::uint64_t number);
-  static void return_unused(BindingObject* binding, std::uint64_t number);
-  [[nodiscard]] static bool is_there(const Library& library, BindingObject* binding, std::uint64_t number);
+  /// On the watcher: runs a task of the binding with this number, under the library's lock. By then the binding may be
+  /// gone, and another one may be at its address.
+  static void run(BindingObject* binding, std::uint64_t number, void (BindingObject::*task)());
+  void trim();
+  void return_unused();
   /// False: some A-stacks were in a call and keep their tails' pages.
   [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
@@ -214,7 +213,7 @@ class BindingObject {
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
   std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Belongs to the thread that has set tails_used_.
-  const shim::Watcher::Task trim_{[this, number = number_] { trim(this, number); }};
+  const shim::Watcher::Task trim_{[this, number = number_] { run(this, number, &BindingObject::trim); }};
   shim::Watcher::Task return_;                ///< No work unless the supply may grow.
   std::atomic<std::uint32_t> trim_phase_{0};  ///< Odd: the watcher holds idle A-stacks. Only the watcher writes.
   std::mutex quarantine_mutex_;
