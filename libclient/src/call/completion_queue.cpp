@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <vector>
 
 #include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/system/cancellation.h"
-#include "lrpc/detail/shim/system/fork.h"
 
 namespace lrpc {
 namespace {
@@ -61,8 +59,6 @@ void CompletionQueue::unlink(client::QueueLink& link, std::unique_lock<std::mute
   lock.unlock();
   if (last) delete &link;
 }
-
-bool CompletionQueue::inert() const noexcept { return link_.owner != shim::this_process(); }
 
 bool CompletionQueue::Watched::look() const noexcept {
   const shim::CallWord word = shim::load_word(*linkage->astack.head);
@@ -168,14 +164,13 @@ std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
 
 void CompletionQueue::sleep_on_words() {
   using Clock = std::chrono::steady_clock;
-  std::vector<shim::FutexWait>& waits = waits_;
   auto checked = Clock::now();
   for (;;) {
     bool news = false;
     bool again = false;
     bool crowded = false;
     auto nearest = Clock::time_point::max();
-    waits.assign(1, changed_.unless_changed(changed_.look()));  // P2: before the calls are looked at
+    waits_.assign(1, changed_.unless_changed(changed_.look()));  // P2: before the calls are looked at
     {
       std::lock_guard lock(link_.mutex);
       if (changed_.stopped()) return;
@@ -185,17 +180,17 @@ void CompletionQueue::sleep_on_words() {
           call.ready = news = true;
           call.place.front() = linkage;
           calls_->ready.splice(calls_->ready.end(), call.place);
-        } else if (waits.size() == shim::kMostFutexWaits) {
+        } else if (waits_.size() == shim::kMostFutexWaits) {
           crowded = true;
         } else {
           shim::AStackHead& head = *call.linkage->astack.head;
           shim::FutexWait wait{&head.word, 0, true};  // T3, by this thread
           const bool may_sleep =
               shim::announce_sleep(head, call.linkage->generation(), call.binding->revoked_flag(), wait.expected);
-          if (may_sleep) waits.push_back(wait);
+          if (may_sleep) waits_.push_back(wait);
           again = again || !may_sleep;
           nearest = std::min(nearest, call.until);
-          crowded = !add_cancellations(waits, call.cancellations.get()) || crowded;
+          crowded = !add_cancellations(waits_, call.cancellations.get()) || crowded;
         }
       }
     }
@@ -206,15 +201,13 @@ void CompletionQueue::sleep_on_words() {
       check_servers();
     }
     if (again) continue;
-    const bool idle = waits.size() == 1 && !crowded;
+    const bool idle = waits_.size() == 1 && !crowded;
     std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
                                      : crowded ? std::chrono::nanoseconds(kCrowdedLook)
                                                : std::chrono::nanoseconds(shim::kBoundedSleep);
-    if (nearest != Clock::time_point::max()) {
-      const std::chrono::nanoseconds left = std::max(nearest - Clock::now(), Clock::duration::zero());
-      limit = limit.count() < 0 ? left : std::min(limit, left);
-    }
-    (void)shim::futex_wait_any(waits, limit);  // P3
+    if (nearest != Clock::time_point::max())  // not if idle
+      limit = std::min<std::chrono::nanoseconds>(limit, std::max(nearest - Clock::now(), Clock::duration::zero()));
+    (void)shim::futex_wait_any(waits_, limit);  // P3
   }
 }
 

@@ -2,13 +2,11 @@
 #include "lrpc/detail/client/call/pending.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "binding/waiting.h"
 #include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
-#include "transfer_trap.h"
 
 namespace lrpc::client {
 
@@ -56,24 +54,23 @@ void PendingCall::forget_limits(LinkageRecord& linkage) noexcept {
   linkage.cancellations.reset();
 }
 
+/// The call cannot be made: the A-stack goes back.
+bool PendingCall::not_rung(Errc why) noexcept {
+  put_back();
+  error_ = why;
+  return false;
+}
+
 bool PendingCall::ring_slow(bool may_block) noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (binding_->remote()) return ring_remote();  // its limits apply to the call to the network domain
-  if (shim::calling_thread.limits != nullptr || binding_->times_calls()) {
-    if (!limit()) {
-      put_back();
-      error_ = why_over();
-      return false;
-    }
-  }
+  if ((shim::calling_thread.limits != nullptr || binding_->times_calls()) && !limit()) return not_rung(why_over());
   if (binding_->gate() == shim::Gate::none) {
     if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
       linkage.take_back();                             // never rung
-      put_back();
-      error_ = Errc::call_failed;
-      return false;
+      return not_rung(Errc::call_failed);
     }
     shim::ring_exchange(head, called_);
     return true;
@@ -81,9 +78,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   if (binding_->gate() == shim::Gate::trap) {
     if (!binding_->sealed()) {  // nobody listens yet, see lrpc::seal()
       linkage.take_back();
-      put_back();
-      error_ = Errc::not_supported;
-      return false;
+      return not_rung(Errc::not_supported);
     }
     // The kernel blocks this thread until the call has returned.
     (void)transfer_trap(*binding_, linkage, called_, false);
@@ -100,13 +95,9 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
 /// here.
 bool PendingCall::ring_remote() noexcept {
   const Errc started = binding_->remote_path()->start(called_.procedure(), *linkage_);
-  if (started == Errc::ok) {
-    shim::ring_exchange(*linkage_->astack.head, called_);  // only wait() reads it, and then takes the slow path
-    return true;
-  }
-  put_back();
-  error_ = started;
-  return false;
+  if (started != Errc::ok) return not_rung(started);
+  shim::ring_exchange(*linkage_->astack.head, called_);  // only wait() reads it, and then takes the slow path
+  return true;
 }
 
 bool PendingCall::remote_ready() const noexcept { return binding_->remote_path()->started(*linkage_).ready(); }
@@ -140,10 +131,8 @@ void PendingCall::look_again() noexcept {
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;
-  if (shim::poll_return(linkage, binding_->poll_limits(), word)) {
-    return true;
-  }
-  exchange_missed(linkage);  // H9
+  if (shim::poll_return(linkage, binding_->poll_limits(), word)) return true;
+  linkage.policy.exchange_missed(shim::this_moment());  // H9
   wake_estack(*binding_, linkage);
   return false;
 }

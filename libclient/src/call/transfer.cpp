@@ -2,15 +2,12 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "binding/waiting.h"
-#include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/shim/call/step.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "transfer.h"
-#include "transfer_trap.h"
 
 namespace lrpc::client {
 namespace {
@@ -79,6 +76,28 @@ void offer_processor(LinkageRecord& linkage) noexcept {
   linkage.policy.offered(ended.since(began.ticks), ran, ended);
 }
 
+/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the
+/// last moment.
+std::uint16_t abandon_call(LinkageRecord& linkage, const Waiting& waiting) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!shim::abandon(head, linkage.generation())) {  // T15
+    const CallWord word = shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation())) return word.status();
+  }
+  linkage.quarantined = true;
+  return failed(waiting.why_over());
+}
+
+/// 4 and 5 · by a guest, a poller that runs on this processor while we sleep. H13: either the guest has the call, or
+/// we see that it has gone.
+std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  linkage.estack_may_sleep = true;  // as for an exchange
+  const bool lent = shim::ring_for_poller(head, called) || shim::still_polled(head);
+  if (!lent) wake_estack(binding, linkage);
+  return sleep_until_returned(binding, linkage, lent);
+}
+
 }  // namespace
 
 CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
@@ -100,8 +119,6 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
   return way;
 }
 
-void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(this_moment()); }
-
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   LRPC_STEP("T4");
   AStackHead& head = *linkage.astack.head;
@@ -112,22 +129,6 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   // the word: so one of the two sees the other.
   if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }
-
-namespace {
-
-/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the
-/// last moment.
-std::uint16_t abandon_call(LinkageRecord& linkage, const Waiting& waiting) noexcept {
-  AStackHead& head = *linkage.astack.head;
-  if (!shim::abandon(head, linkage.generation())) {  // T15
-    const CallWord word = shim::load_word(head);
-    if (word.is(Turn::returned, linkage.generation())) return word.status();
-  }
-  linkage.quarantined = true;
-  return failed(waiting.why_over());
-}
-
-}  // namespace
 
 shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage, const Waiting& waiting,
                             std::chrono::nanoseconds limit) noexcept {
@@ -188,34 +189,12 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
       return {};
     }
   }
-  if (const std::chrono::milliseconds timeout = binding.call_timeout(); binding.times_calls()) {
-    left = std::min(left, shim::Deadline::span(timeout).count());
-  }
+  if (binding.times_calls()) left = std::min(left, shim::Deadline::span(binding.call_timeout()).count());
   if (left == shim::Deadline::kNever) return called;
   linkage.astack.limit->store(static_cast<std::uint64_t>(left),
                               std::memory_order_relaxed);  // before the ring's release
   return called.with(CallWord::kLimited);
 }
-
-namespace {
-
-/// 4 and 5 · the exchange gate, if the inline call path did not take it. True: the call has returned.
-bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
-  shim::ring_exchange(*linkage.astack.head, called);  // T1
-  return shim::poll_rung(linkage, binding.poll_limits(), word);
-}
-
-/// 4 and 5 · by a guest, a poller that runs on this processor while we sleep. H13: either the guest has the call, or
-/// we see that it has gone.
-std::uint16_t lend(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
-  AStackHead& head = *linkage.astack.head;
-  linkage.estack_may_sleep = true;  // as for an exchange
-  const bool lent = shim::ring_for_poller(head, called) || shim::still_polled(head);
-  if (!lent) wake_estack(binding, linkage);
-  return sleep_until_returned(binding, linkage, lent);
-}
-
-}  // namespace
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (!rung && binding.times_calls()) {
@@ -241,7 +220,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     yield = way == CallerPolicy::Way::yield;
     if (way == CallerPolicy::Way::exchange) {
       if (may) offer_processor(linkage);
-      if (exchange(binding, linkage, called, word)) return word.status();
+      shim::ring_exchange(head, called);  // T1
+      if (shim::poll_rung(linkage, binding.poll_limits(), word)) return word.status();
       rung = true;
     } else if (way == CallerPolicy::Way::lend) {
       return lend(binding, linkage, called);
@@ -249,7 +229,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
       called = called.with(CallWord::kCallerYields);
     }
   }
-  if (rung) exchange_missed(linkage);  // H9
+  if (rung) linkage.policy.exchange_missed(this_moment());  // H9
 
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);  // T2
@@ -270,25 +250,13 @@ void quarantine_astack(BindingObject& binding, LinkageRecord& linkage) noexcept 
 
 Errc Call::failure(std::uint16_t status) noexcept {
   const auto code = static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold));
-  switch (code) {
-    case Errc::call_failed:
-    case Errc::call_aborted:
-    case Errc::call_cancelled:
-    case Errc::call_lost:
-    case Errc::binding_revoked:
-    case Errc::bad_procedure:
-    case Errc::argument_out_of_range:
-    case Errc::argument_too_long:
-    case Errc::bad_handle:
-    case Errc::exception_escaped:
-    case Errc::bad_result:
-    case Errc::limit_reached:
-    case Errc::message_too_long:
-    case Errc::not_permitted:
-    case Errc::not_supported:
-    case Errc::invalid_argument: return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;
-    default: return Errc::call_failed;
+  for (const Errc known : {Errc::call_aborted, Errc::call_cancelled, Errc::call_lost, Errc::binding_revoked,
+                           Errc::bad_procedure, Errc::argument_out_of_range, Errc::argument_too_long, Errc::bad_handle,
+                           Errc::exception_escaped, Errc::bad_result, Errc::limit_reached, Errc::message_too_long,
+                           Errc::not_permitted, Errc::not_supported, Errc::invalid_argument}) {
+    if (code == known && (status & shim::call_status::kFailed) != 0) return code;
   }
+  return Errc::call_failed;
 }
 
 }  // namespace lrpc::client

@@ -15,8 +15,6 @@ namespace lrpc::client {
 /// How to wait for the call that is to be rung on `linkage` next; `may_yield`: see CallerPolicy::choose().
 [[nodiscard]] shim::CallerPolicy::Way choose_way(const BindingObject& binding, shim::LinkageRecord& linkage,
                                                  bool may_yield) noexcept;
-/// Tells the policy that the poller which the A-stack's hint announces did not pick up the call.
-void exchange_missed(shim::LinkageRecord& linkage) noexcept;
 
 /// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, rings the bell.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
@@ -32,5 +30,10 @@ shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& l
 /// been woken; it is woken after kLendMicroseconds (H13).
 [[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage,
                                                  bool lent = false) noexcept;
+
+/// 4 and 5 · the trap gate (transfer_trap.cpp): rings and traps; returns the call status. `rung`: the word already says
+/// CALLED.
+std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
+                            bool rung) noexcept;
 
 }  // namespace lrpc::client

@@ -1,5 +1,4 @@
-#include "transfer_trap.h"
-
+// The trap gate, the client's half of steps 4 and 5.
 #include <cerrno>
 
 #include "lrpc/detail/shim/call/gates.h"

@@ -95,7 +95,7 @@ class CompletionQueue {
   static void forget(client::QueueLink& link, const client::PendingCall& call) noexcept;
   void sleep_on_words();
   void check_servers() noexcept;
-  [[nodiscard]] bool inert() const noexcept;
+  [[nodiscard]] bool inert() const noexcept { return link_.owner != shim::this_process(); }
   static void unlink(client::QueueLink& link, std::unique_lock<std::mutex> lock) noexcept;
 
   client::QueueLink& link_;

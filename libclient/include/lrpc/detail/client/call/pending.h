@@ -169,6 +169,7 @@ class PendingCall {
     return shim::CallWord(reinterpret_cast<std::uintptr_t>(what));
   }
   void take_slow(std::uint16_t astack_class) noexcept;
+  bool not_rung(Errc why) noexcept;
   [[nodiscard]] bool ring_slow(bool may_block) noexcept;
   [[nodiscard]] bool limit() noexcept;
   [[nodiscard]] static bool given_up(const shim::LinkageRecord& linkage) noexcept;

@@ -8,7 +8,6 @@
 //                                    those that are passed by reference
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
