@@ -1,11 +1,9 @@
 // Binding: its import() chooses between a remote, a sealed and a local import.
 #include "lrpc/detail/client/import/binding.h"
 
-#include <string>
 #include <utility>
 
 #include "import/import.h"
-#include "import/sealed_import.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "remote/remote_import.h"
 

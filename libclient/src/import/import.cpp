@@ -1,8 +1,6 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
 #include <fcntl.h>
 
-#include <algorithm>
-#include <chrono>
 #include <new>
 #include <thread>
 #include <utility>
@@ -10,7 +8,6 @@
 #include "answer_slack.h"
 #include "binding/library.h"
 #include "import.h"
-#include "lrpc/detail/client/import/binding.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/processor.h"
 
@@ -23,7 +20,6 @@ namespace {
 using client::answer_slack;
 using client::ImportWish;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 /// Pauses between attempts to reach a nameserver that has ended; they double from the first to the longest.
 constexpr milliseconds kFirstPause{50};
@@ -85,21 +81,17 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
                  "this process is out of file descriptors: a binding needs three, the first of a process five"};
   auto* bound = std::get_if<shim::Bound>(&answer.body);
   const std::size_t wanted_fds = is_private ? 2 : 3;
-  if (bound == nullptr || answer.fds.size() != wanted_fds) {
+  if (bound == nullptr || answer.fds.size() != wanted_fds)
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
-  }
   // The client writes on the bell and watches it for the server's end.
-  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
+  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get()))
     return Error{Errc::bad_message, "the binding's bell is not one"};
-  }
-  if (is_private && shim::is_socket_pair_end(answer.fds[0].get())) {
+  if (is_private && shim::is_socket_pair_end(answer.fds[0].get()))
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
-  }
   // A caller that was not compiled for a layout takes the one that the nameserver has given the region.
   if (classes != nullptr) *classes = bound->classes;
-  if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes)) {
+  if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes))
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
-  }
   auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
   auto region = shim::Region::map(answer.fds[0].get(), *std::move(layout));
@@ -144,15 +136,12 @@ Status client::check_options(const ImportOptions& options, bool sealed) {
   if (Status sound = shim::check_wait("ImportOptions::timeout", wait); !sound) return sound;
   if (Status sound = shim::check_span("ImportOptions::grown_idle", options.grown_idle); !sound) return sound;
   if (Status sound = shim::check_span("ImportOptions::call_timeout", options.call_timeout); !sound) return sound;
-  if (sealed && !(options.call_timeout == kNoLimit)) {
+  if (sealed && !(options.call_timeout == kNoLimit))
     return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
-  }
-  if (sealed && options.supply == AStackSupply::grow) {
+  if (sealed && options.supply == AStackSupply::grow)
     return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
-  }
-  if (options.on_revoked && (sealed || !options.watcher)) {
+  if (options.on_revoked && (sealed || !options.watcher))
     return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
-  }
   return {};
 }
 
@@ -162,9 +151,8 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
   shim::Stranger server = wish.is_private ? shim::stranger_at(socket) : shim::Stranger{};
   auto answer = ask(socket, name, wish, options, server);
   if (!answer) return answer.error();
-  if (const auto* bound = std::get_if<shim::Bound>(&answer->body); !wish.is_private && bound != nullptr) {
+  if (const auto* bound = std::get_if<shim::Bound>(&answer->body); !wish.is_private && bound != nullptr)
     server.user = bound->server.uid;
-  }
   auto parts = accept(*answer, wish, options, server, bound_classes);
   if (wish.is_private) shim::close_strangers(std::move(answer->fds), server);  // what accept() has not taken
   if (!parts) return parts.error();
@@ -176,26 +164,24 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
 Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
-  const auto began = Clock::now();
+  const client::Wait wait(wait_of(options));
   auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
-  const milliseconds wait = wait_of(options);
-  if (bound || wait == kDoNotWait) return bound;
+  if (bound || wait.whole() == kDoNotWait) return bound;
 
   // B18. An import that waits for a name also waits for a nameserver that is being restarted: the servers export their
   // names to it again.
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && shim::hung_up(socket->get())) {
     do {
-      const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
-      if (waited >= wait) return bound;
-      std::this_thread::sleep_for(std::min(pause, wait - waited));
+      const milliseconds left = wait.left();
+      if (left == kDoNotWait) return bound;
+      std::this_thread::sleep_for(std::min(pause, left));
       pause = std::min(pause * 2, kLongestPause);
       socket = shim::connect_nameserver(options.nameserver);
     } while (!socket && socket.code() == Errc::no_nameserver);
     if (!socket) return socket.error();
     ImportOptions rest = options;
-    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
-    if (!(wait == kNoLimit)) rest.timeout = std::max<milliseconds>(wait - waited, kDoNotWait);
+    rest.timeout = wait.left();
     bound = client::bind(socket->get(), name, wish_of(pdl, false), rest);
   }
   return bound;

@@ -1,7 +1,6 @@
 #include "lrpc/raw_binding.h"
 
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "answer_slack.h"

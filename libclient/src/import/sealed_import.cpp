@@ -1,5 +1,4 @@
-#include "sealed_import.h"
-
+// Importing in a sealed domain.
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -18,13 +17,11 @@ Status check(std::string_view name, const Pdl& pdl, const ImportOptions& options
     return Error{Errc::name_unknown, "this domain is sealed and bound to '" + found.granted.name + "' alone, not to '" +
                                          std::string(name) + "'"};
   }
-  if (options.gate != Gate::adaptive && options.gate != Gate::trap) {
+  if (options.gate != Gate::adaptive && options.gate != Gate::trap)
     return Error{Errc::not_supported, "a sealed domain has the trap gate and no other"};
-  }
   if (Status fits = shim::compatible(pdl.interface, found.granted.interface.view()); !fits) return fits;
-  if (!std::ranges::equal(found.bound.classes, pdl.classes)) {
+  if (!std::ranges::equal(found.bound.classes, pdl.classes))
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
-  }
   return {};
 }
 

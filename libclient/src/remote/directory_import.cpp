@@ -1,5 +1,4 @@
-#include "directory_import.h"
-
+// Importing a name from any host (`name@`).
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "directory.client.h"
 #include "failover.h"
+#include "import/import.h"
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "remote_import.h"
@@ -16,29 +16,12 @@ namespace lrpc::client {
 namespace {
 
 namespace advice = lrpc::directory::Directory;
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// The longest that one call to the directory waits for a name; after that the call is made again.
 constexpr milliseconds kWaitOfOneCall{5'000};
 constexpr milliseconds kBetweenAttempts{250};
 constexpr milliseconds kLongestForRoom{60'000};  ///< The longest wait for room at lrpc-directory.
-
-/// How much of the caller's timeout is left.
-class Wait {
- public:
-  explicit Wait(milliseconds whole) : whole_(whole) {}
-  [[nodiscard]] milliseconds whole() const noexcept { return whole_; }
-  [[nodiscard]] milliseconds left() const {
-    if (whole_ == kNoLimit) return kNoLimit;
-    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
-    return std::max(whole_ - waited, milliseconds(0));
-  }
-
- private:
-  const milliseconds whole_;
-  const Clock::time_point began_ = Clock::now();
-};
 
 /// Repeats `attempt` while it returns an error for which `waiting_may_help` and time is left. Returns its last outcome.
 template <class Attempt>

@@ -15,20 +15,13 @@ namespace lrpc::client {
 /// Whether, after this error, another host may accept, or the same one later: the error concerns that host or the path
 /// to it, or is temporary.
 [[nodiscard]] constexpr bool next_host_may_do(Errc code) noexcept {
-  switch (code) {
-    case Errc::remote_unavailable:
-    case Errc::name_unknown:  // withdrawn meanwhile
-    case Errc::interface_mismatch:
-    case Errc::version_mismatch:
-    case Errc::hash_mismatch:
-    case Errc::not_permitted:
-    case Errc::timed_out:
-    case Errc::peer_gone:
-    case Errc::limit_reached:
-    case Errc::message_too_long:
-    case Errc::bad_message: return true;
-    default: return false;
+  for (const Errc one :  // name_unknown: withdrawn meanwhile
+       {Errc::remote_unavailable, Errc::name_unknown, Errc::interface_mismatch, Errc::version_mismatch,
+        Errc::hash_mismatch, Errc::not_permitted, Errc::timed_out, Errc::peer_gone, Errc::limit_reached,
+        Errc::message_too_long, Errc::bad_message}) {
+    if (code == one) return true;
   }
+  return false;
 }
 
 /// The same for a host that the directory has named, not the program: then invalid_argument (no such host, or another

@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "call/transfer.h"
-#include "directory_import.h"
 #include "failover.h"
 #include "import/import.h"
-#include "import/sealed_import.h"
 #include "lrpc/detail/client/binding/remote_path.h"
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/client/remote/group_call.h"
@@ -48,7 +46,11 @@ struct Largest {
 
 /// The server's end of the Binding Object's bell. To hang it up ends the binding in the same way as a server's death.
 /// Shared with the inner binding's on_revoked, which may run while all this is being destroyed.
-using HangUp = std::shared_ptr<const UniqueFd>;
+struct ServersEnd {  // a type of ours, see __tsan_default_suppressions()
+  UniqueFd fd;
+  void hang_up() const noexcept { ::shutdown(fd.get(), SHUT_RDWR); }
+};
+using HangUp = std::shared_ptr<const ServersEnd>;
 
 class NetworkedPath final : public RemotePath {
  public:
@@ -228,7 +230,7 @@ class NetworkedPath final : public RemotePath {
 
   /// Ends the binding: no further call reaches the server. The watcher tells the program, as it does of a dead server.
   void end() noexcept {
-    ::shutdown(end_->get(), SHUT_RDWR);
+    end_->hang_up();
     owner_->revoke();
   }
 
@@ -250,9 +252,8 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
                                              "' in front of the '@' is not a name: 1 to 255 printable "
                                              "ASCII characters without space, '@' or '/'"};
   }
-  if (host.size() > shim::kMaxNameLength) {
+  if (host.size() > shim::kMaxNameLength)
     return Error{Errc::invalid_argument, "behind the '@' there is to be a host: an IPv4 address or a name of one"};
-  }
   if (options.gate == Gate::trap || options.gate == Gate::none || in_sealed_domain()) {
     return Error{Errc::not_supported,
                  "a remote binding has no gate of its own: neither a sealed domain nor a binding within "
@@ -272,7 +273,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
   const std::size_t most = std::ranges::max(wire::kPdl.classes, {}, &AStackClass::count).count;
   inner.supply = astacks <= most ? options.supply : AStackSupply::grow;
   inner.gate = options.gate;
-  if (options.watcher) inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
+  if (options.watcher) inner.on_revoked = [end] { end->hang_up(); };
   auto client = wire::Client::import(shim::kNetworkName, inner);
   const Errc code = client.code();
   if (code == Errc::interface_mismatch || code == Errc::version_mismatch || code == Errc::hash_mismatch)
@@ -350,12 +351,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
 
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
-  struct End {  // a type of ours, see __tsan_default_suppressions()
-    explicit End(UniqueFd end) noexcept : fd(std::move(end)) {}
-    UniqueFd fd;
-  };
-  const auto record = std::make_shared<const End>(std::move(ends->second));
-  std::shared_ptr<const UniqueFd> end(record, &record->fd);
+  HangUp end = std::make_shared<const ServersEnd>(ServersEnd{std::move(ends->second)});
   std::size_t astacks = 0;
   for (const AStackClass& one : pdl.classes) astacks += one.count;
   auto inner = import_network(options, end, astacks);
