@@ -14,15 +14,12 @@
 #include "poller/to_ticks.h"
 
 namespace lrpc::server {
-namespace {
 
 /// Even if estack_idle is without limit, an E-stack wakes and looks this often.
 constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
 
 /// After this long without a call, an E-stack sleeps for longer, and no poller remembers its A-stack.
 constexpr auto kRestsAfterUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
-
-}  // namespace
 
 void EStack::run() {
   while (pool_.next_assignment(*this)) {

@@ -88,15 +88,15 @@ class EStackPolicy {
     seen_ = processor;
   }
   void bound_to(std::uint16_t processor, shim::Moment now) noexcept {
-    interval_us_ = now.since(moved_) < 10 * interval_us_ ? 2 * interval_us_ : kMoveIntervalUs;
-    if (interval_us_ > kMostMoveIntervalUs) interval_us_ = kMostMoveIntervalUs;
+    const bool soon = now.since(moved_) < 10 * interval_us_;
+    interval_us_ = soon ? std::min(2 * interval_us_, kMostMoveIntervalUs) : kMoveIntervalUs;
     moved_ = now.ticks;
     no_move_before_ = now.after(interval_us_);
     bound_to_ = processor;
   }
   void unbound(shim::Moment now) noexcept {
     bound_to_ = shim::kNoProcessor;
-    if (no_move_before_ < now.after(kMoveIntervalUs)) no_move_before_ = now.after(kMoveIntervalUs);
+    no_move_before_ = std::max(no_move_before_, now.after(kMoveIntervalUs));
   }
   [[nodiscard]] bool bound() const noexcept { return bound_to_ != shim::kNoProcessor; }
   [[nodiscard]] std::uint16_t processor() const noexcept { return bound_to_; }

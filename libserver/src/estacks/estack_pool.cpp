@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <new>
 #include <utility>
 
@@ -10,10 +9,8 @@
 #include "clerk/secondary_regions.h"
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/step.h"
-#include "lrpc/detail/shim/system/cancellation.h"
 
 namespace lrpc::server {
-namespace {
 
 /// An unassociated E-stack beyond those that are kept ends after this long without use, or after estack_idle if that is
 /// shorter.
@@ -21,8 +18,6 @@ constexpr std::chrono::milliseconds kIdleLife{5'000};
 
 /// In ms: the pause before another E-stack is tried, if the system had no thread or memory for one.
 constexpr std::uint32_t kNoThreadPause = 100;
-
-}  // namespace
 
 EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, PollerTeam& pollers,
                        std::function<void(std::uint32_t)> ask_clerk)
@@ -73,25 +68,21 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
   estack.own_user_waits_ = &shares_.take(binding->holder());
 }
 
-bool EStackPool::start_locked(EStack*& estack) {
+/// Starts one more, which is idle. False: the system had no thread or memory for it.
+bool EStackPool::start_locked() {
   const std::size_t before = estacks_.size();
   try {
     idle_.reserve(before + 1);
     spare_.reserve(before + 1);
-    estacks_.push_back(std::make_unique<EStack>(*this, pollers_));
-    estack = estacks_.back().get();
-    const auto options = procedure_thread("lrpc-estack", options_.estack_size);
-    if (estack->thread_.start(options, &EStackPool::thread_main, estack)) return true;
+    EStack& estack = *estacks_.emplace_back(std::make_unique<EStack>(*this, pollers_));
+    if (estack.thread_.start<&EStack::run>(procedure_thread("lrpc-estack", options_.estack_size), &estack)) {
+      idle_.push_back(&estack);
+      return true;
+    }
   } catch (const std::bad_alloc&) {
   }
   estacks_.resize(before);
   return false;
-}
-
-void* EStackPool::thread_main(void* estack) {
-  const shim::NoCancellation never;  // cancellation in a procedure must not end its E-stack
-  static_cast<EStack*>(estack)->run();
-  return nullptr;
 }
 
 /// The next waiting call. Calls that have an E-stack by now, or whose binding is revoked, are dropped.
@@ -198,7 +189,7 @@ bool EStackPool::next_assignment(EStack& estack) {
     if (shares_.any_waiting() && !stop_) ask_clerk_(0);  // it could not be used again: now there is room for a new one
     ended_.notify_all();
     lock.unlock();
-    if (before.running()) before.join();
+    before.join();
     return false;
   }
   return true;
@@ -214,19 +205,13 @@ void EStackPool::supply_locked() {
   while (!stop_ && (!idle_.empty() || estacks_.size() < most_estacks(options_))) {
     auto next = take_waiting_locked();
     if (!next) return;
-    if (!idle_.empty()) {
-      assign_idle_locked(next->binding, *next->astack);
-      continue;
-    }
-    EStack* estack = nullptr;
-    if (!start_locked(estack)) {
+    if (idle_.empty() && !start_locked()) {
       shares_.put_back(*std::move(next));
       // Tried again: a caller that waits for no return does not ring again.
       ask_clerk_(kNoThreadPause);
       return;
     }
-    assign_locked(*estack, next->binding, *next->astack);
-    estack->assigned_.notify_one();
+    assign_idle_locked(next->binding, *next->astack);
   }
 }
 
@@ -246,12 +231,7 @@ void EStackPool::stop() {
   } while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return estacks_.empty(); }));
   shim::Thread last = std::move(last_to_end_);
   lock.unlock();
-  if (last.running()) last.join();
-}
-
-std::uint64_t EStackPool::searches() const {
-  std::lock_guard lock(mutex_);
-  return searches_;
+  last.join();
 }
 
 bool EStackPool::runs_here() const {

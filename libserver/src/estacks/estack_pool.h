@@ -108,7 +108,10 @@ class EStackPool {
   [[nodiscard]] bool runs_here() const;
 
   /// How often all E-stacks have been searched for those that may leave.
-  [[nodiscard]] std::uint64_t searches() const;
+  [[nodiscard]] std::uint64_t searches() const {
+    std::lock_guard lock(mutex_);
+    return searches_;
+  }
   void count(ServerStatistics& counted) const;
 
  private:
@@ -121,7 +124,7 @@ class EStackPool {
   };
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   void assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  [[nodiscard]] bool start_locked(EStack*& estack);
+  [[nodiscard]] bool start_locked();
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   /// Makes at most `most` E-stacks leave, in one search.
   void reclaim_locked(Holder holder, std::size_t most);
@@ -133,7 +136,6 @@ class EStackPool {
   void supply_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
   [[nodiscard]] bool next_assignment(EStack& estack);
-  static void* thread_main(void* estack);
 
   const ServerOptions options_;
   PollerTeam& pollers_;

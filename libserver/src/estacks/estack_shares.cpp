@@ -1,7 +1,5 @@
 #include "estack_shares.h"
 
-#include <utility>
-
 #include "lrpc/detail/shim/most_of_one.h"
 
 namespace lrpc::server {
@@ -82,17 +80,9 @@ void EStackShares::changed(Holder holder) {
   eligible_wait_.store(users_.eligible != 0, std::memory_order_seq_cst);
 }
 
-void EStackShares::dismiss(Holder holder) noexcept {
-  change(holder, [](Sharers&, One& one) { --one.bindings; });
-}
-
 const std::atomic<bool>& EStackShares::take(Holder holder) {
   change(holder, [](Sharers& of, One& one) { ++one.held, ++of.in_use; });
   return users_.ones.find(holder.user)->second.waits;
-}
-
-void EStackShares::give(Holder holder) {
-  change(holder, [](Sharers& of, One& one) { --one.held, --of.in_use; });
 }
 
 bool EStackShares::may_have_another(Holder holder) const {
@@ -123,8 +113,6 @@ bool EStackShares::add(WaitingCall call) {
   return true;
 }
 
-void EStackShares::put_back(WaitingCall call) { enter(std::move(call), true); }
-
 WaitingCall EStackShares::take_out(Holder holder, ServedAStack& astack) {
   WaitingPlace& place = *astack.waiting;
   WaitingCall taken = std::exchange(*place.call, {});  // the place no longer holds its binding
@@ -152,8 +140,6 @@ std::optional<WaitingCall> EStackShares::next() {
   if (!holder) return std::nullopt;
   return take_out(*holder, *one_of(*holder).waiting.front().astack);
 }
-
-std::optional<Holder> EStackShares::refused() const { return first_in_line(true); }
 
 std::optional<Holder> EStackShares::refused_host() const {
   const auto host = hosts_.first_in_line();

@@ -1,8 +1,6 @@
 // How many of a server's E-stacks each user may have, and whose calls wait for one.
 #pragma once
 
-#include <sys/types.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "call/served_binding.h"
 #include "server_options.h"
@@ -43,12 +42,16 @@ class EStackShares {
   void admit(Holder holder) {
     change(holder, [](Sharers&, One& one) { ++one.bindings; });
   }
-  void dismiss(Holder holder) noexcept;
+  void dismiss(Holder holder) noexcept {
+    change(holder, [](Sharers&, One& one) { --one.bindings; });
+  }
 
   /// The holder has one more. Returns a flag that says whether calls of its user wait for an E-stack. The flag may be
   /// read without the lock until that E-stack is given back.
   const std::atomic<bool>& take(Holder holder);
-  void give(Holder holder);
+  void give(Holder holder) {
+    change(holder, [](Sharers& of, One& one) { --one.held, --of.in_use; });
+  }
   [[nodiscard]] std::size_t held(Holder holder) const { return own(holder).held(holder); }
 
   // Calls that wait. An A-stack waits once, however often its caller rings.
@@ -61,11 +64,11 @@ class EStackShares {
   /// all are.
   [[nodiscard]] std::optional<WaitingCall> next();
   /// The user whose call would be next, if it is refused.
-  [[nodiscard]] std::optional<Holder> refused() const;
+  [[nodiscard]] std::optional<Holder> refused() const { return first_in_line(true); }
   /// The same among other hosts: the host whose call would be next, if it may not have another beside them.
   [[nodiscard]] std::optional<Holder> refused_host() const;
   /// The call could not be served: it goes back to the front of its queue.
-  void put_back(WaitingCall call);
+  void put_back(WaitingCall call) { enter(std::move(call), true); }
   void clear();
   [[nodiscard]] bool any_waiting() const noexcept { return users_.waiting + hosts_.waiting != 0; }
   [[nodiscard]] std::size_t waiting(Holder holder) const;
