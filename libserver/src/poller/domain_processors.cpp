@@ -3,16 +3,12 @@
 #include <unistd.h>
 
 #include <bit>
-#include <thread>
 
 #include "to_ticks.h"
 
 namespace lrpc::server {
-namespace {
 
 constexpr std::uint64_t kLookIntervalUs = 10'000;
-
-}  // namespace
 
 void DomainProcessors::refer_to_this_thread() noexcept {
   const auto self = std::this_thread::get_id();
@@ -36,10 +32,6 @@ void DomainProcessors::look_at(pid_t thread) noexcept {
     return;  // over 1,024 processors, or the thread is gone: no change
   const auto words = std::bit_cast<std::array<std::uint64_t, CPU_SETSIZE / 64>>(set);
   for (std::size_t i = 0; i < mask_.size(); ++i) mask_[i].store(words[i], std::memory_order_relaxed);
-}
-
-void DomainProcessors::spread_this_thread() const noexcept {
-  (void)keep_this_thread_off([](std::uint16_t) { return false; });
 }
 
 }  // namespace lrpc::server

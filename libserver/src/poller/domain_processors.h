@@ -32,7 +32,9 @@ class DomainProcessors {
   /// Reads the affinity again if it was last read over 10 ms ago: then one system call. `now` in ticks().
   void refresh(std::uint64_t now) noexcept;
   /// Lets the calling thread run on all of them.
-  void spread_this_thread() const noexcept;
+  void spread_this_thread() const noexcept {
+    (void)keep_this_thread_off([](std::uint16_t) { return false; });
+  }
   /// Whether `unwanted(processor)` is false for one of them. Also true if they are not known (the kernel has more than
   /// a cpu_set_t holds). Calls `unwanted` at most once for each.
   template <class Unwanted>

@@ -50,7 +50,7 @@ bool Poller::sit_down_at(std::uint16_t host) noexcept {
 bool Poller::change_seat_to(std::uint16_t host) noexcept {
   policy_.go_on(shim::this_moment(), true);
   guest_ = true;
-  say_all_polled_at(host);
+  say_all_polled(host);
   const bool moved = sit_down_at(host);
   const shim::Moment there = shim::this_moment();
   policy_.yielded(0, there);

@@ -9,14 +9,11 @@
 #include "poller_team.h"
 
 namespace lrpc::server {
-namespace {
 
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
 /// How long an A-stack without a place is not offered again: each offer takes locks, and may wake the poller.
 constexpr std::uint64_t kFullBackOffUs = 10'000;
-
-}  // namespace
 
 void Poller::take_offers(shim::Moment now) {
   offers_seen_ = offered_.look();  // P2: before the offers are taken
@@ -140,9 +137,7 @@ void Poller::balance(shim::Moment now) {
 }
 
 void Poller::cool_down() {
-  for (std::size_t i = 0; i < hot_count_; ++i) {
-    shim::take_hint_back(*hot_[i].astack->head);
-  }
+  for (std::size_t i = 0; i < hot_count_; ++i) shim::take_hint_back(*hot_[i].astack->head);
   fence();
   remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {

@@ -14,7 +14,6 @@
 #include "to_ticks.h"
 
 namespace lrpc::server {
-namespace {
 
 /// Scans between two looks at the clock.
 constexpr unsigned kScansPerLook = 64;
@@ -30,8 +29,6 @@ constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// If the kernel has refused to fence for our callers, too, it is asked again after this time. Until then, callers
 /// fence for themselves.
 constexpr std::uint64_t kAskAgainUs = 1'000'000;
-
-}  // namespace
 
 void Poller::accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   if (astack.polled.exchange(Polled::yes) != Polled::yes) take_over(binding, astack);
@@ -70,11 +67,6 @@ void Poller::stop() {
   if (thread_.running()) thread_.join();
   std::lock_guard lock(mutex_);
   offers_.clear();
-}
-
-bool Poller::runs_here() {
-  std::lock_guard lock(mutex_);
-  return thread_.is_this();
 }
 
 void Poller::run() {
@@ -130,9 +122,7 @@ bool Poller::can_promise() noexcept {
   return fences_;
 }
 
-void Poller::say_all_polled() noexcept { say_all_polled_at(shim::current_processor()); }
-
-void Poller::say_all_polled_at(std::uint16_t processor) noexcept {
+void Poller::say_all_polled(std::uint16_t processor) noexcept {
   seat_.store(processor, std::memory_order_relaxed);
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }

@@ -60,7 +60,10 @@ class Poller {
   [[nodiscard]] bool may_be_guest(shim::Moment now) const noexcept;
   void stop();
   /// Whether the calling thread is this one's.
-  [[nodiscard]] bool runs_here();
+  [[nodiscard]] bool runs_here() {
+    std::lock_guard lock(mutex_);
+    return thread_.is_this();
+  }
 
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   /// The processor that its hints name while it polls, else none.
@@ -115,8 +118,7 @@ class Poller {
   void fence() noexcept;
   [[nodiscard]] bool can_promise() noexcept;
   void say_polled(ServedAStack& astack) const noexcept;
-  void say_all_polled() noexcept;
-  void say_all_polled_at(std::uint16_t processor) noexcept;
+  void say_all_polled(std::uint16_t processor = shim::current_processor()) noexcept;
   [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
   void stint();
   void tell_hits() noexcept;

@@ -11,9 +11,8 @@ bool PollerGrant::hot_call() noexcept {
   const std::uint32_t ruling = page_->ruling.word.load(std::memory_order_seq_cst);
   if ((ruling & shim::AllocatorRuling::kAsleep) != 0) wake_allocator();
   if (shim::AllocatorRuling::pollers(ruling) != 0) return true;
-  if (page_->counters.wants_poller.load(std::memory_order_relaxed) == 0) {
+  if (page_->counters.wants_poller.load(std::memory_order_relaxed) == 0)
     page_->counters.wants_poller.store(1, std::memory_order_relaxed);
-  }
   return false;
 }
 

@@ -1,7 +1,5 @@
 #include "poller_team.h"
 
-#include <algorithm>
-
 namespace lrpc::server {
 
 PollerTeam::PollerTeam(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant)
@@ -15,23 +13,6 @@ PollerTeam::PollerTeam(const ServerOptions& options, DomainProcessors& processor
 void PollerTeam::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   if (!grant_.hot_call()) return;
   if (Poller* poller = poller_of(astack, shim::this_moment())) poller->accept(binding, astack);
-}
-
-void PollerTeam::stop() {
-  for (const auto& poller : pollers_) poller->stop();
-}
-
-bool PollerTeam::runs_here() const {
-  return std::ranges::any_of(pollers_, [](const auto& poller) { return poller->runs_here(); });
-}
-
-bool PollerTeam::poller_on(std::uint16_t processor, const Poller* asks) const noexcept {
-  return std::ranges::any_of(pollers_,
-                             [&](const auto& poller) { return poller.get() != asks && poller->seat() == processor; });
-}
-
-bool PollerTeam::others_poll(const Poller* asks) const noexcept {
-  return std::ranges::any_of(pollers_, [&](const auto& poller) { return poller.get() != asks && poller->polls(); });
 }
 
 bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcept {

@@ -1,6 +1,7 @@
 // The pollers of a domain: one, and more while one has more calls than it can serve (LRPC §3.4).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,9 +48,13 @@ class PollerTeam {
     callers_.called_from(&astack, processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
   }
   /// Stops all pollers. Afterwards none of their threads runs.
-  void stop();
+  void stop() {
+    for (const auto& poller : pollers_) poller->stop();
+  }
   /// Whether the calling thread is one of them.
-  [[nodiscard]] bool runs_here() const;
+  [[nodiscard]] bool runs_here() const {
+    return std::ranges::any_of(pollers_, [](const auto& poller) { return poller->runs_here(); });
+  }
 
   [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   void count(ServerStatistics& counted) const noexcept {
@@ -65,13 +70,18 @@ class PollerTeam {
     return processors_.count_if([&](std::uint16_t processor) { return callers_.on(processor, now); });
   }
   /// Whether a poller other than `asks` is there.
-  [[nodiscard]] bool poller_on(std::uint16_t processor, const Poller* asks) const noexcept;
+  [[nodiscard]] bool poller_on(std::uint16_t processor, const Poller* asks) const noexcept {
+    return std::ranges::any_of(pollers_,
+                               [&](const auto& poller) { return poller.get() != asks && poller->seat() == processor; });
+  }
   /// Whether a caller or a poller other than `asks` is there.
   [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept {
     return callers_.on(processor, now) || poller_on(processor, asks);
   }
   /// Whether a poller other than `asks` polls.
-  [[nodiscard]] bool others_poll(const Poller* asks) const noexcept;
+  [[nodiscard]] bool others_poll(const Poller* asks) const noexcept {
+    return std::ranges::any_of(pollers_, [&](const auto& poller) { return poller.get() != asks && poller->polls(); });
+  }
   /// Whether a poller with a smaller index is there, too: then the processor is that one's.
   [[nodiscard]] bool another_sits_on(std::uint16_t processor, std::size_t index) const noexcept {
     for (std::size_t i = 0; i < index; ++i) {
