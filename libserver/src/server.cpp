@@ -1,12 +1,10 @@
 #include "lrpc/detail/server/server.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "call/stack.h"
 #include "clerk/domain.h"
-#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 
@@ -77,6 +75,7 @@ Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std:
 
 Status Server::withdraw(ExportId id) {
   const shim::NoCancellation never;
+  if (Status ours = check_process(*domain_); !ours) return ours;
   return domain_->clerk().withdraw(id);
 }
 

@@ -1,7 +1,6 @@
 #include "server_options.h"
 
 #include <chrono>
-#include <cstddef>
 #include <initializer_list>
 #include <utility>
 

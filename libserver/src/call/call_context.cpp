@@ -1,8 +1,6 @@
 #include "lrpc/detail/server/call_context.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -20,6 +18,18 @@ namespace {
 constexpr std::align_val_t kScratchAlignment{64};
 
 std::byte* allocate(std::size_t size) { return static_cast<std::byte*>(::operator new(size, kScratchAlignment)); }
+
+/// Whether a procedure may return this code for its own call. Only the runtime may return the other codes: a procedure
+/// that returns one has most often got it from a call that it made itself, and "nothing was called" would be false for
+/// its own caller.
+bool sayable(const CallContext& context, Errc code) noexcept {
+  for (const Errc one : {Errc::call_failed, Errc::argument_out_of_range, Errc::argument_too_long, Errc::bad_handle,
+                         Errc::limit_reached, Errc::not_permitted, Errc::not_supported, Errc::invalid_argument}) {
+    if (code == one) return true;
+  }
+  // The calls that the procedure makes inherit its deadline: if it has passed for them, it has passed for the caller.
+  return code == Errc::call_aborted && context.remaining() == std::chrono::nanoseconds(0);
+}
 
 }  // namespace
 
@@ -48,29 +58,6 @@ void Scratch::reset() noexcept {
   used_ = 0;
   chunks_.clear();
 }
-
-namespace {
-
-/// Whether a procedure may return this code for its own call. Only the runtime may return the other codes: a procedure
-/// that returns one has most often got it from a call that it made itself, and "nothing was called" would be false for
-/// its own caller.
-bool sayable(const CallContext& context, Errc code) noexcept {
-  switch (code) {
-    case Errc::call_failed:
-    case Errc::argument_out_of_range:
-    case Errc::argument_too_long:
-    case Errc::bad_handle:
-    case Errc::limit_reached:
-    case Errc::not_permitted:
-    case Errc::not_supported:
-    case Errc::invalid_argument: return true;
-    // The calls that the procedure makes inherit its deadline: if it has passed for them, it has passed for the caller.
-    case Errc::call_aborted: return context.remaining() == std::chrono::nanoseconds(0);
-    default: return false;
-  }
-}
-
-}  // namespace
 
 std::uint16_t failed(const CallContext& context, Errc code, const std::string* text) noexcept {
   const bool as_it_is = sayable(context, code);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/call/gates.h"

@@ -5,11 +5,8 @@
 #include "call_path.h"
 
 namespace lrpc::server {
-namespace {
 
 constexpr std::string_view kWhose = "this export";
-
-}  // namespace
 
 void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept {
   const std::string_view of = interface.pdl->interface.name;

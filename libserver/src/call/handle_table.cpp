@@ -1,7 +1,6 @@
 #include "lrpc/detail/server/handle_table.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "lrpc/detail/shim/most_of_one.h"
 

@@ -1,11 +1,9 @@
 #include "served_binding.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "clerk/secondary_regions.h"
 #include "lrpc/detail/server/run.h"
-#include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/step.h"
 
 namespace lrpc::server {
@@ -131,16 +129,6 @@ bool ServedBinding::take_out(const SecondaryRegion& region) {
   last = std::move(*found);
   secondary_.erase(found);
   return true;
-}
-
-std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::take_secondary() {
-  const std::lock_guard lock(secondary_mutex_);
-  return std::exchange(secondary_, {});
-}
-
-std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::secondary() const {
-  const std::lock_guard lock(secondary_mutex_);
-  return secondary_;
 }
 
 }  // namespace lrpc::server

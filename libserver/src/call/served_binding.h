@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lrpc/detail/server/call_context.h"
@@ -211,7 +212,10 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
   /// False: it was not there.
   bool take_out(const SecondaryRegion& region);
-  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary() {
+    const std::lock_guard lock(secondary_mutex_);
+    return std::exchange(secondary_, {});
+  }
   /// Calls `use` for each region, under a lock, so none is removed meanwhile; `use` must take no lock.
   template <class Use>
   void each_secondary(Use&& use) const {
@@ -219,7 +223,10 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
     for (const auto& region : secondary_) use(*region);
   }
   /// Copies, because a thread that uses an A-stack must hold its region. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const {
+    const std::lock_guard lock(secondary_mutex_);
+    return secondary_;
+  }
   /// Sets the members of an A-stack of this binding.
   void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
   std::atomic<std::uint64_t> grown_astacks{0};  ///< Those whose region still counts: see SecondaryRegion::settle().

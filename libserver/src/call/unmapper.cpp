@@ -11,7 +11,6 @@ Unmapper::Place Unmapper::place_for(std::uint64_t bytes, Share share) {
   if (bytes < kLarge) return place;
   (void)thread_.start();
   place.unmapper_ = shared_from_this();
-  place.bytes_ = bytes;
   return place;
 }
 
@@ -21,7 +20,7 @@ void Unmapper::Place::settle() noexcept {
   if (unmapper_ == nullptr) {
     share.give();
   } else {
-    (void)share.leave(bytes_, kUncounted);
+    share.leave(kUncounted);
   }
 }
 

@@ -44,7 +44,6 @@ class Unmapper : public std::enable_shared_from_this<Unmapper> {
    private:
     friend Unmapper;
     std::shared_ptr<Unmapper> unmapper_;  ///< Null: the region is not large.
-    std::uint64_t bytes_ = 0;
     bool settled_ = false;
     std::list<Last> last_;  ///< One.
   };

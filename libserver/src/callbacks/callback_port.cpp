@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"

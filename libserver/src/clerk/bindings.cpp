@@ -4,7 +4,6 @@
 #include <new>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/call/gates.h"
@@ -229,7 +228,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   binding->handles().close_all();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to the thread that lets go of the binding last
   const bool called_back = binding->callback_port().keeps_stub();
-  if (!called_back) settle(binding);
+  if (!called_back) accounts_->settle(binding);
   std::lock_guard lock(mutex_);
   if (called_back) {
     // Not on this thread, maybe the clerk's: the release may wait for a hook of the program that waits for the clerk.
@@ -242,10 +241,6 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   return binding;
 }
 
-void Bindings::settle(const std::shared_ptr<ServedBinding>& binding) noexcept {
-  if (!binding->settle()) accounts_->settle_later(binding->user(), binding);
-}
-
 void Bindings::let_go_of_stubs() noexcept {
   for (;;) {
     OfNumbers::node_type next;
@@ -255,7 +250,7 @@ void Bindings::let_go_of_stubs() noexcept {
       next = called_back_.extract(called_back_.begin());
     }
     next.mapped()->callback_port().take_stub().reset();
-    settle(next.mapped());
+    accounts_->settle(next.mapped());
   }
 }
 

@@ -71,7 +71,6 @@ class Bindings {
   Status watch(const std::shared_ptr<ServedBinding>& binding);
   /// Removes the binding from bindings_ and ends it; null if it is not there any more.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
-  void settle(const std::shared_ptr<ServedBinding>& binding) noexcept;
   /// Releases the stubs of the bindings in called_back_, and settles these. May wait for a hook of the program.
   void let_go_of_stubs() noexcept;
   /// Handles what is on the bell. False: the client has hung up.

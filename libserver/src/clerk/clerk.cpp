@@ -1,7 +1,6 @@
 #include "clerk.h"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
@@ -13,15 +12,11 @@ namespace lrpc::server {
 
 std::chrono::milliseconds answer_time{10'000};  // how long a thread of the program waits
 
-namespace {
-
 /// Pauses between attempts to connect, or to get a name back; they double from the first to the longest.
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2'000};
 /// The most exports that are under way at a time while names come back.
 constexpr std::ptrdiff_t kExportsAtOnce = 4;
-
-}  // namespace
 
 Clerk::Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shim::Watcher& watcher)
     : nameserver_(std::move(nameserver)), bindings_(bindings), grant_(grant), watcher_(watcher), pause_(kFirstPause) {}
@@ -94,7 +89,6 @@ Clerk::Answer Clerk::ask(NameserverLink& link, std::uint64_t export_id, shim::Bi
 /// Waits until the nameserver has released a name that this server has withdrawn, or that a request which timed out may
 /// still get: an export would fail with name_taken.
 Status Clerk::wait_until_left(const std::string& name) {
-  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::unique_lock lock(mutex_);
   const bool left = left_.wait_for(lock, answer_time, [&] {
     return std::ranges::none_of(asked_, [&](const auto& one) { return one.second.leaving == name; });
@@ -108,9 +102,8 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
     return Error{Errc::invalid_argument,
                  "'" + name + "' is not a name: 1 to 255 printable ASCII characters without space, '@' or '/'"};
   }
-  if (watcher_.on_watcher_thread()) {
+  if (watcher_.on_watcher_thread())
     return Error{Errc::invalid_argument, "an export waits for the nameserver: not in a callback of the server"};
-  }
   if (Status left = wait_until_left(name); !left) return left.error();
   auto link = linked();
   if (!link) return link.error();
@@ -139,7 +132,6 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
 
 // B6
 Status Clerk::withdraw(ExportId id) {
-  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::shared_ptr<NameserverLink> link;
   decltype(exports_)::node_type withdrawn;  // the program's callbacks in it are destroyed without the lock
   Answer answer = Errc::limit_reached;
@@ -263,9 +255,8 @@ void Clerk::on_exported_locked(const std::shared_ptr<NameserverLink>& link, cons
                                std::uint64_t registered, std::vector<RegistrationNews>& news) {
   const auto found = exports_.find(asked.export_id);
   // Withdrawn; or the thread that waited for a first export gave up: it takes the export out once it has the lock.
-  if (found == exports_.end() || (!found->second.established() && !asked.waiting)) {
+  if (found == exports_.end() || (!found->second.established() && !asked.waiting))
     return withdraw_soon_locked(link, registered, asked.leaving);
-  }
   pause_ = kFirstPause;
   found->second.granted(registered, news);
 }

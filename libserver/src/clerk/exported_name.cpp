@@ -6,9 +6,8 @@
 namespace lrpc::server {
 
 void tell(const std::vector<RegistrationNews>& news) noexcept {
-  for (const RegistrationNews& one : news) {
+  for (const RegistrationNews& one : news)
     call_hook(*one.interface, "on_registration", [&] { one.interface->options.on_registration(one.status); });
-  }
 }
 
 Error copy_of(const Error& error) noexcept try { return error; } catch (const std::bad_alloc&) {

@@ -3,20 +3,16 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <utility>
 
 namespace lrpc::server {
-namespace {
 
 /// With more unsent messages than this the nameserver counts as gone.
 constexpr std::size_t kMostInOutbox = 64;
 /// Between two attempts to send.
 constexpr std::chrono::milliseconds kLongestOutboxPause{100};
-
-}  // namespace
 
 std::shared_ptr<NameserverLink> NameserverLink::make(UniqueFd socket, shim::Watcher& watcher) {
   std::shared_ptr<NameserverLink> link(new NameserverLink(std::move(socket), watcher));

@@ -81,9 +81,8 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
     // Garbage or the end: either way there is nothing to answer. Bindings made over the socket live on.
-    if (received.code() == Errc::bad_message) {
+    if (received.code() == Errc::bad_message)
       (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), kDoNotWait);
-    }
     hang_up(socket, watch);
     return;
   }
@@ -107,9 +106,8 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
   if (!shim::sender_known(message, early)) return Error{Errc::bad_message, "the client's credentials are missing"};
-  if (wanted->gate == shim::Gate::trap && message.sender->pid == 0) {
+  if (wanted->gate == shim::Gate::trap && message.sender->pid == 0)
     return Error{Errc::not_supported, "Gate::trap: the client is of another process namespace than its server"};
-  }
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
   if (Status allowed = authorise(*socket.interface, with_groups(socket.fd.get(), *message.sender)); !allowed)

@@ -47,14 +47,6 @@ SecondaryRegion::~SecondaryRegion() {
   unmapping_.unmap(std::move(region_));
 }
 
-void SecondaryRegion::close() noexcept {
-  for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
-}
-
-void SecondaryRegion::revoke_words() noexcept {
-  for (ServedAStack& astack : astacks_) revoke_word_of(astack);
-}
-
 bool SecondaryRegion::settle() noexcept {
   if (!none_executes(astacks_)) return false;
   settled_ = true;
@@ -65,14 +57,6 @@ bool SecondaryRegion::settle() noexcept {
 }
 
 // ---- The clerk ----
-
-SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                                   std::shared_ptr<Accounts> accounts, std::shared_ptr<Unmapper> unmapper)
-    : options_(options),
-      watcher_(watcher),
-      estacks_(estacks),
-      accounts_(std::move(accounts)),
-      unmapper_(std::move(unmapper)) {}
 
 void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
   if (!line) return;
@@ -155,11 +139,7 @@ void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<Sec
   region->hang_up();
   region->close();
   estacks_.let_go(region->astacks());
-  if (ours) settle(region);
-}
-
-void SecondaryRegions::settle(const std::shared_ptr<SecondaryRegion>& region) noexcept {
-  if (!region->settle()) accounts_->settle_later(region->user(), region);
+  if (ours) accounts_->settle(region);
 }
 
 // G10
@@ -167,7 +147,7 @@ void SecondaryRegions::end(ServedBinding& binding) {
   for (const auto& region : binding.take_secondary()) {
     watcher_.unwatch(region->line_watch);
     region->hang_up();
-    settle(region);
+    accounts_->settle(region);
   }
 }
 

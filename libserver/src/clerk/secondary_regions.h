@@ -38,8 +38,12 @@ class SecondaryRegion {
   }
   /// From now on no call on it begins: the client has given it back, or the binding is revoked (then revoke_words(),
   /// too).
-  void close() noexcept;
-  void revoke_words() noexcept;
+  void close() noexcept {
+    for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
+  }
+  void revoke_words() noexcept {
+    for (ServedAStack& astack : astacks_) revoke_word_of(astack);
+  }
   /// After close(), once it is in no list: if no procedure runs on it, gives back its share. False: one may run; try
   /// again (Accounts::settle_later()). By one thread at a time.
   [[nodiscard]] bool settle() noexcept;
@@ -63,7 +67,12 @@ class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
   SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                   std::shared_ptr<Accounts> accounts, std::shared_ptr<Unmapper> unmapper);
+                   std::shared_ptr<Accounts> accounts, std::shared_ptr<Unmapper> unmapper)
+      : options_(options),
+        watcher_(watcher),
+        estacks_(estacks),
+        accounts_(std::move(accounts)),
+        unmapper_(std::move(unmapper)) {}
 
   /// The client asks for more A-stacks: grants or refuses, with an answer on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
@@ -75,7 +84,6 @@ class SecondaryRegions {
  private:
   [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line);
   void on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region);
-  void settle(const std::shared_ptr<SecondaryRegion>& region) noexcept;
 
   const ServerOptions& options_;
   shim::Watcher& watcher_;

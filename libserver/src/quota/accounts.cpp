@@ -6,7 +6,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/detail/shim/no_limit.h"
@@ -30,33 +29,35 @@ std::uint64_t descriptors_of_all(const ServerOptions& /*options*/) noexcept {
   return all == kNoLimit ? kNoLimit : all - all / 16;
 }
 
-using Options = ServerOptions;
+template <std::uint64_t ServerOptions::*kOption>
+std::uint64_t value_of(const ServerOptions& options) noexcept {
+  return options.*kOption;
+}
+
 struct Quota {
   std::uint64_t Holding::*what;
   std::string_view name;
   std::string_view option;  ///< The option that sets the limit.
-  std::uint64_t (*most)(const Options& options);
-  std::uint64_t (*all)(const Options& options) = nullptr;  ///< The total for all users; null: there is none.
+  std::uint64_t (*most)(const ServerOptions& options) noexcept;
+  std::uint64_t (*all)(const ServerOptions& options) noexcept = nullptr;  ///< Of all users; null: there is no limit.
 };
 
-constexpr Quota kAllBindings{&Holding::bindings, "bindings", "max_bindings",
-                             [](const Options& options) -> std::uint64_t { return options.max_bindings; }};
-constexpr Quota kAllSealed{&Holding::sealed_clients, "sealed clients", "max_estacks",
-                           [](const Options& options) -> std::uint64_t { return most_estacks(options); }};
+using Options = ServerOptions;
+constexpr Quota kAllBindings{&Holding::bindings, "bindings", "max_bindings", &value_of<&Options::max_bindings>};
+constexpr Quota kAllSealed{&Holding::sealed_clients, "sealed clients", "max_estacks", &most_estacks};
 constexpr std::array kOfAll{kAllBindings, kAllSealed};
 constexpr std::array kOfUser{
     Quota{&Holding::bindings, "bindings to the server", "max_bindings_per_user",
-          [](const Options& options) -> std::uint64_t { return options.max_bindings_per_user; }, kAllBindings.most},
+          &value_of<&Options::max_bindings_per_user>, kAllBindings.most},
     Quota{&Holding::region_bytes, "bytes of regions at the server", "max_region_bytes_per_user",
-          [](const Options& options) -> std::uint64_t { return options.max_region_bytes_per_user; }},
+          &value_of<&Options::max_region_bytes_per_user>},
     Quota{&Holding::grown_astacks, "secondary A-stacks", "max_grown_astacks_per_user",
-          [](const Options& options) -> std::uint64_t { return options.max_grown_astacks_per_user; }},
+          &value_of<&Options::max_grown_astacks_per_user>},
     Quota{&Holding::grown_bytes, "bytes of secondary regions", "max_grown_bytes_per_user",
-          [](const Options& options) -> std::uint64_t { return options.max_grown_bytes_per_user; }},
+          &value_of<&Options::max_grown_bytes_per_user>},
     Quota{&Holding::descriptors, "of the server's file descriptors", "max_descriptors_per_user",
           &most_descriptors_of_user, &descriptors_of_all},
-    Quota{&Holding::sealed_clients, "sealed clients", "max_estacks_per_user",
-          [](const Options& options) -> std::uint64_t { return most_estacks_of_user(options); }, kAllSealed.most},
+    Quota{&Holding::sealed_clients, "sealed clients", "max_estacks_per_user", &most_estacks_of_user, kAllSealed.most},
 };
 
 std::uint64_t left_of(std::uint64_t most, std::uint64_t has) noexcept { return most - std::min(most, has); }
@@ -105,11 +106,9 @@ void Share::give() noexcept {
   if (const auto accounts = std::exchange(accounts_, nullptr); accounts != nullptr) accounts->give(user_, amount_);
 }
 
-bool Share::leave(std::uint64_t bytes, std::uint64_t most) noexcept {
-  const Holding left{.left_bytes = bytes};
-  if (accounts_ == nullptr || !accounts_->exchange(user_, amount_, left, most)) return false;
-  amount_ = left;
-  return true;
+void Share::leave(std::uint64_t most) noexcept {
+  const Holding left{.left_bytes = amount_.region_bytes + amount_.grown_bytes};
+  if (accounts_ != nullptr && accounts_->exchange(user_, amount_, left, most)) amount_ = left;
 }
 
 Status Accounts::room(const Holding& wanted) const {
@@ -208,11 +207,6 @@ void Accounts::settle_ended(uid_t user) noexcept {
   });
   const std::lock_guard lock(unsettled_mutex_);
   unsettled_.splice(unsettled_.end(), asked);
-}
-
-Holding Accounts::all() const {
-  const std::lock_guard lock(mutex_);
-  return all_;
 }
 
 }  // namespace lrpc::server

@@ -59,8 +59,8 @@ class Share {
   ~Share() { give(); }
   /// Gives the amount back now.
   void give() noexcept;
-  /// Counts `bytes` as left_bytes, in place of the amount. False, and no change: the user would have more than `most`.
-  bool leave(std::uint64_t bytes, std::uint64_t most) noexcept;
+  /// Counts the amount's bytes as left_bytes instead, unless the user would then have more than `most` of these.
+  void leave(std::uint64_t most) noexcept;
 
  private:
   friend Accounts;
@@ -94,8 +94,16 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   /// std::bad_alloc.
   [[nodiscard]] std::shared_ptr<HandleCount> handles(Holder holder);
   /// Of all users.
-  [[nodiscard]] Holding all() const;
+  [[nodiscard]] Holding all() const {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
 
+  /// Settles what has ended, now or later. Any thread.
+  template <class Ended>
+  void settle(const std::shared_ptr<Ended>& ended) noexcept {
+    if (!ended->settle()) settle_later(ended->user(), ended);
+  }
   /// `ended`, which counts for `user`, could not settle() just now, because a call of it was claimed. settle_ended()
   /// tries again, unless its memory is unmapped first. If there is no memory to note this, it counts until it is
   /// unmapped. Any thread.

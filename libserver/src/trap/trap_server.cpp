@@ -1,7 +1,5 @@
 #include "trap_server.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -12,9 +10,6 @@
 #include "lrpc/detail/shim/call/step.h"
 
 namespace lrpc::server {
-
-TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts)
-    : options_(options), accounts_(std::move(accounts)) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
   if (binding->gate() != shim::Gate::trap)

@@ -31,7 +31,8 @@ class TrapServer {
   static constexpr Holding kDescriptors{.descriptors = 2};
   static constexpr Holding kThread{.sealed_clients = 1};
 
-  TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts);
+  TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts)
+      : options_(options), accounts_(std::move(accounts)) {}
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
