@@ -138,11 +138,6 @@ bool EStackPool::is_wanted(const EStack& estack) {
   return shares_.is_wanted(estack.binding_->holder());
 }
 
-void EStackPool::admit(const ServedBinding& binding) {
-  std::lock_guard lock(mutex_);
-  shares_.admit(binding.holder());
-}
-
 void EStackPool::dismiss(ServedBinding& binding) noexcept {
   const Holder holder = binding.holder();
   std::lock_guard lock(mutex_);

@@ -93,7 +93,10 @@ class EStackPool {
   /// A-stacks on which they execute nothing, as far as the holder may take them.
   void reclaim(Holder holder, std::size_t calls);
   /// admit() before the binding's first call, dismiss() after its revocation. admit() throws std::bad_alloc.
-  void admit(const ServedBinding& binding);
+  void admit(const ServedBinding& binding) {
+    std::lock_guard lock(mutex_);
+    shares_.admit(binding.holder());
+  }
   /// The binding was revoked: its calls wait for E-stacks no longer.
   void dismiss(ServedBinding& binding) noexcept;
   /// Makes E-stacks leave these A-stacks as soon as they do not execute a call; no other one comes, unless associate()

@@ -85,15 +85,6 @@ const std::atomic<bool>& EStackShares::take(Holder holder) {
   return users_.ones.find(holder.user)->second.waits;
 }
 
-bool EStackShares::may_have_another(Holder holder) const {
-  return users_.may_grow(users_.held(holder)) && (!holder.remote() || hosts_.may_grow(hosts_.held(holder)));
-}
-
-bool EStackShares::has_few(Holder holder) const {
-  const Sharers& among = own(holder);
-  return may_have_another(holder) && users_.held(holder) < users_.share() && among.held(holder) < among.share();
-}
-
 // ---- Calls that wait ----
 
 void EStackShares::enter(WaitingCall call, bool at_front) {
@@ -171,11 +162,6 @@ bool EStackShares::may_take_from_other(Holder holder, Holder from, std::size_t g
   return between.may_take(between.held(holder) + got, between.held(from) - leaving);
 }
 
-void EStackShares::begin_search() noexcept {
-  for (Sharers* const all : {&users_, &hosts_})
-    for (auto& [key, one] : all->ones) one.leaving = 0;
-}
-
 bool EStackShares::take_in_search(Holder holder, Holder from, std::size_t& got) {
   if (holder == from) return true;
   Sharers& between = holder.remote() && from.remote() ? hosts_ : users_;
@@ -184,11 +170,6 @@ bool EStackShares::take_in_search(Holder holder, Holder from, std::size_t& got) 
   ++leaving;
   ++got;
   return true;
-}
-
-bool EStackShares::is_wanted(Holder holder) const {
-  return waiting(holder) != 0 || users_.is_wanted_by_other(holder) ||
-         (holder.remote() && hosts_.is_wanted_by_other(holder));
 }
 
 }  // namespace lrpc::server

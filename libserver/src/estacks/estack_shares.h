@@ -77,9 +77,14 @@ class EStackShares {
   [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
 
   /// Whether the holder may have one more E-stack, if one is free.
-  [[nodiscard]] bool may_have_another(Holder holder) const;
+  [[nodiscard]] bool may_have_another(Holder holder) const {
+    return users_.may_grow(users_.held(holder)) && (!holder.remote() || hosts_.may_grow(hosts_.held(holder)));
+  }
   /// The same, and it has less than its share.
-  [[nodiscard]] bool has_few(Holder holder) const;
+  [[nodiscard]] bool has_few(Holder holder) const {
+    const Sharers& among = own(holder);
+    return may_have_another(holder) && users_.held(holder) < users_.share() && among.held(holder) < among.share();
+  }
   /// The share of each user that has or wants any, when there are not enough.
   [[nodiscard]] std::size_t share() const { return users_.share(); }
   /// Whether an E-stack of `from` that executes nothing is to leave its A-stack for a call of `holder`. Between users:
@@ -95,12 +100,18 @@ class EStackShares {
     return between.held(from) > between.share();
   }
   /// Call it before the first take_in_search() of a search. What an earlier search took counts again until it has left.
-  void begin_search() noexcept;
+  void begin_search() noexcept {
+    for (Sharers* const all : {&users_, &hosts_})
+      for (auto& [key, one] : all->ones) one.leaving = 0;
+  }
   /// may_take() for one of several E-stacks of a search. True: it is taken, and counts as if it had left. `got`: how
   /// many this search has taken from other holders; one more afterwards if this one is taken from another.
   [[nodiscard]] bool take_in_search(Holder holder, Holder from, std::size_t& got);
   /// Whether an E-stack of the holder that executes nothing is to leave for a call that waits.
-  [[nodiscard]] bool is_wanted(Holder holder) const;
+  [[nodiscard]] bool is_wanted(Holder holder) const {
+    return waiting(holder) != 0 || users_.is_wanted_by_other(holder) ||
+           (holder.remote() && hosts_.is_wanted_by_other(holder));
+  }
 
  private:
   struct One {

@@ -30,10 +30,6 @@ constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// fence for themselves.
 constexpr std::uint64_t kAskAgainUs = 1'000'000;
 
-void Poller::accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
-  if (astack.polled.exchange(Polled::yes) != Polled::yes) take_over(binding, astack);
-}
-
 void Poller::take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
   if (offered_.stopped() || offers_.size() >= kHotSet || !start_locked()) {

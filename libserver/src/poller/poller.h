@@ -48,7 +48,9 @@ class Poller {
 
   /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room
   /// (hot_places.h).
-  void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+    if (astack.polled.exchange(Polled::yes) != Polled::yes) take_over(binding, astack);
+  }
   /// The same for an A-stack that is marked as polled already, and that no other poller has any more.
   void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Whether it is not backing off.
