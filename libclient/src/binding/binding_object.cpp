@@ -239,13 +239,6 @@ void BindingObject::run(BindingObject* binding, std::uint64_t number, void (Bind
   if (library.bindings.contains(binding) && binding->number_ == number) (binding->*task)();
 }
 
-void BindingObject::trim() {
-  if (has_been_let_go()) return;
-  // A call that is still under way may have used its tail before tails_used_ was cleared, and does not set it again.
-  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
-  if (!trim_idle_tails()) schedule_trim(next);
-}
-
 void BindingObject::schedule_return() noexcept {
   if (parts_.grown_idle == kNoLimit) return;
   if (return_scheduled_.exchange(true)) return;
@@ -259,7 +252,9 @@ void BindingObject::return_unused() {
   if (secondary_->return_unused()) schedule_return();
 }
 
-bool BindingObject::trim_idle_tails() {
+void BindingObject::trim() {
+  if (has_been_let_go()) return;
+  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
   std::vector<shim::LinkageRecord*> idle;
   idle.reserve(records_.size() + (secondary_ != nullptr ? secondary_->count() : 0));
   tails_used_.store(false);
@@ -277,7 +272,9 @@ bool BindingObject::trim_idle_tails() {
     all_idle &= idle.size() >= classes[i].declared.count + grown;
   }
   trim_phase_.fetch_add(1, std::memory_order_release);
-  return all_idle;
+  // A call that is still under way keeps its tail's pages. It may have used the tail before tails_used_ was cleared,
+  // and does not set it again.
+  if (!all_idle) schedule_trim(next);
 }
 
 }  // namespace lrpc::client

@@ -58,8 +58,7 @@ class NetworkedPath final : public RemotePath {
                 std::size_t in, std::size_t out)
       : pdl_(pdl),
         inner_(std::move(inner)),
-        path_(bound.path),
-        to_group_(bound.to_group),
+        bound_(bound),
         end_(std::move(end)),
         slots_(astacks),
         most_in_(in),
@@ -70,14 +69,14 @@ class NetworkedPath final : public RemotePath {
     const auto image = packed(procedure, linkage);
     if (!image) return failed(Errc::call_failed);
     Buffer results(results_of(linkage));
-    return settle(procedure, linkage, inner_.Call(path_, procedure, limit_ms(), *image, results), results);
+    return settle(procedure, linkage, inner_.Call(bound_.path, procedure, limit_ms(), *image, results), results);
   }
 
   std::uint16_t send(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
     if (!carries(procedure)) return refuse(procedure, linkage);
     const auto image = packed(procedure, linkage);
     if (!image) return failed(Errc::call_failed);
-    const auto sent = inner_.Send(path_, procedure, *image);
+    const auto sent = inner_.Send(bound_.path, procedure, *image);
     return sent ? std::uint16_t{0} : failed(for_caller(sent.code()));
   }
 
@@ -87,13 +86,22 @@ class NetworkedPath final : public RemotePath {
     std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMostReplies]);
     if (!image || memory == nullptr) return Errc::system_error;
     Buffer replies({memory.get(), kMostReplies});
-    const auto result = inner_.CallAll(path_, procedure, limit_ms(), *image, replies);
+    const auto result = inner_.CallAll(bound_.path, procedure, limit_ms(), *image, replies);
     if (!result) return GroupReplies(failed(for_caller(result.code())), 0, std::move(memory), 0);
     return GroupReplies(result->status, result->members, std::move(memory), replies.size());
   }
   std::uint16_t put_reply(std::uint16_t procedure, LinkageRecord& linkage, std::uint16_t status,
                           std::span<const std::byte> image) noexcept override {
-    return put(procedure, linkage, status, image);
+    if (shim::call_status::told(status)) {
+      const shim::AStack& astack = linkage.astack;
+      const bool put = shim::put_told(shim::told_room(astack.image, astack.limit),
+                                      {reinterpret_cast<const char*>(image.data()), image.size()});
+      return put ? status : static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
+    }
+    if ((status & shim::call_status::kFailed) != 0) return status;
+    const auto shape = PackedShape::of_status(pdl_.procedures[procedure], status);
+    if (!shape || !unpack(*shape, image, linkage.astack)) return failed(Errc::call_failed);
+    return status;
   }
 
   Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
@@ -102,7 +110,7 @@ class NetworkedPath final : public RemotePath {
     if (!image) return Errc::call_failed;
     Slot& slot = slot_of(linkage);
     slot.results = Buffer(results_of(linkage));
-    auto started = inner_.start().Call(path_, procedure, limit_ms(), *image, slot.results);
+    auto started = inner_.start().Call(bound_.path, procedure, limit_ms(), *image, slot.results);
     if (const auto& call = detail::StubAccess::call(started); !call.taken()) return for_caller(call.error());
     slot.procedure = procedure;
     slot.started.emplace(std::move(started));
@@ -166,7 +174,7 @@ class NetworkedPath final : public RemotePath {
   /// Whether the path can carry this procedure. Handles do not go to a group: a handle belongs to one server, but each
   /// member would resolve it, or grant it, for itself.
   [[nodiscard]] bool carries(std::uint16_t procedure) const noexcept {
-    return !to_group_ || !pdl_.procedures[procedure].handles;
+    return !bound_.to_group || !pdl_.procedures[procedure].handles;
   }
   /// The call status of a call that carries() has refused. Writes the text onto the A-stack, with as much of the
   /// procedure's name as fits.
@@ -197,11 +205,11 @@ class NetworkedPath final : public RemotePath {
   }
 
   /// Ends a call: returns its status, and unpacks what belongs to the status onto the A-stack.
-  std::uint16_t settle(std::uint16_t procedure, const LinkageRecord& linkage, Result<wire::CallResults> result,
+  std::uint16_t settle(std::uint16_t procedure, LinkageRecord& linkage, Result<wire::CallResults> result,
                        const Buffer& results) noexcept {
     if (!result) return failed(for_caller(result.code()));
     if (result->ended) end();
-    return put(procedure, linkage, result->status, results.contents());
+    return put_reply(procedure, linkage, result->status, results.contents());
   }
 
   /// The error for our caller when the call to the network domain itself failed. An error that concerns only our
@@ -213,21 +221,6 @@ class NetworkedPath final : public RemotePath {
     return ours ? code : Errc::call_failed;
   }
 
-  /// Unpacks what belongs to a status: results, an error or a text. Returns the call status.
-  std::uint16_t put(std::uint16_t procedure, const LinkageRecord& linkage, std::uint16_t status,
-                    std::span<const std::byte> image) noexcept {
-    if (shim::call_status::told(status)) {
-      const shim::AStack& astack = linkage.astack;
-      const bool put = shim::put_told(shim::told_room(astack.image, astack.limit),
-                                      {reinterpret_cast<const char*>(image.data()), image.size()});
-      return put ? status : static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
-    }
-    if ((status & shim::call_status::kFailed) != 0) return status;
-    const auto shape = PackedShape::of_status(pdl_.procedures[procedure], status);
-    if (!shape || !unpack(*shape, image, linkage.astack)) return failed(Errc::call_failed);
-    return status;
-  }
-
   /// Ends the binding: no further call reaches the server. The watcher tells the program, as it does of a dead server.
   void end() noexcept {
     end_->hang_up();
@@ -237,8 +230,7 @@ class NetworkedPath final : public RemotePath {
   const Pdl& pdl_;
   BindingObject* owner_ = nullptr;
   wire::Client inner_;
-  const wire::Path path_;
-  const bool to_group_;
+  const wire::BindResults bound_;
   const HangUp end_;
   std::vector<Slot> slots_;
   std::array<std::unique_ptr<Slot[]>, shim::kMostSecondaryRegions> secondary_slots_;

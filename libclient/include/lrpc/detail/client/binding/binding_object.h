@@ -183,8 +183,6 @@ class BindingObject {
   static void run(BindingObject* binding, std::uint64_t number, void (BindingObject::*task)());
   void trim();
   void return_unused();
-  /// False: some A-stacks were in a call and keep their tails' pages.
-  [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   [[nodiscard]] bool anybody_waits_for_sent() noexcept;
   /// Allocates room for every record up to the last one of a secondary region's place.
